@@ -42,31 +42,31 @@ func abVerb(env *environment) *cobra.Command {
 		Example: "  windtunnel ab examples/density.yaml --a rate=50 --b rate=100 --repeats 10 --fail-above 5%",
 		Args:    cobra.ExactArgs(1),
 	}
-	flags.add(verb)
+	flags.addFlags(verb)
 	verb.Flags().StringVar(&a, "a", "", "parameter of side A, as `NAME=VALUE`")
 	verb.Flags().StringVar(&b, "b", "", "the same parameter of side B, as `NAME=VALUE`")
 	verb.Flags().IntVar(&repeats, "repeats", 10, "`NUMBER` of runs of each side")
 	verb.Flags().StringArrayVar(&set, "set", nil, "set a parameter of both sides, as `NAME=VALUE`; repeatable")
 	verb.Flags().StringVar(&out, "out", "", "`DIR` for all runs (default runs/SCENARIO/ab-A-B)")
-	cluster.add(verb, "test the cluster of this kubeconfig `FILE` instead of fresh control planes; each run waits until preflight finds the cluster clean")
+	cluster.addFlags(verb, "test the cluster of this kubeconfig `FILE` instead of fresh control planes; each run waits until preflight finds the cluster clean")
 	var others neighbours
-	others.add(verb)
+	others.addFlag(verb)
 	verb.Flags().Uint64Var(&seed, "seed", 0, "`SEED` of the first pair; each further pair has the next one (default: the scenario's)")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
-		options, err := flags.options()
-		if err := errors.Join(err, cluster.check()); err != nil {
+		options, err := flags.compareOptions()
+		if err := errors.Join(err, cluster.checkFlags()); err != nil {
 			return err
 		}
 		arms := &arms{file: args[0], repeats: repeats, out: out, cluster: cluster, others: float64(others), options: options, env: env, fly: flight.Run}
-		if err := arms.prepare(a, b, set); err != nil {
+		if err := arms.checkInput(a, b, set); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("seed") {
 			arms.seed = seed
 		}
-		ctx, cancel := env.flying(cmd.Context())
+		ctx, cancel := env.flightContext(cmd.Context())
 		defer cancel()
-		return arms.run(ctx, &flags)
+		return arms.flyTurns(ctx, &flags)
 	}
 	return verb
 }
@@ -92,8 +92,8 @@ type arms struct {
 	lost int // runs in a row that could not be flown
 }
 
-// prepare checks the input, so that a faulty arm is known before the first run.
-func (x *arms) prepare(a, b string, set []string) error {
+// checkInput checks the input, so that a faulty arm is known before the first run.
+func (x *arms) checkInput(a, b string, set []string) error {
 	raw, err := scenario.Read(x.file)
 	if err != nil {
 		return err
@@ -126,20 +126,20 @@ func (x *arms) prepare(a, b string, set []string) error {
 		}
 		x.set[i], x.seed, scenarios[i] = values, sc.Seed, sc
 		if i == 0 {
-			x.env.notice(sc.Warnings...)
+			x.env.printNotice(sc.Warnings...)
 		}
 		if x.out == "" && i > 0 {
 			x.out = filepath.Join("runs", sc.Name, "ab-"+fileName(a)+"-"+fileName(b))
 		}
 	}
 	if a == b {
-		x.env.logger().Warn("both sides are the same: what is found is chance")
+		x.env.newLogger().Warn("both sides are the same: what is found is chance")
 	}
 	if err := x.checkRepeats(); err != nil {
 		return err
 	}
 	x.options.NameA, x.options.NameB, x.options.Seed = a, b, x.seed
-	x.options.Asked = asked(scenarios[0], scenarios[1])
+	x.options.Asked = askedDifferences(scenarios[0], scenarios[1])
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (x *arms) checkRepeats() error {
 	case x.options.FailAbove > 0:
 		return fmt.Errorf("--repeats %d: no measure can be shown to be worse, so that --fail-above could only end unknown: %s", x.repeats, compare.WouldDo())
 	}
-	x.env.notice(fmt.Sprintf("--repeats %d cannot show any difference: %s", x.repeats, compare.WouldDo()))
+	x.env.printNotice(fmt.Sprintf("--repeats %d cannot show any difference: %s", x.repeats, compare.WouldDo()))
 	return nil
 }
 
@@ -180,8 +180,8 @@ func fileName(arm string) string {
 // turn is one run of the experiment.
 type turn struct{ arm, pair int }
 
-// order is A B B A A B B A ...: what drifts in the machine hits both sides alike.
-func order(repeats int) []turn {
+// turnOrder is A B B A A B B A ...: what drifts in the machine hits both sides alike.
+func turnOrder(repeats int) []turn {
 	var out []turn
 	for pair := range repeats {
 		first := pair % 2
@@ -190,22 +190,22 @@ func order(repeats int) []turn {
 	return out
 }
 
-func (x *arms) dir(t turn) string {
+func (x *arms) runDir(t turn) string {
 	return filepath.Join(x.out, fmt.Sprintf("%c-%02d", "ab"[t.arm], t.pair+1))
 }
 
-// run flies what is not there yet, and compares what there is.
-func (x *arms) run(ctx context.Context, flags *compareFlags) error {
+// flyTurns flies what is not there yet, and compares what there is.
+func (x *arms) flyTurns(ctx context.Context, flags *compareFlags) error {
 	unlock, err := lockFolder(x.out)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	turns := order(x.repeats)
+	turns := turnOrder(x.repeats)
 	var flown [2][]compare.Run
 	stopped := false
 	for i, t := range turns {
-		r, there, err := x.earlier(t)
+		r, there, err := x.openEarlier(t)
 		if err != nil {
 			return err
 		}
@@ -214,8 +214,8 @@ func (x *arms) run(ctx context.Context, flags *compareFlags) error {
 				stopped = true
 				continue // later ones may be there
 			}
-			fmt.Fprintf(x.env.stderr, "run %d of %d: %s, pair %d\n", i+1, len(turns), x.arm(t), t.pair+1)
-			if r, there, err = x.flown(ctx, t); err != nil {
+			fmt.Fprintf(x.env.stderr, "run %d of %d: %s, pair %d\n", i+1, len(turns), x.armName(t), t.pair+1)
+			if r, there, err = x.flyAndOpen(ctx, t); err != nil {
 				return err
 			}
 			stopped = ctx.Err() != nil || x.lost >= mostLost
@@ -224,12 +224,12 @@ func (x *arms) run(ctx context.Context, flags *compareFlags) error {
 			flown[t.arm] = append(flown[t.arm], r)
 		}
 	}
-	return x.compare(flown, stopped, flags)
+	return x.compareFlown(flown, stopped, flags)
 }
 
-// compare compares what there is. Runs that are missing because somebody or
+// compareFlown compares what there is. Runs that are missing because somebody or
 // something ended the experiment make its verdict unknown.
-func (x *arms) compare(flown [2][]compare.Run, stopped bool, flags *compareFlags) error {
+func (x *arms) compareFlown(flown [2][]compare.Run, stopped bool, flags *compareFlags) error {
 	if stopped {
 		fmt.Fprintf(x.env.stderr, "not all runs were flown: the same command goes on from here: %s\n", x.out)
 	}
@@ -241,30 +241,30 @@ func (x *arms) compare(flown [2][]compare.Run, stopped bool, flags *compareFlags
 		}
 		return err
 	}
-	if err := x.save(c); err != nil {
+	if err := x.saveComparison(c); err != nil {
 		return err
 	}
 	if err := flags.writePage(flown[:], []*compare.Comparison{c}); err != nil {
 		return err
 	}
 	flags.where = ", as do comparison.txt and .json in " + x.out
-	if err := flags.print(x.env, c); err != nil || !stopped {
+	if err := flags.printComparison(x.env, c); err != nil || !stopped {
 		return err
 	}
 	return verdictError{slo.Unknown}
 }
 
-func (x *arms) arm(t turn) string { return [2]string{x.options.NameA, x.options.NameB}[t.arm] }
+func (x *arms) armName(t turn) string { return [2]string{x.options.NameA, x.options.NameB}[t.arm] }
 
 // mostLost is how many runs in a row may fail to be flown, each tried several
 // times, before the experiment ends: then the machine is at fault.
 const mostLost = 2
 
-// flown flies a run and opens it. One that cannot be flown is tried again; then
+// flyAndOpen flies a run and opens it. One that cannot be flown is tried again; then
 // it is left out by name and the experiment goes on, unless nothing was flown
 // yet: what is at fault is then the input or the machine. A plane that died in
 // the run is a result of its arm, which the comparison names.
-func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, err error) {
+func (x *arms) flyAndOpen(ctx context.Context, t turn) (r compare.Run, there bool, err error) {
 	for n := 1; ; n++ {
 		err = x.flyTurn(ctx, t)
 		if err == nil || ctx.Err() != nil || errors.Is(err, flight.ErrNoRecords) {
@@ -274,7 +274,7 @@ func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, er
 		if n == tries {
 			break
 		}
-		if err := moveAside(x.dir(t)); err != nil {
+		if err := moveAside(x.runDir(t)); err != nil {
 			return r, false, err
 		}
 	}
@@ -287,10 +287,10 @@ func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, er
 			x.lost = mostLost // the next one could not be recorded either
 		}
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		x.options.Notes = append(x.options.Notes, fmt.Sprintf("%s could not be flown: %s.", x.dir(t), strings.TrimSuffix(first, ".")))
+		x.options.Notes = append(x.options.Notes, fmt.Sprintf("%s could not be flown: %s.", x.runDir(t), strings.TrimSuffix(first, ".")))
 		return r, false, nil
 	}
-	if r, err = compare.Open(x.dir(t)); err != nil {
+	if r, err = compare.Open(x.runDir(t)); err != nil {
 		if ctx.Err() != nil {
 			return r, false, nil // stopped before there was anything
 		}
@@ -306,10 +306,10 @@ func (x *arms) flyTurn(ctx context.Context, t turn) error {
 	seed := x.seed + uint64(t.pair)
 	shown := newProgress(x.env)
 	result, err := x.fly(ctx, flight.Options{
-		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.cluster.kubeconfig, Trust: x.cluster.trust, Out: x.dir(t), Seed: &seed, MaxNeighbours: x.others, Command: x.env.args,
-		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
+		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.cluster.kubeconfig, Trust: x.cluster.trust, Out: x.runDir(t), Seed: &seed, MaxNeighbours: x.others, Command: x.env.args,
+		Versions: binaryVersions(), Log: x.env.newLogger(), Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
 	})
-	shown.end()
+	shown.clearLine()
 	switch {
 	case err != nil:
 		return err
@@ -319,11 +319,11 @@ func (x *arms) flyTurn(ctx context.Context, t turn) error {
 	return nil
 }
 
-// earlier returns a run that an earlier call finished. One that did not come to
+// openEarlier returns a run that an earlier call finished. One that did not come to
 // its end, or of which a crash left only a part, is moved aside to be flown again;
 // one of another experiment is an error.
-func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
-	path := x.dir(t)
+func (x *arms) openEarlier(t turn) (r compare.Run, there bool, err error) {
+	path := x.runDir(t)
 	if entries, err := os.ReadDir(path); err != nil || len(entries) == 0 {
 		return r, false, nil // CreateDir says what is wrong with it, if anything
 	}
@@ -342,8 +342,8 @@ func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
 	return r, false, moveAside(path)
 }
 
-// save leaves the comparison beside the runs.
-func (x *arms) save(c *compare.Comparison) error {
+// saveComparison leaves the comparison beside the runs.
+func (x *arms) saveComparison(c *compare.Comparison) error {
 	dir := record.Dir(x.out)
 	for name, write := range map[string]func(io.Writer) error{"comparison.json": c.JSON, "comparison.md": c.Markdown, "comparison.txt": c.Text} {
 		var out strings.Builder

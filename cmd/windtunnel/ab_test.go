@@ -19,7 +19,7 @@ import (
 )
 
 func TestOrder(t *testing.T) {
-	if got, want := fmt.Sprint(order(3)), "[{0 0} {1 0} {1 1} {0 1} {0 2} {1 2}]"; got != want {
+	if got, want := fmt.Sprint(turnOrder(3)), "[{0 0} {1 0} {1 1} {0 1} {0 2} {1 2}]"; got != want {
 		t.Errorf("order %s, want %s", got, want)
 	}
 }
@@ -59,7 +59,7 @@ func abArms(t *testing.T, folder string, f *abFlights) (*arms, *strings.Builder)
 	}
 	out := &strings.Builder{}
 	x := &arms{file: file, repeats: 2, out: filepath.Join(folder, "out"), env: &environment{stdout: out, stderr: io.Discard}, fly: f.fly}
-	if err := x.prepare("limiter=none", "limiter=5/10", nil); err != nil {
+	if err := x.checkInput("limiter=none", "limiter=5/10", nil); err != nil {
 		t.Fatal(err)
 	}
 	x.seed = 7
@@ -75,7 +75,7 @@ func TestABGoesOnWhereItWasStopped(t *testing.T) {
 	if err := os.Remove(x.file); err != nil { // its runs are of the text that was read at the beginning
 		t.Fatal(err)
 	}
-	if err := x.run(ctx, &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
+	if err := x.flyTurns(ctx, &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
 		t.Errorf("stopped: %v, want verdict unknown", err)
 	}
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-02 5/10 8"}; !slices.Equal(first.flown, want) {
@@ -86,7 +86,7 @@ func TestABGoesOnWhereItWasStopped(t *testing.T) {
 	}
 	second := &abFlights{}
 	x, out = abArms(t, folder, second)
-	if err := x.run(t.Context(), &compareFlags{}); err != nil {
+	if err := x.flyTurns(t.Context(), &compareFlags{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"b-02 5/10 8", "a-02 none 8"}; !slices.Equal(second.flown, want) {
@@ -106,10 +106,10 @@ func TestABGoesOnWhereItWasStopped(t *testing.T) {
 func TestABRefusesOtherRuns(t *testing.T) {
 	folder := t.TempDir()
 	x, _ := abArms(t, folder, &abFlights{})
-	if err := (side{limiter: "1/1", seed: 7, latency: 1, cores: 2, whole: true}).write(x.dir(turn{0, 0})); err != nil {
+	if err := (side{limiter: "1/1", seed: 7, latency: 1, cores: 2, whole: true}).write(x.runDir(turn{0, 0})); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.run(t.Context(), &compareFlags{}); err == nil || !strings.Contains(err.Error(), "give another --out") {
+	if err := x.flyTurns(t.Context(), &compareFlags{}); err == nil || !strings.Contains(err.Error(), "give another --out") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestABInput(t *testing.T) {
 	} {
 		x, _ := abArms(t, t.TempDir(), &abFlights{})
 		x.name = ""
-		if err := x.prepare(c.a, c.b, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := x.checkInput(c.a, c.b, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--a %s --b %s --set %v: %v, want %q", c.a, c.b, c.set, err, c.want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	folder := t.TempDir()
 	once := &abFlights{failed: map[int]error{2: boot}}
 	x, _ := abArms(t, folder, once)
-	if err := x.run(t.Context(), &compareFlags{all: true}); err != nil {
+	if err := x.flyTurns(t.Context(), &compareFlags{all: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(once.flown, want) {
@@ -149,7 +149,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	folder = t.TempDir()
 	lost := &abFlights{failed: map[int]error{2: boot, 3: boot, 4: boot}}
 	x, out := abArms(t, folder, lost)
-	if err := x.run(t.Context(), &compareFlags{all: true}); err != nil {
+	if err := x.flyTurns(t.Context(), &compareFlags{all: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(lost.flown, want) {
@@ -160,7 +160,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	}
 	later := &abFlights{} // the one that is missing is flown by the same command
 	x, _ = abArms(t, folder, later)
-	if err := x.run(t.Context(), &compareFlags{all: true}); err != nil {
+	if err := x.flyTurns(t.Context(), &compareFlags{all: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"b-01 5/10 7"}; !slices.Equal(later.flown, want) {
@@ -174,7 +174,7 @@ func TestABEndsWhereNothingCanBeFlown(t *testing.T) {
 	boot := fmt.Errorf("%w: no room", flight.ErrBoot)
 	none := &abFlights{failed: map[int]error{1: boot, 2: boot, 3: boot}}
 	x, _ := abArms(t, t.TempDir(), none)
-	if err := x.run(t.Context(), &compareFlags{}); !errors.Is(err, flight.ErrBoot) || len(none.flown) != tries {
+	if err := x.flyTurns(t.Context(), &compareFlags{}); !errors.Is(err, flight.ErrBoot) || len(none.flown) != tries {
 		t.Errorf("%v after %q", err, none.flown)
 	}
 	some := &abFlights{failed: map[int]error{}}
@@ -183,7 +183,7 @@ func TestABEndsWhereNothingCanBeFlown(t *testing.T) {
 	}
 	x, out := abArms(t, t.TempDir(), some)
 	x.repeats = 10
-	if err := x.run(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
+	if err := x.flyTurns(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
 		t.Errorf("%v", err)
 	}
 	if len(some.flown) != 2+mostLost*tries || !strings.Contains(out.String(), "limiter=5/10, 1 run") {
@@ -191,7 +191,7 @@ func TestABEndsWhereNothingCanBeFlown(t *testing.T) {
 	}
 	full := &abFlights{failed: map[int]error{2: flight.ErrNoRecords}}
 	x, _ = abArms(t, t.TempDir(), full)
-	if err := x.run(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" || len(full.flown) != 2 {
+	if err := x.flyTurns(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" || len(full.flown) != 2 {
 		t.Errorf("a full disk: %v after %q", err, full.flown)
 	}
 }
@@ -242,7 +242,7 @@ steps:
 			"kube-controller-manager limits in force", "parameter nodes", "parameter pods"}},
 		{"limiter", "20/30", nil},
 	} {
-		if got := asked(base, load(map[string]string{c.name: c.value})); !slices.Equal(got, c.want) {
+		if got := askedDifferences(base, load(map[string]string{c.name: c.value})); !slices.Equal(got, c.want) {
 			t.Errorf("%s=%s: %q, want %q", c.name, c.value, got, c.want)
 		}
 	}
@@ -266,7 +266,7 @@ func TestABSaysThatRunsAreTooFew(t *testing.T) {
 	} {
 		said := &strings.Builder{}
 		x := &arms{file: file, repeats: v.repeats, options: compare.Options{FailAbove: v.above}, env: &environment{stdout: io.Discard, stderr: said}}
-		err := x.prepare("limiter=none", "limiter=5/10", nil)
+		err := x.checkInput("limiter=none", "limiter=5/10", nil)
 		if (err != nil) != v.refused || v.refused && !strings.Contains(err.Error(), "4 each can") {
 			t.Errorf("%d runs, fail above %v: %v", v.repeats, v.above, err)
 		}

@@ -14,10 +14,10 @@ import (
 // mostAnnotations is how many of a kind GitHub shows of one step.
 const mostAnnotations = 10
 
-// annotate prints a run's judgement as commands of GitHub's workflows, which become
+// printAnnotations prints a run's judgement as commands of GitHub's workflows, which become
 // annotations of the build: an error for each reason of a fail, a warning for
 // each of an unknown, a notice for a pass.
-func annotate(w io.Writer, dir record.Dir) error {
+func printAnnotations(w io.Writer, dir record.Dir) error {
 	raw, err := dir.Read(record.VerdictFile)
 	if err != nil {
 		return fmt.Errorf("read verdict: %w", err)

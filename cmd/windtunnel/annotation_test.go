@@ -37,7 +37,7 @@ func TestAnnotations(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got strings.Builder
-		if err := annotate(&got, dir); err != nil {
+		if err := printAnnotations(&got, dir); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(got.String(), "\n"); !strings.HasSuffix(got.String(), v.want) || n > 10 {

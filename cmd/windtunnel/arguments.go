@@ -11,9 +11,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 
-// explain makes the errors of a verb's arguments and flags, and of all verbs below it,
+// explainUsage makes the errors of a verb's arguments and flags, and of all verbs below it,
 // say what is missing or what may have been meant.
-func explain(verb *cobra.Command) {
+func explainUsage(verb *cobra.Command) {
 	verb.SetFlagErrorFunc(explainFlag)
 	if old := verb.Args; old != nil {
 		verb.Args = func(verb *cobra.Command, args []string) error {
@@ -25,12 +25,12 @@ func explain(verb *cobra.Command) {
 		}
 	}
 	for _, child := range verb.Commands() {
-		explain(child)
+		explainUsage(child)
 	}
 }
 
-// words returns a verb's own words, such as "stage test", and the names of its arguments.
-func words(verb *cobra.Command) (name string, arguments []string) {
+// verbWords returns a verb's own words, such as "stage test", and the names of its arguments.
+func verbWords(verb *cobra.Command) (name string, arguments []string) {
 	name = strings.TrimPrefix(verb.CommandPath(), verb.Root().Name()+" ")
 	for _, w := range strings.Fields(verb.Use)[1:] {
 		if w != "--" && !strings.HasPrefix(w, "[-") {
@@ -42,7 +42,7 @@ func words(verb *cobra.Command) (name string, arguments []string) {
 
 // explainArguments says which argument is missing, or which is one too many.
 func explainArguments(verb *cobra.Command, args []string, err error) error {
-	name, want := words(verb)
+	name, want := verbWords(verb)
 	usage := "usage: " + verb.Root().Name() + " " + strings.Join(append([]string{name}, want...), " ")
 	switch {
 	case verb.HasSubCommands(): // it has said which there are

@@ -10,13 +10,13 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// asked names the facts of a manifest that differ because two arms of a
+// askedDifferences names the facts of a manifest that differ because two arms of a
 // scenario were asked for: the parameter itself, those whose defaults are made
 // of it, and the flags, limits and sizes that it stands in. Everything else that
 // differs was not asked for.
-func asked(a, b *scenario.Scenario) []string {
+func askedDifferences(a, b *scenario.Scenario) []string {
 	var out []string
-	differ(&out, "parameter ", a.Values, b.Values)
+	appendDifferent(&out, "parameter ", a.Values, b.Values)
 	out = append(out, unlikePlaneLimits(a.Plane.Limits, b.Plane.Limits)...)
 	names := maps.Clone(a.Plane.Components)
 	if names == nil {
@@ -25,16 +25,16 @@ func asked(a, b *scenario.Scenario) []string {
 	maps.Copy(names, b.Plane.Components)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		x, y := a.Plane.Components[name], b.Plane.Components[name]
-		differ(&out, name+" --", x.Flags, y.Flags)
-		differ(&out, name+" ", x.Env, y.Env)
+		appendDifferent(&out, name+" --", x.Flags, y.Flags)
+		appendDifferent(&out, name+" ", x.Env, y.Env)
 		out = append(out, unlikeLimits(name, scenario.Limits{CPU: x.CPU, Memory: x.Memory}, scenario.Limits{CPU: y.CPU, Memory: y.Memory})...)
 	}
 	out = append(out, askedOfSubjects(a.Subjects, b.Subjects)...)
-	out = append(out, unlike(a.Plane.Durability, b.Plane.Durability, "plane durability", "plane data on", "etcd --unsafe-no-fsync")...)
-	out = append(out, unlike(a.Plane.Binaries, b.Plane.Binaries, "plane kind", "version kubernetes", "version etcd")...)
-	out = append(out, unlike(a.Fleet.Nodes, b.Fleet.Nodes, "fleet nodes")...)
-	out = append(out, unlike(a.Fleet.Lease, b.Fleet.Lease, "fleet lease", "fleet renews every", "fleet heartbeat stretched")...)
-	out = append(out, unlike(a.Fleet.Status, b.Fleet.Status, "fleet posts conditions every")...)
+	out = append(out, factsIfDifferent(a.Plane.Durability, b.Plane.Durability, "plane durability", "plane data on", "etcd --unsafe-no-fsync")...)
+	out = append(out, factsIfDifferent(a.Plane.Binaries, b.Plane.Binaries, "plane kind", "version kubernetes", "version etcd")...)
+	out = append(out, factsIfDifferent(a.Fleet.Nodes, b.Fleet.Nodes, "fleet nodes")...)
+	out = append(out, factsIfDifferent(a.Fleet.Lease, b.Fleet.Lease, "fleet lease", "fleet renews every", "fleet heartbeat stretched")...)
+	out = append(out, factsIfDifferent(a.Fleet.Status, b.Fleet.Status, "fleet posts conditions every")...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -47,8 +47,8 @@ func askedOfSubjects(a, b []scenario.Subject) (out []string) {
 			continue
 		}
 		y := b[i]
-		differ(&out, x.Name+" ", arguments(x), arguments(y))
-		differ(&out, x.Name+" ", x.Env, y.Env)
+		appendDifferent(&out, x.Name+" ", argumentsByName(x), argumentsByName(y))
+		appendDifferent(&out, x.Name+" ", x.Env, y.Env)
 		out = append(out, unlikeLimits(x.Name, x.Limits, y.Limits)...)
 	}
 	return out
@@ -57,21 +57,21 @@ func askedOfSubjects(a, b []scenario.Subject) (out []string) {
 // unlikePlaneLimits names what differs because the limits of the plane as a whole do:
 // also how many threads its components are told to run.
 func unlikePlaneLimits(a, b scenario.Limits) []string {
-	out := append(unlikeLimits(record.WholePlane, a, b), unlike(a == scenario.Limits{}, b == scenario.Limits{}, record.WholePlane+" runs")...)
+	out := append(unlikeLimits(record.WholePlane, a, b), factsIfDifferent(a == scenario.Limits{}, b == scenario.Limits{}, record.WholePlane+" runs")...)
 	for _, name := range scenario.Components() {
-		out = append(out, unlike(a.CPU, b.CPU, name+" GOMAXPROCS")...)
+		out = append(out, factsIfDifferent(a.CPU, b.CPU, name+" GOMAXPROCS")...)
 	}
 	return out
 }
 
 // unlikeLimits names the limits of a process that differ.
 func unlikeLimits(name string, a, b scenario.Limits) []string {
-	return slices.Concat(unlike(a.CPU, b.CPU, name+" cpu limit", name+" limits in force"),
-		unlike(a.Memory, b.Memory, name+" memory limit", name+" limits in force"))
+	return slices.Concat(factsIfDifferent(a.CPU, b.CPU, name+" cpu limit", name+" limits in force"),
+		factsIfDifferent(a.Memory, b.Memory, name+" memory limit", name+" limits in force"))
 }
 
-// arguments are a program's, by what stands before their =.
-func arguments(s scenario.Subject) map[string]string {
+// argumentsByName are a program's, by what stands before their =.
+func argumentsByName(s scenario.Subject) map[string]string {
 	out := map[string]string{}
 	for _, arg := range slices.Concat(s.Windtunnel, s.Args) {
 		name, value, _ := strings.Cut(arg, "=")
@@ -80,8 +80,8 @@ func arguments(s scenario.Subject) map[string]string {
 	return out
 }
 
-// differ adds the keys whose values are not the same in two maps.
-func differ[V any](out *[]string, prefix string, a, b map[string]V) {
+// appendDifferent adds the keys whose values are not the same in two maps.
+func appendDifferent[V any](out *[]string, prefix string, a, b map[string]V) {
 	for key, x := range a {
 		if y, ok := b[key]; !ok || !reflect.DeepEqual(x, y) {
 			*out = append(*out, prefix+key)
@@ -94,8 +94,8 @@ func differ[V any](out *[]string, prefix string, a, b map[string]V) {
 	}
 }
 
-// unlike returns facts if two values differ.
-func unlike[V comparable](a, b V, facts ...string) []string {
+// factsIfDifferent returns facts if two values differ.
+func factsIfDifferent[V comparable](a, b V, facts ...string) []string {
 	if a == b {
 		return nil
 	}

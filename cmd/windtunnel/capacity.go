@@ -25,9 +25,9 @@ func capacityVerb(env *environment) *cobra.Command {
 	verb.Flags().Float64SliceVar(&o.Project, "project", nil, "`SIZES` to project to, separated by commas (default: twice the largest)")
 	verb.Flags().Lookup("project").DefValue = "" // pflag would write it as []
 	verb.Flags().StringSliceVar(&o.Only, "measure", nil, "fit only measures whose keys in verdict.json start with `PREFIX`; repeatable")
-	addOutput(verb, &output, forms()...)
+	addOutput(verb, &output, outputForms()...)
 	verb.RunE = func(_ *cobra.Command, args []string) error {
-		if err := wantOneOf("--output", output, forms()...); err != nil {
+		if err := wantOneOf("--output", output, outputForms()...); err != nil {
 			return err
 		}
 		runs, err := env.openRuns(args)

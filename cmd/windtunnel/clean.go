@@ -53,7 +53,7 @@ func cleanVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&c.namespaces, "namespace", []string{"default"}, "`NAMESPACE` in which to look for objects that the user may not list in all namespaces; repeatable")
 	_ = verb.MarkFlagRequired("kubeconfig") // it is there
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() {})
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() {})
 		defer cancel()
 		e, err := endpoint.FromKubeconfig(c.kubeconfig, "")
 		if err != nil {
@@ -64,13 +64,13 @@ func cleanVerb(env *environment) *cobra.Command {
 			return err
 		}
 		defer client.Close()
-		return c.clean(ctx, env, client)
+		return c.cleanUp(ctx, env, client)
 	}
 	return verb
 }
 
-func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Client) error {
-	found, unread, err := cleanup.Look{Client: client, Run: c.run, Namespaces: c.namespaces, Looked: c.looking(env)}.Find(ctx)
+func (c *cleaning) cleanUp(ctx context.Context, env *environment, client *wire.Client) error {
+	found, unread, err := cleanup.Look{Client: client, Run: c.run, Namespaces: c.namespaces, Looked: c.showLooking(env)}.Find(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,16 +87,16 @@ func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Cli
 			fmt.Fprintf(env.stderr, "the verb fleet made %s, and may be at work: --run %s deletes what it made\n", unit.Count(len(byRun[run]), "objects"), run)
 			continue
 		}
-		list, err := c.list(ctx, env, client, run, byRun[run])
+		list, err := c.listDeletable(ctx, env, client, run, byRun[run])
 		if left = append(left, err); len(list) > 0 {
 			mine[run] = list
 		}
 	}
 	if len(mine) > 0 && !c.dry {
-		if err := c.confirm(env, mine); err != nil {
+		if err := c.askToDelete(env, mine); err != nil {
 			return err
 		}
-		left = append(left, c.sweep(ctx, env, client, mine))
+		left = append(left, c.deleteLeftovers(ctx, env, client, mine))
 	}
 	if err := errors.Join(left...); err != nil {
 		fmt.Fprintf(env.stderr, "left: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nleft: "))
@@ -108,9 +108,9 @@ func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Cli
 // lookingEvery is how often clean says how far it has looked.
 const lookingEvery = 5 * time.Second
 
-// looking says how far the look over all resources is: one that does not answer, and a
+// showLooking says how far the look over all resources is: one that does not answer, and a
 // large cluster, take a minute and more.
-func (c *cleaning) looking(env *environment) func(done, of int) {
+func (c *cleaning) showLooking(env *environment) func(done, of int) {
 	fmt.Fprintf(env.stderr, "looking for objects with the label %s\n", object.RunLabel)
 	began, said := clock.Start(), clock.Time(0)
 	return func(done, of int) {
@@ -121,9 +121,9 @@ func (c *cleaning) looking(env *environment) func(done, of int) {
 	}
 }
 
-// list prints what of a run can be deleted, and returns it; the error says what stays, and
+// listDeletable prints what of a run can be deleted, and returns it; the error says what stays, and
 // why.
-func (c *cleaning) list(ctx context.Context, env *environment, client *wire.Client, run string, found []cleanup.Found) ([]cleanup.Found, error) {
+func (c *cleaning) listDeletable(ctx context.Context, env *environment, client *wire.Client, run string, found []cleanup.Found) ([]cleanup.Found, error) {
 	fmt.Fprintf(env.stderr, "checking for up to %v whether run %s is being flown\n", cleanup.FlownWithin, run)
 	flown, err := cleanup.Flown(ctx, client, run)
 	switch {
@@ -148,8 +148,8 @@ func (c *cleaning) list(ctx context.Context, env *environment, client *wire.Clie
 // errUnconfirmed is the end of clean where nobody can be asked.
 var errUnconfirmed = errors.New("nothing was deleted: standard input is no terminal, so nobody can confirm it: add --yes to delete these objects, or --dry-run to list them")
 
-// confirm asks whether to delete.
-func (c *cleaning) confirm(env *environment, mine map[string][]cleanup.Found) error {
+// askToDelete asks whether to delete.
+func (c *cleaning) askToDelete(env *environment, mine map[string][]cleanup.Found) error {
 	n := 0
 	for _, list := range mine {
 		n += len(list)
@@ -171,8 +171,8 @@ func (c *cleaning) confirm(env *environment, mine map[string][]cleanup.Found) er
 	return nil
 }
 
-// sweep deletes what runs have left; the error says what stays, and why.
-func (c *cleaning) sweep(ctx context.Context, env *environment, client *wire.Client, mine map[string][]cleanup.Found) error {
+// deleteLeftovers deletes what runs have left; the error says what stays, and why.
+func (c *cleaning) deleteLeftovers(ctx context.Context, env *environment, client *wire.Client, mine map[string][]cleanup.Found) error {
 	var faults []error
 	for _, run := range slices.Sorted(maps.Keys(mine)) {
 		fmt.Fprintf(env.stderr, "deleting %s of run %s\n", unit.Count(len(mine[run]), "objects"), run)

@@ -42,7 +42,7 @@ func TestCleanAsks(t *testing.T) {
 			}
 			var said bytes.Buffer
 			env := &environment{stdin: strings.NewReader(tt.answer), asks: tt.asks, stdout: &said, stderr: &said}
-			if code := execute(t.Context(), env, append([]string{"clean", "--kubeconfig", config}, tt.args...)); code != tt.code || !strings.Contains(said.String(), tt.says) {
+			if code := executeVerb(t.Context(), env, append([]string{"clean", "--kubeconfig", config}, tt.args...)); code != tt.code || !strings.Contains(said.String(), tt.says) {
 				t.Errorf("exit code %d, want %d, with %q:\n%s", code, tt.code, tt.says, &said)
 			}
 			if stays := s.Get(path) != nil; stays != tt.stays {

@@ -17,8 +17,8 @@ type clusterFlags struct {
 	trust      flight.Trust
 }
 
-// add gives a verb the flags; what says what it does with the cluster of a file.
-func (c *clusterFlags) add(verb *cobra.Command, what string) {
+// addFlags gives a verb the flags; what says what it does with the cluster of a file.
+func (c *clusterFlags) addFlags(verb *cobra.Command, what string) {
 	f := verb.Flags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", what)
 	f.StringArrayVar(&c.trust.Adopt, "adopt", nil, "with --kubeconfig: allow a subject to change this existing `OBJECT`, as RESOURCE/[NAMESPACE/]NAME; repeatable")
@@ -28,14 +28,14 @@ func (c *clusterFlags) add(verb *cobra.Command, what string) {
 	c.given = func() bool { return f.Changed("kubeconfig") }
 }
 
-// show says at the head of a run what it does beside sending calls.
-func (c *clusterFlags) show(env *environment) func(plan.Effects) {
+// effectsWriter says at the head of a run what it does beside sending calls.
+func (c *clusterFlags) effectsWriter(env *environment) func(plan.Effects) {
 	return func(e plan.Effects) { _ = e.Write(env.stderr, c.kubeconfig) } // who cannot be told is not there
 }
 
-// check refuses an empty name: of a variable that is not set, it would mean a plane
+// checkFlags refuses an empty name: of a variable that is not set, it would mean a plane
 // of the run's own.
-func (c *clusterFlags) check() error {
+func (c *clusterFlags) checkFlags() error {
 	if c.given != nil && c.given() && c.kubeconfig == "" {
 		return errors.New("--kubeconfig: the name that was given is empty")
 	}

@@ -27,7 +27,7 @@ type compareFlags struct {
 	measures          []string
 }
 
-func (f *compareFlags) add(verb *cobra.Command) {
+func (f *compareFlags) addFlags(verb *cobra.Command) {
 	verb.Flags().StringVar(&f.failAbove, "fail-above", "", "exit with 1 if a judged measure is worse in B by more than `SHARE`, such as 5%; with 2 if that is inconclusive")
 	verb.Flags().StringVar(&f.output, "output", "text", "output `FORMAT`: text (or table), markdown or json")
 	verb.Flags().StringVar(&f.page, "html", "", "also write the comparison to `FILE` as an HTML page with charts")
@@ -35,8 +35,8 @@ func (f *compareFlags) add(verb *cobra.Command) {
 	verb.Flags().StringSliceVar(&f.measures, "measure", nil, "compare only measures, indicators, queries, objectives and counters whose name contains `PATTERN`; * matches any text; repeatable")
 }
 
-// options checks the flags.
-func (f *compareFlags) options() (compare.Options, error) {
+// compareOptions checks the flags.
+func (f *compareFlags) compareOptions() (compare.Options, error) {
 	o := compare.Options{Only: f.measures}
 	if !slices.Contains([]string{"text", "table", "markdown", "json"}, f.output) {
 		return o, fmt.Errorf("--output %s: want text, markdown or json", f.output)
@@ -45,12 +45,12 @@ func (f *compareFlags) options() (compare.Options, error) {
 		return o, nil
 	}
 	var err error
-	o.FailAbove, err = share("--fail-above", f.failAbove)
+	o.FailAbove, err = parseShare("--fail-above", f.failAbove)
 	return o, err
 }
 
-// share reads a flag such as 5% or 0.05.
-func share(flag, text string) (float64, error) {
+// parseShare reads a flag such as 5% or 0.05.
+func parseShare(flag, text string) (float64, error) {
 	number, isPercent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if isPercent {
@@ -62,8 +62,8 @@ func share(flag, text string) (float64, error) {
 	return v, nil
 }
 
-// print writes a comparison in the form asked for and ends with its gate.
-func (f *compareFlags) print(env *environment, c *compare.Comparison) error {
+// printComparison writes a comparison in the form asked for and ends with its gate.
+func (f *compareFlags) printComparison(env *environment, c *compare.Comparison) error {
 	write := func(w io.Writer) error { return c.Short(w, "--all shows everything"+f.where) }
 	if f.all {
 		write = c.Text
@@ -91,21 +91,21 @@ func (f *compareFlags) printAll(env *environment, all []*compare.Comparison) err
 		if i > 0 && f.output != "json" {
 			fmt.Fprintln(env.stdout)
 		}
-		err := f.print(env, c)
+		err := f.printComparison(env, c)
 		var verdict, worst verdictError
 		switch {
 		case err == nil:
 		case !errors.As(err, &verdict):
 			return err
-		case !errors.As(end, &worst) || worse(verdict.verdict, worst.verdict):
+		case !errors.As(end, &worst) || isWorse(verdict.verdict, worst.verdict):
 			end = err
 		}
 	}
 	return end
 }
 
-// worse orders verdicts: fail, unknown, pass.
-func worse(a, b slo.Verdict) bool {
+// isWorse orders verdicts: fail, unknown, pass.
+func isWorse(a, b slo.Verdict) bool {
 	order := []slo.Verdict{slo.Pass, slo.Unknown, slo.Fail}
 	return slices.Index(order, a) > slices.Index(order, b)
 }
@@ -124,13 +124,13 @@ func compareVerb(env *environment) *cobra.Command {
 			"  windtunnel compare --fail-above 5% --output markdown a-01 a-02 a-03 a-04 -- b-01 b-02 b-03 b-04\n" +
 			"  windtunnel compare runs/before/* -- runs/after/* --html comparison.html",
 	}
-	flags.add(verb)
+	flags.addFlags(verb)
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		variants, err := variantsOf(cmd, args)
 		if err != nil {
 			return err
 		}
-		options, err := flags.options()
+		options, err := flags.compareOptions()
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func compareVerb(env *environment) *cobra.Command {
 		}
 		var pairs []*compare.Comparison
 		for i := range runs[1:] {
-			options.NameA, options.NameB = letter(0), letter(i+1)
+			options.NameA, options.NameB = variantLetter(0), variantLetter(i+1)
 			c, err := compare.Compare(runs[0], runs[i+1], options)
 			if err != nil {
 				return err
@@ -157,8 +157,8 @@ func compareVerb(env *environment) *cobra.Command {
 	return verb
 }
 
-// letter names a variant: A, B, C ...
-func letter(i int) string { return string(rune('A' + i)) }
+// variantLetter names a variant: A, B, C ...
+func variantLetter(i int) string { return string(rune('A' + i)) }
 
 // mostVariants is how many have a letter.
 const mostVariants = 26
@@ -217,7 +217,7 @@ func (env *environment) openRuns(paths []string) ([]compare.Run, error) {
 		return nil, first
 	}
 	if len(skipped) > 0 {
-		env.notice("skipped, not a run directory: " + strings.Join(skipped, ", "))
+		env.printNotice("skipped, not a run directory: " + strings.Join(skipped, ", "))
 	}
 	return out, nil
 }

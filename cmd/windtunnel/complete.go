@@ -33,14 +33,14 @@ func addCompletions(root *cobra.Command) {
 		}
 		for _, flag := range []string{"set", "a", "b"} {
 			if verb.Flags().Lookup(flag) != nil {
-				must(verb.RegisterFlagCompletionFunc(flag, completeParameter))
+				panicOnError(verb.RegisterFlagCompletionFunc(flag, completeParameter))
 			}
 		}
 	}
 }
 
-// must is for what only a fault in this program makes fail.
-func must(err error) {
+// panicOnError is for what only a fault in this program makes fail.
+func panicOnError(err error) {
 	if err != nil {
 		panic(err)
 	}

@@ -19,18 +19,18 @@ type leftover struct {
 	columns bool // the records as Parquet files, too
 }
 
-func (l *leftover) add(verb *cobra.Command) {
+func (l *leftover) addFlags(verb *cobra.Command) {
 	addOutput(verb, &l.output, "table", "markdown", "json", "github")
 	verb.Flags().BoolVar(&l.columns, "parquet", false, "also write the records as Parquet files at the end")
 }
 
-func (l *leftover) check() error {
+func (l *leftover) checkFlags() error {
 	return wantOneOf("--output", l.output, "table", "markdown", "json", "github")
 }
 
-// conclude prints the result and where everything lies. Only the result goes to
+// printResult prints the result and where everything lies. Only the result goes to
 // stdout where a program or a page is to read it.
-func (l *leftover) conclude(env *environment, result flight.Result) error {
+func (l *leftover) printResult(env *environment, result flight.Result) error {
 	if result.Dir == "" { // it was refused, and left nothing
 		return result.Err
 	}

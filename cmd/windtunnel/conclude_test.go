@@ -29,7 +29,7 @@ func TestConclude(t *testing.T) {
 	}
 	conclude := func(l leftover, r flight.Result) (stdout, stderr string, err error) {
 		var out, fault bytes.Buffer
-		err = l.conclude(&environment{stdout: &out, stderr: &fault}, r)
+		err = l.printResult(&environment{stdout: &out, stderr: &fault}, r)
 		return out.String(), fault.String(), err
 	}
 	done := flight.Result{Dir: run, Judgement: judgement}
@@ -38,7 +38,7 @@ func TestConclude(t *testing.T) {
 	} {
 		stdout, stderr, err := conclude(leftover{output: c.output}, done)
 		var verdict verdictError
-		if !errors.As(err, &verdict) || verdict.code() != exitPass || !strings.HasPrefix(stdout, c.begins) {
+		if !errors.As(err, &verdict) || verdict.exitCode() != exitPass || !strings.HasPrefix(stdout, c.begins) {
 			t.Errorf("%s: %v, %q", c.output, err, stdout)
 		}
 		if where := map[string]string{"stdout": stdout, "stderr": stderr}[c.where]; !strings.Contains(where, "run directory: "+string(run)) {

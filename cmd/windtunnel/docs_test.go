@@ -166,7 +166,7 @@ func TestDocumentedRunsCanBegin(t *testing.T) {
 			}
 			n++
 			var out, fault strings.Builder
-			if code := execute(t.Context(), &environment{stdout: &out, stderr: &fault}, append(args, "--plan")); code != 0 && !lacksProgram(fault.String()) {
+			if code := executeVerb(t.Context(), &environment{stdout: &out, stderr: &fault}, append(args, "--plan")); code != 0 && !lacksProgram(fault.String()) {
 				t.Errorf("%s:%d: %s: exit code %d: %s", page, number, strings.TrimSpace(line), code, &fault)
 			}
 		}
@@ -336,7 +336,7 @@ func TestExamplesAreSound(t *testing.T) {
 		if filepath.Base(path) == "worker.yaml" {
 			args = append(args, "--workers", "1", "--worker-processes") // one answers at the end of its path
 		}
-		code := execute(t.Context(), &environment{stdout: &out, stderr: &fault}, args)
+		code := executeVerb(t.Context(), &environment{stdout: &out, stderr: &fault}, args)
 		if lacksProgram(fault.String()) {
 			return nil
 		}

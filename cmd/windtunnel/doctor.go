@@ -25,7 +25,7 @@ func doctorVerb(env *environment) *cobra.Command {
 			if err := wantOneOf("--output", output, "table", "markdown", "json"); err != nil {
 				return err
 			}
-			r := doctor.Examine(doctor.Look(doctor.Options{Runs: "runs", Versions: versions()}))
+			r := doctor.Examine(doctor.Look(doctor.Options{Runs: "runs", Versions: binaryVersions()}))
 			if err := printReport(env, r, output); err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func printReport(env *environment, r doctor.Report, output string) error {
 	case "markdown":
 		return r.Markdown(env.stdout)
 	}
-	paint := env.paint()
+	paint := env.newPainter()
 	return r.Table(env.stdout, func(s doctor.State, text string) string {
 		return paint(map[doctor.State]colour{doctor.Fine: green, doctor.Doubt: yellow, doctor.Bad: red}[s], text)
 	})

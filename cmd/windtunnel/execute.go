@@ -41,7 +41,7 @@ type verdictError struct{ verdict slo.Verdict }
 
 func (e verdictError) Error() string { return "verdict " + string(e.verdict) }
 
-func (e verdictError) code() int {
+func (e verdictError) exitCode() int {
 	switch e.verdict {
 	case slo.Pass:
 		return exitPass
@@ -68,25 +68,25 @@ func rootVerb(env *environment) *cobra.Command {
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
 		kubeletVerb(env), doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),
 	)
-	root.AddCommand(planes.Verbs(env.host())...)
+	root.AddCommand(planes.Verbs(env.planeHost())...)
 	addCompletions(root)
 	addVersion(root)
-	explain(root)
+	explainUsage(root)
 	return root
 }
 
-// host is what a process of a reference plane sees of the world. What such a
+// planeHost is what a process of a reference plane sees of the world. What such a
 // process holds is compared with what is published, so that it trims itself.
-func (env *environment) host() planes.Host {
+func (env *environment) planeHost() planes.Host {
 	return planes.Host{Stdout: env.stdout, Stderr: env.stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
-		ctx, cancel := env.interruptible(ctx, "stopping", func() { os.Exit(exitUnknown) })
-		wait := trimming(ctx)
+		ctx, cancel := env.interruptibleContext(ctx, "stopping", func() { os.Exit(exitUnknown) })
+		wait := trimPeriodically(ctx)
 		return ctx, func() { cancel(); wait() }
 	}}
 }
 
-// execute runs the verb that args name and returns the exit code.
-func execute(ctx context.Context, env *environment, args []string) int {
+// executeVerb runs the verb that args name and returns the exit code.
+func executeVerb(ctx context.Context, env *environment, args []string) int {
 	root := rootVerb(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -95,25 +95,25 @@ func execute(ctx context.Context, env *environment, args []string) int {
 	case err == nil:
 		return exitPass
 	case errors.As(err, &verdict):
-		return verdict.code()
+		return verdict.exitCode()
 	}
 	fmt.Fprintln(env.stderr, strings.TrimRight(err.Error(), "\n"))
 	return exitFault
 }
 
-// flying is interruptible for a verb that flies: the process is made ready to
+// flightContext is interruptible for a verb that flies: the process is made ready to
 // measure first.
-func (env *environment) flying(ctx context.Context) (context.Context, context.CancelFunc) {
+func (env *environment) flightContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	process.Prefer()
-	trim()
-	return env.interruptible(ctx,
+	trimExecutablePages()
+	return env.interruptibleContext(ctx,
 		"interrupted: saving what was measured and cleaning up; once more ends at once",
 		func() { os.Exit(exitUnknown) }) // the reaper cleans up after us
 }
 
-// interruptible returns a context that the first signal ends with
+// interruptibleContext returns a context that the first signal ends with
 // ErrInterrupted. A second wish (see wishes) calls twice, which should not return.
-func (env *environment) interruptible(ctx context.Context, first string, twice func()) (context.Context, context.CancelFunc) {
+func (env *environment) interruptibleContext(ctx context.Context, first string, twice func()) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -121,11 +121,11 @@ func (env *environment) interruptible(ctx context.Context, first string, twice f
 		for {
 			select {
 			case <-env.signals:
-				switch heard.next(c.Now()) {
+				switch heard.nextWish(c.Now()) {
 				case wishToStop:
 					fmt.Fprintln(env.stderr, first)
 					cancel(flight.ErrInterrupted)
-					heard.announced(c.Now())
+					heard.setAnnounced(c.Now())
 				case wishToEnd:
 					twice()
 					return
@@ -158,8 +158,8 @@ const (
 	wishToEnd              // to end at once
 )
 
-// next returns what a signal at a time asks for.
-func (w *wishes) next(at clock.Time) wish {
+// nextWish returns what a signal at a time asks for.
+func (w *wishes) nextWish(at clock.Time) wish {
 	switch {
 	case !w.told:
 		return wishToStop
@@ -169,5 +169,5 @@ func (w *wishes) next(at clock.Time) wish {
 	return wishHeard
 }
 
-// announced says that the user was told of the first signal, and what a second does.
-func (w *wishes) announced(at clock.Time) { w.told, w.at = true, at }
+// setAnnounced says that the user was told of the first signal, and what a second does.
+func (w *wishes) setAnnounced(at clock.Time) { w.told, w.at = true, at }

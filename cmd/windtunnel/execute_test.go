@@ -28,12 +28,12 @@ func TestSignalsOfOneMomentAreOneWish(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var w wishes
 			for i, at := range tt.at {
-				got := w.next(clock.Time(at))
+				got := w.nextWish(clock.Time(at))
 				if got != tt.want[i] {
 					t.Errorf("signal %d at %v asks for %d, want %d", i, at, got, tt.want[i])
 				}
 				if got == wishToStop {
-					w.announced(clock.Time(at + announcing))
+					w.setAnnounced(clock.Time(at + announcing))
 				}
 			}
 		})
@@ -46,7 +46,7 @@ func TestTwoSignalsAtOnceInterruptOnce(t *testing.T) {
 		var said bytes.Buffer
 		signals, ended := make(chan os.Signal, 2), false
 		env := &environment{stderr: &said, signals: signals}
-		ctx, cancel := env.interruptible(t.Context(), "stopping", func() { ended = true })
+		ctx, cancel := env.interruptibleContext(t.Context(), "stopping", func() { ended = true })
 		defer cancel()
 		signals <- os.Interrupt
 		signals <- os.Interrupt

@@ -47,8 +47,8 @@ func exportVerb(env *environment) *cobra.Command {
 	return verb
 }
 
-// exported is a form of export: its verb with the flag for where to write.
-func exported(use, short, example string, do func(run, out string) error) *cobra.Command {
+// newExportForm is a form of export: its verb with the flag for where to write.
+func newExportForm(use, short, example string, do func(run, out string) error) *cobra.Command {
 	var out string
 	verb := &cobra.Command{
 		Use: use + " RUN", Short: short, Example: "  windtunnel export " + example, Args: cobra.ExactArgs(1),
@@ -82,7 +82,7 @@ func besideRun(run, suffix string) string {
 
 // exportTables writes the tables of docs/records.md.
 func exportTables(env *environment, format, short string, write func(run, folder string) ([]rows.File, error)) *cobra.Command {
-	return exported(format, short, format+" runs/density/latest -o tables", func(run, out string) error {
+	return newExportForm(format, short, format+" runs/density/latest -o tables", func(run, out string) error {
 		if out == "" {
 			out = besideRun(run, format)
 		}
@@ -103,7 +103,7 @@ func printFiles(w io.Writer, files []rows.File) {
 
 // exportDocuments writes the files of another tool.
 func exportDocuments(env *environment, format, short string) *cobra.Command {
-	return exported(format, short, format+" runs/density/latest -o artifacts", func(run, out string) error {
+	return newExportForm(format, short, format+" runs/density/latest -o artifacts", func(run, out string) error {
 		if out == "" {
 			out = besideRun(run, format)
 		}
@@ -118,7 +118,7 @@ func exportDocuments(env *environment, format, short string) *cobra.Command {
 // exportOpenMetrics writes all series of a run; what the format cannot carry is said.
 func exportOpenMetrics(env *environment) *cobra.Command {
 	var most unit.Bytes
-	verb := exported("openmetrics", "Write all series, which promtool turns into blocks of a Prometheus server",
+	verb := newExportForm("openmetrics", "Write all series, which promtool turns into blocks of a Prometheus server",
 		"openmetrics runs/density/latest -o density.om\n  promtool tsdb create-blocks-from openmetrics density.om data/", func(run, out string) error {
 			if info, err := os.Stat(out); out != "" && err == nil && !info.Mode().IsRegular() {
 				return printOpenMetrics(env, run, out, int64(most))

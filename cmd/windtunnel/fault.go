@@ -56,13 +56,13 @@ func faultVerb(env *environment) *cobra.Command {
 	flags.StringVar(&f.between, "between", "", "mean `DURATION` between failures: flap, of one node; fail and crash, of all pods (default: at once)")
 	flags.StringVar(&f.down, "down", "", "flap and crash: `DURATION` until a node or pod is back")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := env.interruptible(cmd.Context(), "taking it back", func() { os.Exit(exitUnknown) })
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "taking it back", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		socket, err := controlSocket(f.folder)
 		if err != nil {
 			return err
 		}
-		return f.inject(ctx, env, socket, args)
+		return f.injectFault(ctx, env, socket, args)
 	}
 	return verb
 }
@@ -71,7 +71,7 @@ func faultVerb(env *environment) *cobra.Command {
 func controlSocket(folder string) (string, error) {
 	if folder == "" {
 		at := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), flight.ControlSocket)
-		if listens(at) {
+		if isListening(at) {
 			return at, nil
 		}
 	}
@@ -83,7 +83,7 @@ func controlSocket(folder string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("--folder %s: %w", folder, err)
 	}
-	all = slices.DeleteFunc(all, func(path string) bool { return !listens(path) })
+	all = slices.DeleteFunc(all, func(path string) bool { return !isListening(path) })
 	switch len(all) {
 	case 0:
 		return "", errors.New("no windtunnel up of yours is running: start one, or name its folder with --folder")
@@ -97,9 +97,9 @@ func controlSocket(folder string) (string, error) {
 	return "", fmt.Errorf("%d windtunnel up are running: export the KUBECONFIG of one, or give --folder: %s", len(all), strings.Join(folders, ", "))
 }
 
-// listens says whether an up is behind a socket: one that was killed leaves its
+// isListening says whether an up is behind a socket: one that was killed leaves its
 // folder.
-func listens(path string) bool {
+func isListening(path string) bool {
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err != nil {
 		return false
@@ -108,9 +108,9 @@ func listens(path string) bool {
 	return true
 }
 
-// inject asks for the fault and returns when it was taken back.
-func (f *faultFlags) inject(ctx context.Context, env *environment, socket string, args []string) error {
-	raw, err := json.Marshal(f.step(args[0], args[1])) // JSON is YAML
+// injectFault asks for the fault and returns when it was taken back.
+func (f *faultFlags) injectFault(ctx context.Context, env *environment, socket string, args []string) error {
+	raw, err := json.Marshal(f.faultStep(args[0], args[1])) // JSON is YAML
 	if err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
@@ -128,7 +128,7 @@ func (f *faultFlags) inject(ctx context.Context, env *environment, socket string
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
-		return errors.New(readable(string(why)))
+		return errors.New(withoutPlace(string(why)))
 	}
 	fmt.Fprintf(env.stdout, "%s %s: began\n", args[0], args[1])
 	said, err := io.ReadAll(answer.Body)
@@ -143,37 +143,37 @@ func (f *faultFlags) inject(ctx context.Context, env *environment, socket string
 	return nil
 }
 
-// step is the fault step of a scenario that says the same.
-func (f *faultFlags) step(action, target string) map[string]any {
+// faultStep is the fault step of a scenario that says the same.
+func (f *faultFlags) faultStep(action, target string) map[string]any {
 	step := map[string]any{"action": action}
 	switch target {
 	case "nodes", "pods":
 		victims := map[string]any{}
-		put(victims, "count", f.count)
-		put(victims, "percent", f.percent)
-		put(victims, "selector", f.selector)
+		setIfGiven(victims, "count", f.count)
+		setIfGiven(victims, "percent", f.percent)
+		setIfGiven(victims, "selector", f.selector)
 		step[target] = victims
 	default:
 		step["component"] = target
 	}
-	put(step, "for", f.lasting)
-	put(step, "share", f.share)
-	put(step, "delay", f.delay)
-	put(step, "between", f.between)
-	put(step, "down", f.down)
+	setIfGiven(step, "for", f.lasting)
+	setIfGiven(step, "share", f.share)
+	setIfGiven(step, "delay", f.delay)
+	setIfGiven(step, "between", f.between)
+	setIfGiven(step, "down", f.down)
 	return step
 }
 
-// put sets what was given.
-func put[T comparable](step map[string]any, name string, value T) {
+// setIfGiven sets what was given.
+func setIfGiven[T comparable](step map[string]any, name string, value T) {
 	var none T
 	if value != none {
 		step[name] = value
 	}
 }
 
-// readable leaves out the place in a file that nobody wrote.
-func readable(faults string) string {
+// withoutPlace leaves out the place in a file that nobody wrote.
+func withoutPlace(faults string) string {
 	var out []string
 	for line := range strings.Lines(faults) {
 		if _, rest, ok := strings.Cut(line, ": "); ok && strings.HasPrefix(line, "fault:") {

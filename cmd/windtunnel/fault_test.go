@@ -67,7 +67,7 @@ func TestUpFlags(t *testing.T) {
 		"--limit etcd.cpu=-1: want more than 0 cores":                                 {limits: []string{"etcd.cpu=-1"}},
 		"--durability never: want memory or fsync":                                    {durability: "never"},
 	} {
-		if _, err := f.options(nil, false); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.upOptions(nil, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestUpFlags(t *testing.T) {
 		nodes: 7, stages: []string{"general"}, set: []string{"nodes=5"},
 		flags: []string{"etcd.--quota-backend-bytes=1000", "etcd.a=b=c"}, limits: []string{"etcd.cpu=0.5", "etcd.memory=1Gi"},
 	}
-	o, err := f.options([]string{"../../examples/density.yaml"}, false)
+	o, err := f.upOptions([]string{"../../examples/density.yaml"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func fleetVerb(env *environment) *cobra.Command {
 	verb.Flags().Uint64Var(&own.seed, "seed", scenario.DefaultSeed, "`SEED` of delays and random choices")
 	verb.Flags().StringVar(&own.records, "records", "", "record every request in this `FILE`")
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		c, err := flags.Load(os.Stdin)
 		if err != nil {
@@ -109,7 +109,7 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 	if note := c.Options.ServesOnlyHere(); note != "" {
 		r.log.Warn(note)
 	}
-	if err := r.prepare(); err != nil {
+	if err := r.prepareOptions(); err != nil {
 		return err
 	}
 	if own.records != "" {
@@ -118,13 +118,13 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 		}
 		defer func() { err = errors.Join(err, r.options.Records.Close()) }()
 	}
-	if err := r.serve(ctx); err != nil {
+	if err := r.startServer(ctx); err != nil {
 		return err
 	}
 	defer r.close()
 	resting, cancel := context.WithCancel(ctx)
-	wait := trimming(resting)
-	err = r.keep(ctx)
+	wait := trimPeriodically(resting)
+	err = r.keepNodes(ctx)
 	cancel()
 	wait()
 	if errors.Is(context.Cause(ctx), flight.ErrInterrupted) {
@@ -133,8 +133,8 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 	return err
 }
 
-// prepare says what the fleet needs to know, as far as files and flags tell.
-func (r *fleetRun) prepare() error {
+// prepareOptions says what the fleet needs to know, as far as files and flags tell.
+func (r *fleetRun) prepareOptions() error {
 	o := &r.Configuration.Options
 	ep, err := clusterOf(o)
 	if err != nil {
@@ -148,13 +148,13 @@ func (r *fleetRun) prepare() error {
 		r.options.NodeIP = netip.MustParseAddr(o.NodeIP) // checked when it was read
 	}
 	r.config = scenario.Fleet{Lease: unit.Duration(time.Duration(o.NodeLeaseDurationSeconds) * time.Second), Traffic: r.own.traffic}
-	r.options.Manage, err = managed(o, r.own.shard)
+	r.options.Manage, err = managedNodes(o, r.own.shard)
 	return err
 }
 
-// keep keeps the nodes alive. Other stages from the cluster begin a new fleet:
+// keepNodes keeps the nodes alive. Other stages from the cluster begin a new fleet:
 // it finds the nodes as the one before left them.
-func (r *fleetRun) keep(ctx context.Context) error {
+func (r *fleetRun) keepNodes(ctx context.Context) error {
 	next := r.Objects.Stages
 	if slices.Contains(r.Configuration.Options.EnableCRDs, "Stage") {
 		select { // there is nothing to play before the cluster's stages are known
@@ -163,16 +163,16 @@ func (r *fleetRun) keep(ctx context.Context) error {
 		}
 	}
 	for ctx.Err() == nil {
-		f, err := r.start(ctx, next)
+		f, err := r.startFleet(ctx, next)
 		if err != nil {
 			return err
 		}
-		r.runs(f)
+		r.setFleet(f)
 		select {
 		case <-ctx.Done():
 		case next = <-r.stages:
 		}
-		r.runs(nil)
+		r.setFleet(nil)
 		if err := f.Close(); err != nil {
 			return err
 		}
@@ -180,8 +180,8 @@ func (r *fleetRun) keep(ctx context.Context) error {
 	return nil
 }
 
-// start compiles stages and starts a fleet that plays them.
-func (r *fleetRun) start(ctx context.Context, stages []*kwok.Stage) (*fleet.Fleet, error) {
+// startFleet compiles stages and starts a fleet that plays them.
+func (r *fleetRun) startFleet(ctx context.Context, stages []*kwok.Stage) (*fleet.Fleet, error) {
 	file := &kwok.File{Stages: stages}
 	if len(stages) == 0 && !slices.Contains(r.Configuration.Options.EnableCRDs, "Stage") {
 		var err error
@@ -224,8 +224,8 @@ func clusterOf(o *configuration.Options) (endpoint.Endpoint, error) {
 	return ep.At(o.Master), nil
 }
 
-// managed returns what the options say about which nodes are kept alive.
-func managed(o *configuration.Options, shard string) (*fleet.ManagedNodes, error) {
+// managedNodes returns what the options say about which nodes are kept alive.
+func managedNodes(o *configuration.Options, shard string) (*fleet.ManagedNodes, error) {
 	m := &fleet.ManagedNodes{All: o.ManageAllNodes, Single: o.ManageSingleNode}
 	for _, s := range []struct {
 		text string

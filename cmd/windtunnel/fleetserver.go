@@ -25,9 +25,9 @@ type served struct {
 	done   chan struct{} // closed when the cluster is not followed any more
 }
 
-// serve starts the server that stands for the nodes' kubelets, if one is asked
+// startServer starts the server that stands for the nodes' kubelets, if one is asked
 // for, and follows the kinds of objects that come from the cluster.
-func (r *fleetRun) serve(ctx context.Context) error {
+func (r *fleetRun) startServer(ctx context.Context) error {
 	o := &r.Configuration.Options
 	if o.Serve() == "" && len(o.EnableCRDs) == 0 {
 		return nil
@@ -41,12 +41,12 @@ func (r *fleetRun) serve(ctx context.Context) error {
 	r.served = s
 	if o.Serve() != "" {
 		s.world = kubelet.NewCluster(kubelet.ClusterOptions{
-			Client: client, Clock: r.options.Clock, Selector: r.options.Manage.NodesQuery(), Managed: r.manages, Log: r.log,
+			Client: client, Clock: r.options.Clock, Selector: r.options.Manage.NodesQuery(), Managed: r.managesNode, Log: r.log,
 		})
 		s.server, err = kubelet.Start(ctx, kubelet.Options{
 			Address: o.Serve(), CertFile: o.TLSCertFile, KeyFile: o.TLSPrivateKeyFile, ClientCAFile: o.ClientCAFile,
-			Node: o.ManageSingleNode, World: s.world, Objects: r.Objects, Metrics: http.HandlerFunc(r.metrics),
-			NoStream: !o.EnableDebuggingHandlers, Profiles: o.EnableProfilingHandler, Names: names(o),
+			Node: o.ManageSingleNode, World: s.world, Objects: r.Objects, Metrics: http.HandlerFunc(r.serveMetrics),
+			NoStream: !o.EnableDebuggingHandlers, Profiles: o.EnableProfilingHandler, Names: certificateNames(o),
 			Seed: r.own.seed, Clock: r.options.Clock, Log: r.log,
 		})
 		if err != nil {
@@ -58,14 +58,14 @@ func (r *fleetRun) serve(ctx context.Context) error {
 	go func() {
 		defer close(s.done)
 		if len(o.EnableCRDs) > 0 {
-			r.follow(ctx, o.EnableCRDs)
+			r.followKinds(ctx, o.EnableCRDs)
 		}
 	}()
 	return nil
 }
 
-// names are what the certificate of our own making holds besides loopback.
-func names(o *configuration.Options) []string {
+// certificateNames are what the certificate of our own making holds besides loopback.
+func certificateNames(o *configuration.Options) []string {
 	var out []string
 	for _, name := range []string{o.NodeIP, o.NodeName} {
 		if name != "" {
@@ -75,8 +75,8 @@ func names(o *configuration.Options) []string {
 	return out
 }
 
-// follow keeps up with the kinds of objects that come from the cluster.
-func (r *fleetRun) follow(ctx context.Context, kinds []string) {
+// followKinds keeps up with the kinds of objects that come from the cluster.
+func (r *fleetRun) followKinds(ctx context.Context, kinds []string) {
 	var known []*kwok.Stage
 	first := true
 	err := configuration.Follow(ctx, configuration.Source{Client: r.served.client, Clock: r.options.Clock, Kinds: kinds, Log: r.log},
@@ -119,27 +119,27 @@ func (r *fleetRun) close() {
 	_ = s.client.Close()
 }
 
-// runs takes note of the fleet that runs now.
-func (r *fleetRun) runs(f *fleet.Fleet) {
+// setFleet takes note of the fleet that runs now.
+func (r *fleetRun) setFleet(f *fleet.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fleet = f
 }
 
-func (r *fleetRun) running() *fleet.Fleet {
+func (r *fleetRun) currentFleet() *fleet.Fleet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.fleet
 }
 
-func (r *fleetRun) manages(node string) bool {
-	f := r.running()
+func (r *fleetRun) managesNode(node string) bool {
+	f := r.currentFleet()
 	return f != nil && f.Manages(node)
 }
 
-// metrics answers with the state of the fleet, for Prometheus.
-func (r *fleetRun) metrics(w http.ResponseWriter, _ *http.Request) {
-	f := r.running()
+// serveMetrics answers with the state of the fleet, for Prometheus.
+func (r *fleetRun) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	f := r.currentFleet()
 	if f == nil {
 		http.Error(w, "the fleet is about to start", http.StatusServiceUnavailable)
 		return

@@ -40,13 +40,13 @@ func historyVerb(env *environment) *cobra.Command {
 	flags.StringVar(&failAbove, "fail-above", "", "exit with 1 if a measure has become worse by more than `SHARE`, such as 5%; with 0 while there are too few runs")
 	flags.BoolVar(&h.every, "all", false, "list every measure, also unchanged ones")
 	flags.StringSliceVar(&h.options.Only, "measure", nil, "use only measures whose keys in verdict.json start with `PREFIX`; repeatable")
-	addOutput(verb, &h.output, forms()...)
+	addOutput(verb, &h.output, outputForms()...)
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := wantOneOf("--output", h.output, forms()...); err != nil {
+		if err := wantOneOf("--output", h.output, outputForms()...); err != nil {
 			return err
 		}
 		if failAbove != "" {
-			if h.options.FailAbove, err = share("--fail-above", failAbove); err != nil {
+			if h.options.FailAbove, err = parseShare("--fail-above", failAbove); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func (h *historian) run(ctx context.Context, args []string) error {
 	}
 	var runs []compare.Run
 	for _, folder := range args {
-		some, err := h.all(folder)
+		some, err := h.openRuns(folder)
 		if err != nil {
 			return err
 		}
@@ -85,22 +85,22 @@ func (h *historian) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := h.update(ctx, append(runs, added...))
+	f, err := h.addRuns(ctx, append(runs, added...))
 	if err != nil {
 		return err
 	}
-	return h.print(f)
+	return h.printHistory(f)
 }
 
-// update adds runs to the file. Builds that end at the same time wait for one
+// addRuns adds runs to the file. Builds that end at the same time wait for one
 // another: what one has added the next one reads.
-func (h *historian) update(ctx context.Context, runs []compare.Run) (*history.File, error) {
-	unlock, err := h.lock(ctx)
+func (h *historian) addRuns(ctx context.Context, runs []compare.Run) (*history.File, error) {
+	unlock, err := h.lockFile(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	f, err := h.read()
+	f, err := h.readFile()
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +111,14 @@ func (h *historian) update(ctx context.Context, runs []compare.Run) (*history.Fi
 		f.Accept()
 	}
 	f.Keep(h.keep)
-	return f, h.write(f)
+	return f, h.writeFile(f)
 }
 
 // lockTime is how long a history waits for others that write to its folder: they
 // have read their runs before and need some milliseconds.
 const lockTime = time.Minute
 
-func (h *historian) lock(ctx context.Context) (unlock func(), err error) {
+func (h *historian) lockFile(ctx context.Context) (unlock func(), err error) {
 	if h.file == "" {
 		return func() {}, nil
 	}
@@ -132,8 +132,8 @@ func (h *historian) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// read reads the file; a new history where there is none.
-func (h *historian) read() (*history.File, error) {
+// readFile reads the file; a new history where there is none.
+func (h *historian) readFile() (*history.File, error) {
 	if h.file == "" {
 		return &history.File{}, nil
 	}
@@ -147,10 +147,10 @@ func (h *historian) read() (*history.File, error) {
 	return history.Decode(h.file, raw)
 }
 
-// all opens the run directories in a folder. One that cannot be read is named
+// openRuns opens the run directories in a folder. One that cannot be read is named
 // and left out: another version's, or half a one; links such as latest are not
 // followed.
-func (h *historian) all(folder string) ([]compare.Run, error) {
+func (h *historian) openRuns(folder string) ([]compare.Run, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("read runs: %w", err)
@@ -175,8 +175,8 @@ func (h *historian) all(folder string) ([]compare.Run, error) {
 	return out, nil
 }
 
-// write replaces the file in one step.
-func (h *historian) write(f *history.File) error {
+// writeFile replaces the file in one step.
+func (h *historian) writeFile(f *history.File) error {
 	if h.file == "" || len(f.Entries) == 0 {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (h *historian) write(f *history.File) error {
 	return record.Dir(filepath.Dir(h.file)).Write(filepath.Base(h.file), raw)
 }
 
-func (h *historian) print(f *history.File) error {
+func (h *historian) printHistory(f *history.File) error {
 	r, err := history.Look(f, h.options)
 	if err != nil {
 		return err

@@ -64,15 +64,15 @@ func hollowVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&f.load, "load", nil, "`FILE` of objects that every cluster has at the start: a List, or YAML documents")
 	verb.Flags().StringVar(&f.save, "save", "", "write the objects of the first cluster to `FILE` at the end: a List if it ends in .json, else YAML documents")
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
-		return f.serve(ctx, env)
+		return f.serveClusters(ctx, env)
 	}
 	return verb
 }
 
-// serve serves clusters until ctx ends.
-func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
+// serveClusters serves clusters until ctx ends.
+func (f *hollowFlags) serveClusters(ctx context.Context, env *environment) (err error) {
 	if f.clusters < 1 {
 		return fmt.Errorf("--clusters %d: want 1 or more", f.clusters)
 	}
@@ -99,7 +99,7 @@ func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := f.fill(c); err != nil {
+		if err := f.loadObjects(c); err != nil {
 			return err
 		}
 		if contexts[c.Name] = c.Endpoint(); first == nil {
@@ -125,11 +125,11 @@ func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
 	}
 	fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", path)
 	<-ctx.Done()
-	return f.keep(first)
+	return f.saveObjects(first)
 }
 
-// fill loads the objects that a cluster begins with.
-func (f *hollowFlags) fill(c *hollow.Cluster) error {
+// loadObjects loads the objects that a cluster begins with.
+func (f *hollowFlags) loadObjects(c *hollow.Cluster) error {
 	for _, path := range f.load {
 		file, err := os.Open(path)
 		if err != nil {
@@ -144,10 +144,10 @@ func (f *hollowFlags) fill(c *hollow.Cluster) error {
 	return nil
 }
 
-// keep saves the objects of a cluster, if that is asked for: in place of a file that may
+// saveObjects saves the objects of a cluster, if that is asked for: in place of a file that may
 // be the only copy of them, and only when all have been written. There are Secrets among
 // them, so only the user can read it.
-func (f *hollowFlags) keep(c *hollow.Cluster) error {
+func (f *hollowFlags) saveObjects(c *hollow.Cluster) error {
 	if f.save == "" {
 		return nil
 	}

@@ -75,7 +75,7 @@ func withHollow(t *testing.T, args []string, do func(client func(name string) ku
 	var stderr bytes.Buffer
 	env := &environment{stdout: in, stderr: &stderr, signals: signals}
 	go func() {
-		code := execute(context.WithoutCancel(t.Context()), env, append([]string{"hollow"}, args...))
+		code := executeVerb(context.WithoutCancel(t.Context()), env, append([]string{"hollow"}, args...))
 		in.Close()
 		ended <- code
 	}()

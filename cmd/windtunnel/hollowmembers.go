@@ -17,7 +17,7 @@ import (
 func hollowMembersVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{Use: plane.HollowArg + " GROUP", Short: "Be hollow members", Args: cobra.ExactArgs(1), Hidden: true}
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		group, err := readHollow(args[0])
 		if err != nil {

@@ -97,7 +97,7 @@ func askVerb(t *testing.T, args ...string) int {
 	t.Helper()
 	var said bytes.Buffer
 	env := &environment{stdout: io.Discard, stderr: text.NewScreen(&said)}
-	code := guard.Verb(env.stderr, func() int { return execute(t.Context(), env, args) })
+	code := guard.Verb(env.stderr, func() int { return executeVerb(t.Context(), env, args) })
 	if strings.Contains(said.String(), "windtunnel has a fault") || steers(said.String()) {
 		t.Errorf("%q ends with %d: %s", args, code, said.String())
 	}

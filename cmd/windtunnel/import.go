@@ -33,8 +33,8 @@ func importVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		env.notice(in.Said()...)
-		env.notice(in.Scenario.Warnings...)
+		env.printNotice(in.Said()...)
+		env.printNotice(in.Scenario.Warnings...)
 		if out == "" {
 			_, err = env.stdout.Write(in.Native)
 			return err

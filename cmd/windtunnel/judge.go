@@ -29,7 +29,7 @@ func judgeVerb(env *environment) *cobra.Command {
 			}
 			judgement, err := judge.Write(args[0])
 			switch {
-			case err != nil && (judgement.Verdict == "" || !unwritable(err)):
+			case err != nil && (judgement.Verdict == "" || !isUnwritable(err)):
 				return err
 			case err != nil: // the records were read: a folder that cannot be written to takes the answer from nobody
 				fmt.Fprintf(env.stderr, "warning: the verdict was computed, and not all files of it were written: %v\n", err)
@@ -47,10 +47,10 @@ func judgeVerb(env *environment) *cobra.Command {
 	return verb
 }
 
-// unwritable reports whether it is the folder's fault that a file was not written: the
+// isUnwritable reports whether it is the folder's fault that a file was not written: the
 // disk is full, or read-only, or something else has the file's place. What leads out of
 // the folder is the run directory's.
-func unwritable(err error) bool {
+func isUnwritable(err error) bool {
 	return slices.ContainsFunc([]error{
 		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EPERM, syscall.EISDIR, syscall.EEXIST, syscall.ENOTEMPTY,
 	}, func(one error) bool { return errors.Is(err, one) })

@@ -52,7 +52,7 @@ func kubeletVerb(env *environment) *cobra.Command {
 	verb.Flags().BoolVar(&o.Untainted, "untainted", false, "accept pods that do not tolerate the taint "+processnode.Taint)
 	_ = errors.Join(verb.MarkFlagRequired("processes"), verb.MarkFlagRequired("kubeconfig")) // they are there
 	verb.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		if o.Endpoint, err = endpoint.FromKubeconfig(kubeconfig, ""); err != nil {
 			return err
@@ -77,7 +77,7 @@ func kubeletVerb(env *environment) *cobra.Command {
 		if err := os.MkdirAll(o.Logs, 0o700); err != nil {
 			return fmt.Errorf("make the folder for logs: %w", err)
 		}
-		o.Clock, o.Log = clock.Start(), env.logger()
+		o.Clock, o.Log = clock.Start(), env.newLogger()
 		o.Run = "kubelet-" + strings.ToLower(rand.Text())
 		release, err := holdNode(ctx, o)
 		if err != nil {

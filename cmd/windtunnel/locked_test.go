@@ -19,7 +19,7 @@ import (
 func TestOneExperimentAtATime(t *testing.T) {
 	folder := t.TempDir()
 	x, _ := abArms(t, folder, &abFlights{})
-	half := record.Dir(x.dir(turn{0, 0})) // the first one's run under way
+	half := record.Dir(x.runDir(turn{0, 0})) // the first one's run under way
 	if err := os.MkdirAll(string(half), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -30,11 +30,11 @@ func TestOneExperimentAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.run(t.Context(), &compareFlags{}); !errors.Is(err, record.ErrBusy) || !strings.Contains(err.Error(), "wait for it, or give another --out") {
+	if err := x.flyTurns(t.Context(), &compareFlags{}); !errors.Is(err, record.ErrBusy) || !strings.Contains(err.Error(), "wait for it, or give another --out") {
 		t.Errorf("ab: %v", err)
 	}
 	s := &searching{out: x.out, env: x.env}
-	if err := s.run(t.Context(), "text"); !errors.Is(err, record.ErrBusy) {
+	if err := s.flySearch(t.Context(), "text"); !errors.Is(err, record.ErrBusy) {
 		t.Errorf("search: %v", err)
 	}
 	if _, err := half.Read(record.ManifestFile); err != nil {
@@ -60,13 +60,13 @@ func TestHistoriesAreAddedTo(t *testing.T) {
 			r := compare.Run{Name: fmt.Sprint(i)}
 			r.Manifest.Scenario, r.Manifest.Started = "small", time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)
 			h := &historian{file: file, keep: history.DefaultKeep}
-			if _, err := h.update(t.Context(), []compare.Run{r}); err != nil {
+			if _, err := h.addRuns(t.Context(), []compare.Run{r}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wait.Wait()
-	f, err := (&historian{file: file}).read()
+	f, err := (&historian{file: file}).readFile()
 	if err != nil || len(f.Entries) != 20 {
 		t.Errorf("%d entries, %v", len(f.Entries), err)
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 
-func main() { os.Exit(start()) }
+func main() { os.Exit(dispatchProcess()) }
 
-// start decides between a component, the reaper and a verb, and returns the
+// dispatchProcess decides between a component, the reaper and a verb, and returns the
 // exit code.
-func start() int {
+func dispatchProcess() int {
 	if len(os.Args) > 1 {
 		if os.Args[1] == process.ReaperArg {
 			return process.ReaperMain(os.Stdin)
@@ -36,14 +36,14 @@ func start() int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	env := &environment{
 		stdin: os.Stdin, asks: term.IsTerminal(int(os.Stdin.Fd())),
-		stdout: stdout(), stderr: text.NewScreen(os.Stderr), signals: signals, args: os.Args,
+		stdout: openStdout(), stderr: text.NewScreen(os.Stderr), signals: signals, args: os.Args,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
 	}
-	return guard.Verb(env.stderr, func() int { return execute(context.Background(), env, os.Args[1:]) })
+	return guard.Verb(env.stderr, func() int { return executeVerb(context.Background(), env, os.Args[1:]) })
 }
 
-// stdout is a screen where people look, and takes every byte where a program reads.
-func stdout() io.Writer {
+// openStdout is a screen where people look, and takes every byte where a program reads.
+func openStdout() io.Writer {
 	if term.IsTerminal(int(os.Stdout.Fd())) {
 		return text.NewScreen(os.Stdout)
 	}

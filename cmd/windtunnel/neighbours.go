@@ -12,14 +12,14 @@ import (
 // miss is unknown; 0: the default.
 type neighbours float64
 
-func (n *neighbours) add(verb *cobra.Command) {
+func (n *neighbours) addFlag(verb *cobra.Command) {
 	verb.Flags().Var(n, "max-neighbours", fmt.Sprintf("`SHARE` of the CPU that other processes may use before a missed objective is unknown, such as 30%%; raise it on laptops and shared runners (default %.0f%%)",
 		100*record.DefaultMaxNeighbours))
 }
 
 // Set takes 30% or 0.3.
 func (n *neighbours) Set(text string) error {
-	v, err := share("--max-neighbours", text)
+	v, err := parseShare("--max-neighbours", text)
 	if err != nil {
 		return fmt.Errorf("want a share such as 30%%")
 	}

@@ -15,19 +15,19 @@ import (
 // was progress, which is drawn again soon.
 const clearLine = "\r\x1b[K"
 
-// notice writes lines to a person, above the line of progress.
-func (env *environment) notice(lines ...string) {
+// printNotice writes lines to a person, above the line of progress.
+func (env *environment) printNotice(lines ...string) {
 	for _, line := range lines {
 		if env.terminal {
-			_ = env.rewrite(line + "\n") // there is nobody to be told
+			_ = env.rewriteLastLine(line + "\n") // there is nobody to be told
 		} else {
 			fmt.Fprintln(env.stderr, line)
 		}
 	}
 }
 
-// rewrite writes a text in place of a terminal's last line.
-func (env *environment) rewrite(line string) error {
+// rewriteLastLine writes a text in place of a terminal's last line.
+func (env *environment) rewriteLastLine(line string) error {
 	if screen, ok := env.stderr.(*text.Screen); ok {
 		return screen.Lead(clearLine, line)
 	}
@@ -35,9 +35,9 @@ func (env *environment) rewrite(line string) error {
 	return err
 }
 
-// logger writes warnings and errors, nothing per call: each as a sentence, between
+// newLogger writes warnings and errors, nothing per call: each as a sentence, between
 // the other lines of the run.
-func (env *environment) logger() *slog.Logger { return slog.New(sentences{env: env}) }
+func (env *environment) newLogger() *slog.Logger { return slog.New(sentences{env: env}) }
 
 // sentences is a handler that writes each record as one line for a person:
 // "warning: a subject did not end (subject op): why".
@@ -81,6 +81,6 @@ func (s sentences) Handle(_ context.Context, r slog.Record) error {
 	if len(why) > 0 {
 		line += ": " + strings.Join(why, "; ")
 	}
-	s.env.notice(line)
+	s.env.printNotice(line)
 	return nil
 }

@@ -15,15 +15,15 @@ func TestWarningsBetweenLinesOfProgress(t *testing.T) {
 	show := func(terminal bool) string {
 		out := &bytes.Buffer{}
 		env := &environment{stderr: out, terminal: terminal}
-		shown, log := newProgress(env), env.logger()
-		shown.show(flight.Status{Step: "fill", Index: 1, Of: 2, Left: -1})
+		shown, log := newProgress(env), env.newLogger()
+		shown.showStatus(flight.Status{Step: "fill", Index: 1, Of: 2, Left: -1})
 		log.Info("nothing for a person")
 		log.Warn("the plane is not clean", slog.String("found", "3 pods are\nterminating"))
 		log.With("subject", "op").WithGroup("g").Error("a subject did not end", slog.Any("error", errors.New("killed")))
 		log.Warn("a watch ended", slog.Any("error", error(nil)))
-		env.notice(`x.yaml:3: "lives" is now called "lifecycles"`)
-		shown.show(flight.Status{Step: "rest", Index: 2, Of: 2, Left: -1})
-		shown.end()
+		env.printNotice(`x.yaml:3: "lives" is now called "lifecycles"`)
+		shown.showStatus(flight.Status{Step: "rest", Index: 2, Of: 2, Left: -1})
+		shown.clearLine()
 		return out.String()
 	}
 	const clear = "\r\x1b[K"

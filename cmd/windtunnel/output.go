@@ -52,7 +52,7 @@ func writeFile(path string, content []byte, mode fs.FileMode) error {
 func printResult(env *environment, dir record.Dir, output string) error {
 	switch output {
 	case "github":
-		return annotate(env.stdout, dir)
+		return printAnnotations(env.stdout, dir)
 	case "json":
 		raw, err := dir.Read(record.VerdictFile)
 		if err != nil {
@@ -67,7 +67,7 @@ func printResult(env *environment, dir record.Dir, output string) error {
 	if err != nil {
 		return fmt.Errorf("read summary: %w", err)
 	}
-	_, err = fmt.Fprint(env.stdout, env.coloured(string(summary)))
+	_, err = fmt.Fprint(env.stdout, env.colorVerdicts(string(summary)))
 	return err
 }
 
@@ -80,10 +80,10 @@ const (
 	yellow colour = "33"
 )
 
-// paint returns what gives a text a colour: nothing where stdout is no terminal
+// newPainter returns what gives a text a colour: nothing where stdout is no terminal
 // or NO_COLOR is set (https://no-color.org). No colour says what its text does
 // not say.
-func (env *environment) paint() func(colour, string) string {
+func (env *environment) newPainter() func(colour, string) string {
 	out := env.stdout
 	if screen, ok := out.(*text.Screen); ok {
 		out = screen.Unwrap()
@@ -95,10 +95,10 @@ func (env *environment) paint() func(colour, string) string {
 	return func(c colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }
 }
 
-// coloured paints the verdict at the end of a summary's first line and the
+// colorVerdicts paints the verdict at the end of a summary's first line and the
 // verdicts at the begin of its lines.
-func (env *environment) coloured(summary string) string {
-	paint := env.paint()
+func (env *environment) colorVerdicts(summary string) string {
+	paint := env.newPainter()
 	words := map[string]colour{"pass": green, "FAIL": red, "UNKNOWN": yellow}
 	lines := strings.SplitAfter(summary, "\n")
 	for i, l := range lines {

@@ -19,7 +19,7 @@ func printPlan(env *environment, options flight.Options, output string) error {
 	if output == "json" {
 		err = writePlanJSON(env, f)
 	} else {
-		env.notice(f.Said...)
+		env.printNotice(f.Said...)
 		err = writePlan(env, f, options)
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func writePlanJSON(env *environment, f flight.Forecast) error {
 		Notes     []string `json:"notes"`
 		Unmet     []string `json:"unmet"`
 	}{f.Scenario.Name, e.Total, e.AtLeast, e.Duration.Seconds(), e.Open, e.PeakRate, e.Objects, e.Pods, e.EtcdBytes, e.OpenFiles,
-		[]call{}, none(f.Effects.Runs), none(f.Effects.Changes), none(f.Said), none(f.Unmet)}
+		[]call{}, neverNull(f.Effects.Runs), neverNull(f.Effects.Changes), neverNull(f.Said), neverNull(f.Unmet)}
 	for _, c := range e.Calls {
 		out.ByKind = append(out.ByKind, call{c.Verb, c.Resource, c.Calls})
 	}
@@ -85,5 +85,5 @@ func writePlanJSON(env *environment, f flight.Forecast) error {
 	return w.Encode(out)
 }
 
-// none is a list that JSON never writes as null.
-func none(list []string) []string { return append([]string{}, list...) }
+// neverNull is a list that JSON never writes as null.
+func neverNull(list []string) []string { return append([]string{}, list...) }

@@ -35,28 +35,28 @@ func runVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&set, "set", nil, "set a parameter of the scenario, or a field such as plane.durability, as `NAME=VALUE`; repeatable")
 	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "`FILE` of variables of a ClusterLoader2 or kube-burner config; repeatable")
 	verb.Flags().StringArrayVar(&named, "env", nil, "allow a ClusterLoader2 or kube-burner config to read the environment variable `NAME`, although it looks like a secret; repeatable")
-	cluster.add(verb, "test the cluster of this kubeconfig `FILE` and start no control plane")
+	cluster.addFlags(verb, "test the cluster of this kubeconfig `FILE` and start no control plane")
 	verb.Flags().StringVar(&out, "out", "", "run directory `DIR` (default runs/SCENARIO/UTC-TIME, with a link latest)")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "`SEED` (default: the scenario's)")
 	var others neighbours
-	others.add(verb)
-	var crew crewFlags
-	crew.add(verb)
+	others.addFlag(verb)
+	var crew workerFlags
+	crew.addFlags(verb)
 	callerFile, as := callerFlags(verb)
 	var left leftover
-	left.add(verb)
+	left.addFlags(verb)
 	verb.Flags().BoolVar(&plan, "plan", false, "print the requests that the run would send, and start nothing")
 	verb.Flags().BoolVar(&rbac, "print-rbac", false, "print the Role and ClusterRole that the scenario needs with --kubeconfig, and start nothing")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err == nil {
-			err = errors.Join(cluster.check(), left.check(), crew.check())
+			err = errors.Join(cluster.checkFlags(), left.checkFlags(), crew.checkFlags())
 		}
 		if err != nil {
 			return err
 		}
 		if plan || rbac {
-			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Crew: crew.Crew, Log: env.logger()}
+			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Crew: crew.Crew, Log: env.newLogger()}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
@@ -69,14 +69,14 @@ func runVerb(env *environment) *cobra.Command {
 			return crew.printManifests(env)
 		}
 		if crew.access != "" {
-			env.notice(fmt.Sprintf("once %s is there, start windtunnel worker %s INDEX RECORDS, for INDEX from 0 to %d", crew.access, crew.access, crew.Workers+crew.Fleets-1))
+			env.printNotice(fmt.Sprintf("once %s is there, start windtunnel worker %s INDEX RECORDS, for INDEX from 0 to %d", crew.access, crew.access, crew.Workers+crew.Fleets-1))
 		}
-		ctx, cancel := env.flying(cmd.Context())
+		ctx, cancel := env.flightContext(cmd.Context())
 		defer cancel()
 		shown := newProgress(env)
 		options := flight.Options{
 			File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
-			Versions: versions(), Log: env.logger(), Notice: func(line string) { env.notice(line) }, Effects: cluster.show(env), Status: shown.show, StatusEvery: shown.every(),
+			Versions: binaryVersions(), Log: env.newLogger(), Notice: func(line string) { env.printNotice(line) }, Effects: cluster.effectsWriter(env), Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
 			Crew: crew.Crew,
 		}
 		if cmd.Flags().Changed("seed") {
@@ -90,11 +90,11 @@ func runVerb(env *environment) *cobra.Command {
 			options.As = *as
 		}
 		result, err := flight.Run(ctx, options)
-		shown.end()
+		shown.clearLine()
 		if err != nil {
 			return err
 		}
-		return left.conclude(env, result)
+		return left.printResult(env, result)
 	}
 	return verb
 }
@@ -127,17 +127,17 @@ const plainEvery = 15 * time.Second
 
 func newProgress(env *environment) *progress { return &progress{env: env} }
 
-func (l *progress) every() time.Duration {
+func (l *progress) redrawInterval() time.Duration {
 	if l.env.terminal {
 		return 200 * time.Millisecond
 	}
 	return time.Second
 }
 
-func (l *progress) show(s flight.Status) {
-	shown := line(s)
+func (l *progress) showStatus(s flight.Status) {
+	shown := statusLine(s)
 	if l.env.terminal {
-		_ = l.env.rewrite(shown) // the next one comes soon
+		_ = l.env.rewriteLastLine(shown) // the next one comes soon
 		l.drawn = true
 		return
 	}
@@ -147,21 +147,21 @@ func (l *progress) show(s flight.Status) {
 	}
 }
 
-func (l *progress) end() {
+func (l *progress) clearLine() {
 	if l.drawn {
-		_ = l.env.rewrite("")
+		_ = l.env.rewriteLastLine("")
 	}
 }
 
 // lineWidth is what a terminal of 80 columns shows without wrapping.
 const lineWidth = 79
 
-// line writes a status in at most lineWidth characters. Where they are not
+// statusLine writes a status in at most lineWidth characters. Where they are not
 // enough the step's name is cut first, and then the last figures are left out.
-func line(s flight.Status) string {
+func statusLine(s flight.Status) string {
 	head, name, tail := fmt.Sprintf("%s [%d/%d] ", clockFace(s.Elapsed), s.Index, s.Of), []rune(s.Step), ""
 	least := min(len(name), leastName)
-	for _, f := range figures(s) {
+	for _, f := range statusFigures(s) {
 		if len(head)+least+len(tail)+len(f) > lineWidth {
 			break
 		}
@@ -184,14 +184,14 @@ func line(s flight.Status) string {
 // leastName is how many characters of a step's name are always shown.
 const leastName = 12
 
-// figures are the numbers of a status, the most useful first.
-func figures(s flight.Status) (out []string) {
+// statusFigures are the numbers of a status, the most useful first.
+func statusFigures(s flight.Status) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if s.Total > 0 {
 		add(" %d/%d", s.Done, s.Total)
 	}
 	if s.Requested > 0 {
-		add(" %s of %s/s p99 %v", unit.Number(s.Achieved), unit.Number(s.Requested), round(s.P99))
+		add(" %s of %s/s p99 %v", unit.Number(s.Achieved), unit.Number(s.Requested), roundForDisplay(s.P99))
 	} else if s.Achieved > 0 && s.Total > 0 {
 		add(" %s/s", unit.Number(s.Achieved))
 	}
@@ -211,7 +211,7 @@ func clockFace(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 }
 
-func round(d time.Duration) time.Duration {
+func roundForDisplay(d time.Duration) time.Duration {
 	switch {
 	case d > 10*time.Second:
 		return d.Round(100 * time.Millisecond)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		os.Exit(process.ReaperMain(os.Stdin))
 	}
 	testscript.Main(m, map[string]func(){
-		"windtunnel": func() { os.Exit(start()) },
+		"windtunnel": func() { os.Exit(dispatchProcess()) },
 	})
 }
 

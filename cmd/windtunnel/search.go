@@ -52,7 +52,7 @@ func searchVerb(env *environment) *cobra.Command {
 	}
 	flags := verb.Flags()
 	flags.StringArrayVar(&vary, "vary", nil, "parameter and its range, as `NAME=FROM..TO` or NAME=FROM..TO:log; once or twice")
-	flags.StringVar(&goal, "goal", goals()[0], "`GOAL` of the search: "+strings.Join(goals(), " or "))
+	flags.StringVar(&goal, "goal", searchGoals()[0], "`GOAL` of the search: "+strings.Join(searchGoals(), " or "))
 	flags.StringVar(&plan.Rate, "rate", "", "`NAME` of the rate to look at, as in search.json (default: one that the parameter changes)")
 	flags.DurationVar(&budget, "budget", 0, "start no run that would end after this `DURATION`; 0: no limit")
 	flags.IntVar(&plan.MostRuns, "runs", 0, "maximum `NUMBER` of runs; 0: no limit")
@@ -61,46 +61,46 @@ func searchVerb(env *environment) *cobra.Command {
 	flags.StringVar(&resolution, "resolution", "5%", "distance of neighboring values: a `SHARE` of the range, or with :log of the value")
 	flags.StringArrayVar(&set, "set", nil, "set another parameter, as `NAME=VALUE`; repeatable")
 	flags.StringVar(&out, "out", "", "`DIR` for the search (default runs/SCENARIO/search-NAME)")
-	cluster.add(verb, "test the cluster of this kubeconfig `FILE`; each run waits until preflight finds the cluster clean")
+	cluster.addFlags(verb, "test the cluster of this kubeconfig `FILE`; each run waits until preflight finds the cluster clean")
 	flags.Uint64Var(&seed, "seed", 0, "`SEED` of the first run of each point; each repeat has the next one (default: the scenario's)")
 	var others neighbours
-	others.add(verb)
-	addOutput(verb, &output, forms()...)
+	others.addFlag(verb)
+	addOutput(verb, &output, outputForms()...)
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := wantOneOf("--output", output, forms()...); err != nil {
+		if err := wantOneOf("--output", output, outputForms()...); err != nil {
 			return err
 		}
-		if err := errors.Join(wantOneOf("--goal", goal, goals()...), cluster.check()); err != nil {
+		if err := errors.Join(wantOneOf("--goal", goal, searchGoals()...), cluster.checkFlags()); err != nil {
 			return err
 		}
 		if goal == string(capacity.ThroughputGoal) {
 			plan.Goal = capacity.ThroughputGoal
 		}
 		var err error
-		if plan.Resolution, err = share("--resolution", resolution); err != nil {
+		if plan.Resolution, err = parseShare("--resolution", resolution); err != nil {
 			return err
 		}
 		plan.Seconds = budget.Seconds()
 		x := &searching{file: args[0], out: out, cluster: cluster, env: env, fly: flight.Run}
 		x.state.Plan, x.state.MaxNeighbours = plan, float64(others)
-		if err := x.prepare(vary, set); err != nil {
+		if err := x.checkInput(vary, set); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("seed") {
 			x.state.Seed = seed
 		}
-		ctx, cancel := env.flying(cmd.Context())
+		ctx, cancel := env.flightContext(cmd.Context())
 		defer cancel()
-		return x.run(ctx, output)
+		return x.flySearch(ctx, output)
 	}
 	return verb
 }
 
-// forms are the values of --output.
-func forms() []string { return []string{"text", "markdown", "json"} }
+// outputForms are the values of --output.
+func outputForms() []string { return []string{"text", "markdown", "json"} }
 
-// goals are the values of --goal; the first is the default.
-func goals() []string { return []string{"objectives", string(capacity.ThroughputGoal)} }
+// searchGoals are the values of --goal; the first is the default.
+func searchGoals() []string { return []string{"objectives", string(capacity.ThroughputGoal)} }
 
 // searching is a search under way.
 type searching struct {
@@ -114,9 +114,9 @@ type searching struct {
 	fly     flyFunc
 }
 
-// prepare checks the input, and that the scenario takes both ends of each
+// checkInput checks the input, and that the scenario takes both ends of each
 // range, so that a fault is known before the first run.
-func (x *searching) prepare(vary, set []string) error {
+func (x *searching) checkInput(vary, set []string) error {
 	values, err := parseSet(set)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (x *searching) prepare(vary, set []string) error {
 		return errors.New("--vary: want a parameter and its range, such as pods=1000..50000")
 	}
 	x.set = values
-	if err := x.parameters(); err != nil {
+	if err := x.readParameters(); err != nil {
 		return err
 	}
 	if err := x.state.Plan.Validate(); err != nil {
@@ -143,15 +143,15 @@ func (x *searching) prepare(vary, set []string) error {
 	}
 	low, high := x.state.Plan.Ends()
 	for _, point := range [][]float64{low, high} {
-		if _, err := scenario.Parse(x.file, x.text, x.with(point)); err != nil {
+		if _, err := scenario.Parse(x.file, x.text, x.parametersAt(point)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parameters reads the scenario for what it says of the varied parameters.
-func (x *searching) parameters() error {
+// readParameters reads the scenario for what it says of the varied parameters.
+func (x *searching) readParameters() error {
 	var err error
 	if x.text, err = scenario.Read(x.file); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (x *searching) parameters() error {
 	if err != nil {
 		return err
 	}
-	x.env.notice(sc.Warnings...)
+	x.env.printNotice(sc.Warnings...)
 	var names []string
 	for i := range x.state.Plan.Axes {
 		a := &x.state.Plan.Axes[i]
@@ -180,12 +180,12 @@ func (x *searching) parameters() error {
 	}
 	s := &x.state
 	s.Format, s.Scenario, s.Set, s.Seed = capacity.StateFormat, sc.Name, x.set, sc.Seed
-	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(x.text)), usage.Machine(), versions()
+	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(x.text)), usage.Machine(), binaryVersions()
 	return nil
 }
 
-// with are the parameters of a point.
-func (x *searching) with(point []float64) map[string]string {
+// parametersAt are the parameters of a point.
+func (x *searching) parametersAt(point []float64) map[string]string {
 	out := map[string]string{}
 	for name, value := range x.set {
 		out[name] = value
@@ -196,9 +196,9 @@ func (x *searching) with(point []float64) map[string]string {
 	return out
 }
 
-// run flies what the search asks for until it is at its end, the budget is
+// flySearch flies what the search asks for until it is at its end, the budget is
 // spent or a person stops it.
-func (x *searching) run(ctx context.Context, output string) (err error) {
+func (x *searching) flySearch(ctx context.Context, output string) (err error) {
 	unlock, err := lockFolder(x.out)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (x *searching) run(ctx context.Context, output string) (err error) {
 	if x.state.Plane, err = searchPlane(ctx, x.cluster.kubeconfig); err != nil {
 		return err
 	}
-	if err := x.resume(); err != nil {
+	if err := x.resumeState(); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -217,12 +217,12 @@ func (x *searching) run(ctx context.Context, output string) (err error) {
 			break
 		}
 		fmt.Fprintf(x.env.stderr, "run %d: %s\n", len(x.state.Runs)+1, step.Why)
-		if err := x.one(ctx, step); errors.Is(err, flight.ErrInterrupted) {
+		if err := x.flyWithRetries(ctx, step); errors.Is(err, flight.ErrInterrupted) {
 			break
 		} else if err != nil {
 			return fmt.Errorf("%w\nthe same command goes on from here: %s", err, x.out)
 		}
-		if err := x.save(); err != nil {
+		if err := x.saveState(); err != nil {
 			return err
 		}
 		if err := x.knowsRate(x.state.Runs[len(x.state.Runs)-1]); err != nil {
@@ -232,11 +232,11 @@ func (x *searching) run(ctx context.Context, output string) (err error) {
 	if ctx.Err() != nil {
 		fmt.Fprintf(x.env.stderr, "stopped after %s: the same command goes on from here: %s\n", unit.Count(len(x.state.Runs), "runs"), x.out)
 	}
-	return x.conclude(output)
+	return x.printResult(output)
 }
 
-// resume takes over what an earlier call has left in the folder.
-func (x *searching) resume() error {
+// resumeState takes over what an earlier call has left in the folder.
+func (x *searching) resumeState() error {
 	path := record.Dir(x.out).File(capacity.StateFile)
 	raw, err := record.Dir(x.out).Read(capacity.StateFile)
 	switch {
@@ -261,15 +261,15 @@ func (x *searching) resume() error {
 	return nil
 }
 
-// one flies a run. A plane that did not start is tried again: nothing was
+// flyWithRetries flies a run. A plane that did not start is tried again: nothing was
 // measured, and it need not have been the load's fault.
-func (x *searching) one(ctx context.Context, step capacity.Step) (err error) {
-	path := filepath.Join(x.out, x.name(step))
+func (x *searching) flyWithRetries(ctx context.Context, step capacity.Step) (err error) {
+	path := filepath.Join(x.out, x.runName(step))
 	for range tries {
 		if err = moveAside(path); err != nil {
 			return err
 		}
-		if err = x.once(ctx, step, path); !errors.Is(err, flight.ErrBoot) || ctx.Err() != nil {
+		if err = x.flyOnce(ctx, step, path); !errors.Is(err, flight.ErrBoot) || ctx.Err() != nil {
 			return err
 		}
 		fmt.Fprintf(x.env.stderr, "the plane did not start, trying again: %v\n", err)
@@ -280,7 +280,7 @@ func (x *searching) one(ctx context.Context, step capacity.Step) (err error) {
 // tries is how often a run whose plane does not start is begun.
 const tries = 3
 
-func (x *searching) name(step capacity.Step) string {
+func (x *searching) runName(step capacity.Step) string {
 	var parts []string
 	for i, v := range step.Point {
 		parts = append(parts, x.state.Plan.Axes[i].Name+"="+capacity.Text(v))
@@ -288,15 +288,15 @@ func (x *searching) name(step capacity.Step) string {
 	return fmt.Sprintf("%s-%02d", fileName(strings.Join(parts, "_")), step.Repeat+1)
 }
 
-func (x *searching) once(ctx context.Context, step capacity.Step, path string) error {
+func (x *searching) flyOnce(ctx context.Context, step capacity.Step, path string) error {
 	watch := clock.Start()
 	seed := x.state.Seed + uint64(step.Repeat)
 	shown := newProgress(x.env)
 	result, err := x.fly(ctx, flight.Options{
-		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.cluster.kubeconfig, Trust: x.cluster.trust, Out: path, Seed: &seed, MaxNeighbours: x.state.MaxNeighbours, Command: x.env.args,
-		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
+		File: x.file, Text: x.text, Set: x.parametersAt(step.Point), Kubeconfig: x.cluster.kubeconfig, Trust: x.cluster.trust, Out: path, Seed: &seed, MaxNeighbours: x.state.MaxNeighbours, Command: x.env.args,
+		Versions: binaryVersions(), Log: x.env.newLogger(), Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
 	})
-	shown.end()
+	shown.clearLine()
 	switch {
 	case err != nil:
 		return err
@@ -313,8 +313,8 @@ func (x *searching) once(ctx context.Context, step capacity.Step, path string) e
 	return nil
 }
 
-// save leaves the state and the chart in the folder, each in one step.
-func (x *searching) save() error {
+// saveState leaves the state and the chart in the folder, each in one step.
+func (x *searching) saveState() error {
 	x.state.Result = capacity.Conclude(x.state.Plan, x.state.Runs)
 	dir := record.Dir(x.out)
 	if err := dir.WriteJSON(capacity.StateFile, x.state); err != nil {
@@ -331,12 +331,12 @@ func (x *searching) save() error {
 	return dir.Write(envelopeFile, []byte(picture.String()))
 }
 
-// conclude prints the result and ends with its verdict.
-func (x *searching) conclude(output string) error {
+// printResult prints the result and ends with its verdict.
+func (x *searching) printResult(output string) error {
 	if len(x.state.Runs) == 0 {
 		return verdictError{slo.Unknown}
 	}
-	if err := x.save(); err != nil { // also where a budget or the repeats have changed
+	if err := x.saveState(); err != nil { // also where a budget or the repeats have changed
 		return err
 	}
 	var err error

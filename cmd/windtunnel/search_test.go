@@ -90,7 +90,7 @@ func newSearching(t *testing.T, folder string, f *searchFlights) (*searching, *s
 	out := &strings.Builder{}
 	x := &searching{file: file, out: filepath.Join(folder, "out"), env: &environment{stdout: out, stderr: io.Discard}, fly: f.fly}
 	x.state.Plan = capacity.Plan{Resolution: 0.125, Repeats: 2}
-	if err := x.prepare([]string{"pods=100..900"}, nil); err != nil {
+	if err := x.checkInput([]string{"pods=100..900"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return x, out
@@ -103,7 +103,7 @@ func TestSearchGoesOnWhereItWasStopped(t *testing.T) {
 	if err := os.Remove(x.file); err != nil { // its runs are of the text that was read at the beginning
 		t.Fatal(err)
 	}
-	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
+	if err := x.flySearch(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if want := []string{"pods=100-01 1", "pods=200-01 1", "pods=400-01 1", "pods=800-01 1", "pods=600-01 1", "pods=500-01 1", "pods=400-02 2", "pods=500-02 2"}; !slices.Equal(whole.flown, want) {
@@ -117,12 +117,12 @@ func TestSearchGoesOnWhereItWasStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := &searchFlights{edge: 450, stop: 4, cancel: cancel}
 	x, _ = newSearching(t, folder, first)
-	if err := x.run(ctx, "text"); err == nil || err.Error() != "verdict unknown" {
+	if err := x.flySearch(ctx, "text"); err == nil || err.Error() != "verdict unknown" {
 		t.Fatalf("stopped: %v", err)
 	}
 	second := &searchFlights{edge: 450}
 	x, _ = newSearching(t, folder, second)
-	if err := x.run(t.Context(), "json"); err == nil || err.Error() != "verdict pass" {
+	if err := x.flySearch(t.Context(), "json"); err == nil || err.Error() != "verdict pass" {
 		t.Fatal(err)
 	}
 	if got := append(slices.Clone(first.flown[:3]), second.flown...); !slices.Equal(got, whole.flown) {
@@ -141,14 +141,14 @@ func TestSearchKeepsToItsBudget(t *testing.T) {
 	f := &searchFlights{edge: 450}
 	x, out := newSearching(t, folder, f)
 	x.state.Plan.MostRuns = 3
-	if err := x.run(t.Context(), "markdown"); err == nil || err.Error() != "verdict unknown" || len(f.flown) != 3 {
+	if err := x.flySearch(t.Context(), "markdown"); err == nil || err.Error() != "verdict unknown" || len(f.flown) != 3 {
 		t.Errorf("%v after %q", err, f.flown)
 	}
 	if !strings.Contains(out.String(), "the search is not at its end") || !strings.Contains(out.String(), "| 400 | 1 | 1 | 0 | 0 |") {
 		t.Errorf("%s", out)
 	}
 	x, _ = newSearching(t, folder, f)
-	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "verdict pass" || len(f.flown) != 8 {
+	if err := x.flySearch(t.Context(), "text"); err == nil || err.Error() != "verdict pass" || len(f.flown) != 8 {
 		t.Errorf("%v after %q", err, f.flown)
 	}
 }
@@ -160,7 +160,7 @@ func TestSearchAndPlanesThatDoNotStart(t *testing.T) {
 	folder := t.TempDir()
 	f := &searchFlights{edge: 450, failed: map[int]error{2: boot, 4: boot, 5: boot, 6: boot}}
 	x, _ := newSearching(t, folder, f)
-	if err := x.run(t.Context(), "text"); !errors.Is(err, flight.ErrBoot) || !strings.Contains(err.Error(), "goes on from here") {
+	if err := x.flySearch(t.Context(), "text"); !errors.Is(err, flight.ErrBoot) || !strings.Contains(err.Error(), "goes on from here") {
 		t.Errorf("%v", err)
 	}
 	raw, err := os.ReadFile(filepath.Join(folder, "out", "search.json"))
@@ -178,7 +178,7 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 	f := &searchFlights{edge: 450}
 	x, _ := newSearching(t, folder, f)
 	x.state.Plan.MostRuns = 1
-	_ = x.run(t.Context(), "text") // its verdict is unknown
+	_ = x.flySearch(t.Context(), "text") // its verdict is unknown
 	path := filepath.Join(folder, "out", "search.json")
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		x, _ := newSearching(t, folder, f)
-		if err := x.run(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := x.flySearch(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -215,7 +215,7 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, _ = newSearching(t, folder, f)
-	if err := x.run(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "search.json: ") {
+	if err := x.flySearch(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "search.json: ") {
 		t.Errorf("half a file: %v", err)
 	}
 	if len(f.flown) != 1 {
@@ -239,7 +239,7 @@ func TestSearchInput(t *testing.T) {
 		x, _ := newSearching(t, t.TempDir(), &searchFlights{})
 		x.state.Plan.Axes = nil
 		x.state.Plan.Columns = 2
-		if err := x.prepare(c.vary, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := x.checkInput(c.vary, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: %v, want %q", c.vary, c.set, err, c.want)
 		}
 	}
@@ -251,7 +251,7 @@ func TestSearchForThroughput(t *testing.T) {
 	folder := t.TempDir()
 	f := &searchFlights{edge: 1e6, most: 300}
 	x, out := newSearching(t, folder, f)
-	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
+	if err := x.flySearch(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if want := "but only 300 of the 900 pods/s asked for\nwere achieved"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "the most that was asked for") {
@@ -260,7 +260,7 @@ func TestSearchForThroughput(t *testing.T) {
 	plain := len(f.flown)
 	x, out = newSearching(t, folder, f)
 	x.state.Plan.Goal = capacity.ThroughputGoal
-	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
+	if err := x.flySearch(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	words := strings.Join(strings.Fields(out.String()), " ")
@@ -274,7 +274,7 @@ func TestSearchForThroughput(t *testing.T) {
 	}
 	x, _ = newSearching(t, folder, f)
 	x.state.Plan.Rate = "calls of fill"
-	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "--rate calls of fill: not found; the run has pods running of fill" {
+	if err := x.flySearch(t.Context(), "text"); err == nil || err.Error() != "--rate calls of fill: not found; the run has pods running of fill" {
 		t.Errorf("another rate: %v", err)
 	}
 }

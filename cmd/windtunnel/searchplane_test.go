@@ -43,7 +43,7 @@ func TestSearchGoesOnOnItsOwnClusterOnly(t *testing.T) {
 	try := func(kubeconfig string, most int) error {
 		x, _ := newSearching(t, folder, f)
 		x.cluster.kubeconfig, x.state.Plan.MostRuns = kubeconfig, most
-		return x.run(t.Context(), "text")
+		return x.flySearch(t.Context(), "text")
 	}
 	if err := try(a, 2); err == nil || err.Error() != "verdict unknown" {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func serveVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&f.certificate, "tls-cert", "", "`FILE` with the TLS certificate, PEM")
 	verb.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the key of the TLS certificate, PEM")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", cancelNothing)
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", cancelNothing)
 		defer cancel()
 		for _, root := range args {
 			if _, err := os.Stat(root); err != nil {
@@ -61,17 +61,17 @@ func serveVerb(env *environment) *cobra.Command {
 		if len(args) == 0 {
 			args = []string{"runs"} // it comes with the first run
 		}
-		return f.serve(ctx, env, args)
+		return f.servePage(ctx, env, args)
 	}
 	return verb
 }
 
-func (f *serveFlags) serve(ctx context.Context, env *environment, roots []string) error {
+func (f *serveFlags) servePage(ctx context.Context, env *environment, roots []string) error {
 	if (f.certificate == "") != (f.key == "") {
 		return errors.New("--tls-cert and --tls-key belong together")
 	}
 	token := os.Getenv(tokenVariable)
-	local, err := loopback(f.address)
+	local, err := isLoopback(f.address)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (f *serveFlags) serve(ctx context.Context, env *environment, roots []string
 		}
 		ended <- server.Serve(listener)
 	}()
-	f.announce(env, listener.Addr().String(), token, local)
+	f.printAddress(env, listener.Addr().String(), token, local)
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -108,8 +108,8 @@ func (f *serveFlags) serve(ctx context.Context, env *environment, roots []string
 	return err
 }
 
-// announce says where the page is.
-func (f *serveFlags) announce(env *environment, address, token string, local bool) {
+// printAddress says where the page is.
+func (f *serveFlags) printAddress(env *environment, address, token string, local bool) {
 	scheme, path := "http", "/"
 	if f.certificate != "" {
 		scheme = "https"
@@ -125,8 +125,8 @@ func (f *serveFlags) announce(env *environment, address, token string, local boo
 
 func cancelNothing() {}
 
-// loopback says whether only this machine can reach an address.
-func loopback(address string) (bool, error) {
+// isLoopback says whether only this machine can reach an address.
+func isLoopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false, fmt.Errorf("address %q: %w", address, err)
@@ -166,7 +166,7 @@ func comparePages(a, b []string) (report.Page, error) {
 			runs[i] = append(runs[i], r)
 		}
 	}
-	c, err := compare.Compare(runs[0], runs[1], compare.Options{NameA: letter(0), NameB: letter(1)})
+	c, err := compare.Compare(runs[0], runs[1], compare.Options{NameA: variantLetter(0), NameB: variantLetter(1)})
 	if err != nil {
 		return report.Page{}, err
 	}

@@ -17,23 +17,23 @@ import (
 func TestLineFitsATerminal(t *testing.T) {
 	s := flight.Status{Step: strings.Repeat("a long nàme ", 12), Index: 12, Of: 34, Elapsed: 100 * time.Minute, Done: 123456, Total: 234567,
 		Requested: 1234, Achieved: 1233, P99: 1234 * time.Millisecond, Failed: 17, Late: 3, Left: 95 * time.Second}
-	got := line(s)
+	got := statusLine(s)
 	if n := utf8.RuneCountInString(got); n != 79 || got != "100:00 [12/34] a long nàme … 123456/234567 1,233 of 1,234/s p99 1.23s errors 17" {
 		t.Errorf("%d characters: %q", n, got)
 	}
 	s.Step = "fill"
-	if got := line(s); !strings.HasPrefix(got, "100:00 [12/34] fill 123456/234567 1,233 of 1,234/s p99 1.23s errors 17") {
+	if got := statusLine(s); !strings.HasPrefix(got, "100:00 [12/34] fill 123456/234567 1,233 of 1,234/s p99 1.23s errors 17") {
 		t.Errorf("%q", got)
 	}
 	settles := flight.Status{Step: "settle", Index: 2, Of: 3, For: "4 pods are\nterminating", Left: -1}
-	if got := line(settles); got != "0:00 [2/3] settle: 4 pods are terminating" {
+	if got := statusLine(settles); got != "0:00 [2/3] settle: 4 pods are terminating" {
 		t.Errorf("%q", got)
 	}
 	settles.For = strings.Repeat("4 pods are terminating; ", 9)
-	if got := line(settles); utf8.RuneCountInString(got) != 79 || !strings.HasSuffix(got, "; 4 pods are …") {
+	if got := statusLine(settles); utf8.RuneCountInString(got) != 79 || !strings.HasSuffix(got, "; 4 pods are …") {
 		t.Errorf("%d characters: %q", utf8.RuneCountInString(got), got)
 	}
-	if got := line(flight.Status{Step: "boot", Index: 1, Of: 3, Left: -1}); got != "0:00 [1/3] boot" {
+	if got := statusLine(flight.Status{Step: "boot", Index: 1, Of: 3, Left: -1}); got != "0:00 [1/3] boot" {
 		t.Errorf("%q", got)
 	}
 }
@@ -43,7 +43,7 @@ func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
 	out := &bytes.Buffer{}
 	l := newProgress(&environment{stderr: out})
 	for i, what := range []string{"", "", "4 pods are terminating", "3 pods are terminating"} {
-		l.show(flight.Status{Step: "settle", Index: 1, Of: 1, For: what, Elapsed: time.Duration(i) * time.Second, Left: -1})
+		l.showStatus(flight.Status{Step: "settle", Index: 1, Of: 1, For: what, Elapsed: time.Duration(i) * time.Second, Left: -1})
 	}
 	if got, want := out.String(), "0:00 [1/1] settle\n0:02 [1/1] settle: 4 pods are terminating\n"; got != want {
 		t.Errorf("%q", got)
@@ -58,9 +58,9 @@ func TestProgress(t *testing.T) {
 		l := newProgress(&environment{stderr: out, terminal: terminal})
 		for i := range 100 {
 			step := []string{"boot", "fill"}[i/50]
-			l.show(flight.Status{Step: step, Index: 1 + i/50, Of: 2, Elapsed: time.Duration(i) * 200 * time.Millisecond})
+			l.showStatus(flight.Status{Step: step, Index: 1 + i/50, Of: 2, Elapsed: time.Duration(i) * 200 * time.Millisecond})
 		}
-		l.end()
+		l.clearLine()
 		return out.String()
 	}
 	if got := show(true); strings.Contains(got, "\n") || strings.Count(got, "\r\x1b[K") != 101 {
@@ -75,16 +75,16 @@ func TestColoursAreForTerminalsOnly(t *testing.T) {
 	const summary = "windtunnel  small      PASS\n\npass    p50 of calls  10 ms\nFAIL    p99  2 s\n- passing remark\n"
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	if got := (&environment{stdout: &bytes.Buffer{}}).coloured(summary); got != summary {
+	if got := (&environment{stdout: &bytes.Buffer{}}).colorVerdicts(summary); got != summary {
 		t.Errorf("into a pipe: %q", got)
 	}
 	terminal := &environment{stdout: pty(t)}
 	want := "windtunnel  small      \x1b[32mPASS\x1b[0m\n\n\x1b[32mpass\x1b[0m    p50 of calls  10 ms\n\x1b[31mFAIL\x1b[0m    p99  2 s\n- passing remark\n"
-	if got := terminal.coloured(summary); got != want {
+	if got := terminal.colorVerdicts(summary); got != want {
 		t.Errorf("on a terminal: %q, want %q", got, want)
 	}
 	t.Setenv("NO_COLOR", "1")
-	if got := terminal.coloured(summary); got != summary {
+	if got := terminal.colorVerdicts(summary); got != summary {
 		t.Errorf("with NO_COLOR: %q", got)
 	}
 }

@@ -17,14 +17,14 @@ import (
 // takes a fraction of a millisecond.
 const trimEvery = 10 * time.Second
 
-// trimming trims now and then until ctx ends; what it returns waits for that.
-func trimming(ctx context.Context) (wait func()) {
+// trimPeriodically trims now and then until ctx ends; what it returns waits for that.
+func trimPeriodically(ctx context.Context) (wait func()) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		tick := time.NewTicker(trimEvery)
 		defer tick.Stop()
 		for {
-			trim()
+			trimExecutablePages()
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -35,12 +35,12 @@ func trimming(ctx context.Context) (wait func()) {
 	return done.Wait
 }
 
-// trim gives back the pages of this executable that were only read while the
+// trimExecutablePages gives back the pages of this executable that were only read while the
 // program started: four fifths of it is the control plane, whose start-up code
 // every verb runs through once. What is needed again comes from the page cache.
 // It is a favour to the machine: nothing depends on it, so that errors are of no
 // interest.
-func trim() {
+func trimExecutablePages() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return

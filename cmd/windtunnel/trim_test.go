@@ -14,7 +14,7 @@ func TestTrim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trim()
+	trimExecutablePages()
 	after, err := usage.Of(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

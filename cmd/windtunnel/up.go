@@ -54,11 +54,11 @@ func upVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&f.set, "set", nil, "set a parameter of FILE, as `NAME=VALUE`; repeatable")
 	callerFile, _ := callerFlags(verb)
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		o, err := f.options(args, cmd.Flags().Changed("nodes"))
+		o, err := f.upOptions(args, cmd.Flags().Changed("nodes"))
 		if err != nil {
 			return err
 		}
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		ctx, release, err := underCaller(ctx, *callerFile)
 		if err != nil {
@@ -71,11 +71,11 @@ func upVerb(env *environment) *cobra.Command {
 		}
 		defer func() { err = errors.Join(err, private.Close()) }()
 		folder := private.Dir()
-		o.Folder, o.Kubeconfig, o.Log = folder, filepath.Join(folder, "kubeconfig"), env.logger()
+		o.Folder, o.Kubeconfig, o.Log = folder, filepath.Join(folder, "kubeconfig"), env.newLogger()
 		o.Ready = func(server string) {
 			fmt.Fprintf(env.stderr, "%s is up with %s; logs in %s; Ctrl-C ends it\n", server, unit.Text(float64(o.Fleet.Nodes), "nodes"), filepath.Join(folder, "logs"))
 			if len(o.Members) > 0 {
-				fmt.Fprintf(env.stderr, "contexts of members: %s\n", contexts(o.Members))
+				fmt.Fprintf(env.stderr, "contexts of members: %s\n", contextNames(o.Members))
 			}
 			fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", o.Kubeconfig)
 		}
@@ -84,8 +84,8 @@ func upVerb(env *environment) *cobra.Command {
 	return verb
 }
 
-// contexts names those that the kubeconfig has for members: "member-1, hollow-1 to hollow-200".
-func contexts(all []scenario.Members) string {
+// contextNames names those that the kubeconfig has for members: "member-1, hollow-1 to hollow-200".
+func contextNames(all []scenario.Members) string {
 	var parts []string
 	for _, m := range all {
 		switch first := m.Name + "-1"; {
@@ -98,10 +98,10 @@ func contexts(all []scenario.Members) string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns what to boot: the plane and the fleet of a file, if one is named,
+// upOptions returns what to boot: the plane and the fleet of a file, if one is named,
 // and what flags say.
-func (f *upFlags) options(args []string, nodes bool) (flight.UpOptions, error) {
-	s, folder, err := f.scenario(args)
+func (f *upFlags) upOptions(args []string, nodes bool) (flight.UpOptions, error) {
+	s, folder, err := f.readScenario(args)
 	if err != nil {
 		return flight.UpOptions{}, err
 	}
@@ -114,17 +114,17 @@ func (f *upFlags) options(args []string, nodes bool) (flight.UpOptions, error) {
 	if nodes {
 		o.Fleet.Nodes = f.nodes
 	}
-	if o.Members, err = f.members(s); err != nil {
+	if o.Members, err = f.allMembers(s); err != nil {
 		return o, err
 	}
 	if len(f.stages) > 0 { // files are meant from where the command is given
 		o.Fleet.Stages, o.StagesDir = f.stages, "."
 	}
-	return o, f.components(&o.Plane)
+	return o, f.addComponents(&o.Plane)
 }
 
-// members are those of a file, and those of flags.
-func (f *upFlags) members(s *scenario.Scenario) ([]scenario.Members, error) {
+// allMembers are those of a file, and those of flags.
+func (f *upFlags) allMembers(s *scenario.Scenario) ([]scenario.Members, error) {
 	all := *s
 	for _, m := range s.Members {
 		if m.Fleet != nil && m.Fleet.Nodes > 0 {
@@ -140,7 +140,7 @@ func (f *upFlags) members(s *scenario.Scenario) ([]scenario.Members, error) {
 	return all.Members, all.Validate()
 }
 
-func (f *upFlags) scenario(args []string) (*scenario.Scenario, string, error) {
+func (f *upFlags) readScenario(args []string) (*scenario.Scenario, string, error) {
 	set, err := parseSet(f.set)
 	if err != nil {
 		return nil, "", err
@@ -153,8 +153,8 @@ func (f *upFlags) scenario(args []string) (*scenario.Scenario, string, error) {
 	return s, filepath.Dir(args[0]), err
 }
 
-// components takes the flags and limits of components.
-func (f *upFlags) components(p *scenario.Plane) error {
+// addComponents takes the flags and limits of components.
+func (f *upFlags) addComponents(p *scenario.Plane) error {
 	if p.Components == nil {
 		p.Components = map[string]scenario.Component{}
 	}
@@ -172,7 +172,7 @@ func (f *upFlags) components(p *scenario.Plane) error {
 		p.Components[name] = c
 	}
 	for _, text := range f.limits {
-		if err := limit(p, text); err != nil {
+		if err := addLimit(p, text); err != nil {
 			return err
 		}
 	}
@@ -185,8 +185,8 @@ func (f *upFlags) components(p *scenario.Plane) error {
 	return nil
 }
 
-// limit takes a limit of a component, or of the plane as a whole.
-func limit(p *scenario.Plane, text string) error {
+// addLimit takes a limit of a component, or of the plane as a whole.
+func addLimit(p *scenario.Plane, text string) error {
 	name, field, value, err := ofComponent("--limit", text)
 	if err != nil {
 		return err

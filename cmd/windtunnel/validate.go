@@ -32,7 +32,7 @@ func validateVerb(env *environment) *cobra.Command {
 		var faults []error
 		for _, file := range args {
 			said, err := flight.Check(flight.Options{File: file, Set: values, Overrides: overrides, Env: named})
-			env.notice(said...)
+			env.printNotice(said...)
 			if err == nil {
 				fmt.Fprintf(env.stdout, "%s: fine\n", file)
 			}

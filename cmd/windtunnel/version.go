@@ -14,8 +14,8 @@ import (
 // version is windtunnel's own.
 const version = "0.1.0-dev"
 
-// versions returns what this binary is made of.
-func versions() map[string]string {
+// binaryVersions returns what this binary is made of.
+func binaryVersions() map[string]string {
 	out := component.Versions()
 	if out == nil {
 		out = map[string]string{}
@@ -62,7 +62,7 @@ func versionVerb(env *environment) *cobra.Command {
 		Short: "Print the versions of windtunnel and of the control plane in it",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			all := versions()
+			all := binaryVersions()
 			names := make([]string, 0, len(all))
 			for name := range all {
 				names = append(names, name)

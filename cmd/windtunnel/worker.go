@@ -15,8 +15,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 )
 
-// crewFlags say who sends the load of a run.
-type crewFlags struct {
+// workerFlags say who sends the load of a run.
+type workerFlags struct {
 	flight.Crew
 	processes bool
 	access    string
@@ -24,7 +24,7 @@ type crewFlags struct {
 	print     bool
 }
 
-func (f *crewFlags) add(verb *cobra.Command) {
+func (f *workerFlags) addFlags(verb *cobra.Command) {
 	verb.Flags().IntVar(&f.Workers, "workers", 0, "share the load among `N` workers: worker k mod N sends request k of a step; 0: this process sends all")
 	verb.Flags().IntVar(&f.Fleets, "fleet-workers", 0, "share nodes, hollow members and sharable subjects among `M` more workers, round-robin; 0: this process runs them")
 	verb.Flags().BoolVar(&f.processes, "worker-processes", false, "start the workers as processes on this machine")
@@ -41,7 +41,7 @@ func (f *crewFlags) add(verb *cobra.Command) {
 	verb.Flags().IntVar(&f.Tolerate, "tolerate-workers", 0, "judge the run if up to `NUMBER` workers are lost; the title says how many")
 }
 
-func (f *crewFlags) check() error {
+func (f *workerFlags) checkFlags() error {
 	some := f.Workers > 0 || f.Fleets > 0
 	places := 0
 	for _, one := range []bool{f.processes, f.pods.Kubeconfig != "", f.access != ""} {
@@ -73,7 +73,7 @@ func (f *crewFlags) check() error {
 }
 
 // printManifests prints what would be made on the workers' host.
-func (f *crewFlags) printManifests(env *environment) error {
+func (f *workerFlags) printManifests(env *environment) error {
 	raw, err := f.Manifests()
 	if err == nil {
 		_, err = env.stdout.Write(raw)
@@ -86,10 +86,10 @@ func workerVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{Use: flight.WorkerArg + " ACCESS INDEX SPOOL", Short: "Send a share of a run's load", Args: cobra.ExactArgs(3), Hidden: true}
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		process.Prefer()
-		trim()
-		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		trimExecutablePages()
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
-		o := flight.WorkerOptions{Spool: args[2], Local: args[0] == flight.StandardInput, Log: env.logger()}
+		o := flight.WorkerOptions{Spool: args[2], Local: args[0] == flight.StandardInput, Log: env.newLogger()}
 		var err error
 		if o.Access, err = readAccess(env, args[0]); err != nil {
 			return err

@@ -186,23 +186,23 @@ func checkNothingLeft(t *testing.T, d record.Dir, workers int) {
 
 func TestWorkersAreAskedForWhole(t *testing.T) {
 	for _, tt := range []struct {
-		flags crewFlags
+		flags workerFlags
 		ok    bool
 	}{
-		{crewFlags{}, true},
-		{crewFlags{processes: true}, false},
-		{crewFlags{access: "file"}, false},
-		{crewFlags{Crew: flight.Crew{Workers: 1}, access: "file"}, true},
-		{crewFlags{Crew: flight.Crew{Workers: 1}, access: "file", processes: true}, false},
-		{crewFlags{Crew: flight.Crew{Workers: 1}, access: "file", print: true}, false},
+		{workerFlags{}, true},
+		{workerFlags{processes: true}, false},
+		{workerFlags{access: "file"}, false},
+		{workerFlags{Crew: flight.Crew{Workers: 1}, access: "file"}, true},
+		{workerFlags{Crew: flight.Crew{Workers: 1}, access: "file", processes: true}, false},
+		{workerFlags{Crew: flight.Crew{Workers: 1}, access: "file", print: true}, false},
 	} {
-		if err := tt.flags.check(); (err == nil) != tt.ok {
+		if err := tt.flags.checkFlags(); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt.flags, err)
 		}
 	}
-	some := crewFlags{}
+	some := workerFlags{}
 	some.Workers = 2
-	if some.check() == nil {
+	if some.checkFlags() == nil {
 		t.Error("workers that are nowhere were taken")
 	}
 }
