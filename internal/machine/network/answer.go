@@ -83,7 +83,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answerer, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	if a.receiver != nil {
-		a.reading.Go(func() { a.read(o) })
+		a.reading.Go(func() { a.readPeriodically(o) })
 	}
 	context.AfterFunc(life, func() { a.once.Do(a.end) })
 	return a, nil
@@ -110,14 +110,14 @@ func (a *Answerer) end() {
 	a.forget()
 }
 
-// read hands out what has arrived while connections are open, and once more when they
+// readPeriodically hands out what has arrived while connections are open, and once more when they
 // have ended.
-func (a *Answerer) read(o AnswerOptions) {
+func (a *Answerer) readPeriodically(o AnswerOptions) {
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
 	begun, over := false, false
 	for {
-		bytes, segments, open := a.receiver.counted()
+		bytes, segments, open := a.receiver.countReceived()
 		if open || begun {
 			o.Took(Arrival{o.Clock.Now(), bytes, segments})
 		}

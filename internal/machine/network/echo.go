@@ -21,8 +21,8 @@ type End struct {
 	Own       netip.Addr // of the end that answers, what it has itself where others reach it by another one; the zero one: the same
 }
 
-// own is the address that a server binds to.
-func (e End) own() netip.Addr {
+// bindAddress is the address that a server binds to.
+func (e End) bindAddress() netip.Addr {
 	if e.Own.IsValid() {
 		return e.Own
 	}
@@ -77,19 +77,19 @@ func Echoes(ctx context.Context, o EchoOptions, took func(Echo)) error {
 		at, token = netip.AddrPortFrom(at.Addr(), 0), nil
 	}
 	w := newWay(o.ICMP, at.Addr())
-	fd, err := w.dial(o.From, at)
+	fd, err := w.openSocket(o.From, at)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
 	e := &echoing{o: o, way: w, fd: fd, token: token, took: took, sentAll: make(chan struct{})}
-	if err := e.find(ctx); err != nil {
+	if err := e.resolvePath(ctx); err != nil {
 		return err
 	}
 	e.begun = o.Clock.Now()
 	var receiver guard.Group
-	receiver.Go(e.receive)
-	err = e.send(ctx)
+	receiver.Go(e.receiveAnswers)
+	err = e.sendEchoes(ctx)
 	close(e.sentAll)
 	receiver.Wait()
 	return err
@@ -98,7 +98,7 @@ func Echoes(ctx context.Context, o EchoOptions, took func(Echo)) error {
 // echoing is a stream of echoes under way.
 type echoing struct {
 	o       EchoOptions
-	way     way
+	way     echoSocket
 	fd      int
 	token   []byte // that each echo shows; empty: none is asked for
 	took    func(Echo)
@@ -110,36 +110,36 @@ type echoing struct {
 	first   uint64
 }
 
-// find sends one echo that is not counted, until it is answered or patience ends: what
+// resolvePath sends one echo that is not counted, until it is answered or patience ends: what
 // neighbours and routes ask each other first is no part of a round trip.
-func (e *echoing) find(ctx context.Context) error {
+func (e *echoing) resolvePath(ctx context.Context) error {
 	const first = ^uint64(0)
-	room, packet, control := e.content(0), make([]byte, 1<<16), make([]byte, 256)
+	room, packet, control := e.echoBuffer(0), make([]byte, 1<<16), make([]byte, 256)
 	for until := e.o.Clock.Now().Add(e.o.Patience); e.o.Clock.Now() < until; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := unix.Send(e.fd, e.way.packet(first, room), 0); err != nil && !passing(err) {
+		if err := unix.Send(e.fd, e.way.encodeEcho(first, room), 0); err != nil && !isPacketLoss(err) {
 			return fmt.Errorf("%w: send an echo: %w", ErrNetwork, err)
 		}
-		n, _, err := receive(e.fd, packet, control)
-		if number, ok := e.way.number(packet[:n]); err == nil && ok && number == first {
+		n, _, err := receivePacket(e.fd, packet, control)
+		if number, ok := e.way.decodeEcho(packet[:n]); err == nil && ok && number == first {
 			return nil
 		}
 	}
 	return nil
 }
 
-// content is room for an echo of so many bytes, or as many as it needs.
-func (e *echoing) content(size int) []byte {
+// echoBuffer is room for an echo of so many bytes, or as many as it needs.
+func (e *echoing) echoBuffer(size int) []byte {
 	room := make([]byte, icmpHead+max(size, echoHead+len(e.token)))
 	copy(room[icmpHead+echoHead:], e.token)
 	return room
 }
 
-// send sends echoes until the last one is due.
-func (e *echoing) send(ctx context.Context) error {
-	content := e.content(e.o.Size)
+// sendEchoes sends echoes until the last one is due.
+func (e *echoing) sendEchoes(ctx context.Context) error {
+	content := e.echoBuffer(e.o.Size)
 	for n := uint64(0); ; n++ {
 		due := e.o.Pace.Due(int(n))
 		if due == pace.Never || due >= e.o.For {
@@ -151,32 +151,32 @@ func (e *echoing) send(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		packet := e.way.packet(n, content)
+		packet := e.way.encodeEcho(n, content)
 		sent := e.o.Clock.Now()
 		for ; sent < at; sent = e.o.Clock.Now() { // the rest of the time is too short to sleep
 		}
 		e.mu.Lock()
 		e.waiting = append(e.waiting, Echo{Due: at, Sent: sent})
 		e.mu.Unlock()
-		if err := unix.Send(e.fd, packet, 0); err != nil && !passing(err) {
+		if err := unix.Send(e.fd, packet, 0); err != nil && !isPacketLoss(err) {
 			return fmt.Errorf("%w: send an echo: %w", ErrNetwork, err)
 		}
 	}
 }
 
-// receive takes answers until every echo has one or is lost.
-func (e *echoing) receive() {
+// receiveAnswers takes answers until every echo has one or is lost.
+func (e *echoing) receiveAnswers() {
 	packet, control := make([]byte, 1<<16), make([]byte, 256)
 	for {
-		n, stamped, err := receive(e.fd, packet, control)
+		n, stamped, err := receivePacket(e.fd, packet, control)
 		now := e.o.Clock.Now()
-		if number, ok := e.way.number(packet[:n]); err == nil && ok {
-			e.answered(number, now, stamped)
+		if number, ok := e.way.decodeEcho(packet[:n]); err == nil && ok {
+			e.takeAnswer(number, now, stamped)
 		}
-		e.lose(now)
+		e.dropExpired(now)
 		select {
 		case <-e.sentAll:
-			if e.left() == 0 {
+			if e.countWaiting() == 0 {
 				return
 			}
 		default:
@@ -184,8 +184,8 @@ func (e *echoing) receive() {
 	}
 }
 
-// answered takes the answer to an echo that has been waiting since before.
-func (e *echoing) answered(number uint64, now clock.Time, stamped time.Time) {
+// takeAnswer takes the answer to an echo that has been waiting since before.
+func (e *echoing) takeAnswer(number uint64, now clock.Time, stamped time.Time) {
 	e.mu.Lock()
 	i := number - e.first
 	if number < e.first || i >= uint64(len(e.waiting)) || e.waiting[i].Sent == 0 {
@@ -202,8 +202,8 @@ func (e *echoing) answered(number uint64, now clock.Time, stamped time.Time) {
 	e.took(one)
 }
 
-// lose gives up what waited for too long.
-func (e *echoing) lose(now clock.Time) {
+// dropExpired gives up what waited for too long.
+func (e *echoing) dropExpired(now clock.Time) {
 	var lost []Echo
 	e.mu.Lock()
 	for len(e.waiting) > 0 && (e.waiting[0].Sent == 0 || now.Sub(e.waiting[0].Sent) > e.o.Patience) {
@@ -219,7 +219,7 @@ func (e *echoing) lose(now clock.Time) {
 	}
 }
 
-func (e *echoing) left() int {
+func (e *echoing) countWaiting() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.waiting)

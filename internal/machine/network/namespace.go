@@ -32,8 +32,8 @@ const named = "/run/netns"
 // that stands for one. Empty: the caller's own.
 type Namespace string
 
-// path is the file that stands for the namespace.
-func (n Namespace) path() string {
+// filePath is the file that stands for the namespace.
+func (n Namespace) filePath() string {
 	if strings.HasPrefix(string(n), "/") {
 		return string(n)
 	}
@@ -45,7 +45,7 @@ func (n Namespace) Do(do func() error) error {
 	if n == "" {
 		return do()
 	}
-	file, err := os.Open(n.path())
+	file, err := os.Open(n.filePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: there is no namespace %s", ErrNetwork, n)
 	}
@@ -75,13 +75,13 @@ func NewNamespace() (*Held, error) {
 	done := make(chan error, 1)
 	guard.Go(func() {
 		runtime.LockOSThread() // and never unlock, as in Do
-		done <- h.open()
+		done <- h.unshareNamespace()
 	})
 	return h, <-done
 }
 
-// open makes the namespace by moving the calling thread there.
-func (h *Held) open() error {
+// unshareNamespace makes the namespace by moving the calling thread there.
+func (h *Held) unshareNamespace() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("%w: make a namespace: %w", ErrNetwork, err)
 	}

@@ -40,16 +40,16 @@ type receiver struct {
 func receiveAt(ctx context.Context, at End, token []byte, most int) (*receiver, error) {
 	r := &receiver{token: token, most: most, open: map[*net.TCPConn]bool{}}
 	err := at.Namespace.Do(func() error {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(at.own(), 0).String())
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(at.bindAddress(), 0).String())
 		if err == nil {
 			r.listener = l.(*net.TCPListener) //nolint:forcetypeassert // a listener of "tcp" is no other
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: receiver at %v: %w", ErrNetwork, at.own(), err)
+		return nil, fmt.Errorf("%w: receiver at %v: %w", ErrNetwork, at.bindAddress(), err)
 	}
-	r.work.Go(r.accept)
+	r.work.Go(r.acceptConnections)
 	return r, nil
 }
 
@@ -57,7 +57,7 @@ func (r *receiver) port() uint16 {
 	return uint16(r.listener.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // a listener of "tcp" has no other
 }
 
-func (r *receiver) accept() {
+func (r *receiver) acceptConnections() {
 	for {
 		c, err := r.listener.AcceptTCP()
 		switch {
@@ -65,16 +65,16 @@ func (r *receiver) accept() {
 			return
 		case err != nil:
 			time.Sleep(shortWait) // no descriptor is left, say
-		case r.admit(c):
-			r.work.Go(func() { r.receive(c) })
+		case r.admitConnection(c):
+			r.work.Go(func() { r.readConnection(c) })
 		default:
 			_ = c.Close()
 		}
 	}
 }
 
-// admit takes note of a connection; false where there are too many strangers already.
-func (r *receiver) admit(c *net.TCPConn) bool {
+// admitConnection takes note of a connection; false where there are too many strangers already.
+func (r *receiver) admitConnection(c *net.TCPConn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	unknown := 0
@@ -90,10 +90,10 @@ func (r *receiver) admit(c *net.TCPConn) bool {
 	return true
 }
 
-// receive reads from a connection until it ends.
-func (r *receiver) receive(c *net.TCPConn) {
-	defer r.leave(c)
-	if !r.ours(c) {
+// readConnection reads from a connection until it ends.
+func (r *receiver) readConnection(c *net.TCPConn) {
+	defer r.closeConnection(c)
+	if !r.hasToken(c) {
 		return
 	}
 	data := make([]byte, piece)
@@ -106,8 +106,8 @@ func (r *receiver) receive(c *net.TCPConn) {
 	}
 }
 
-// ours tells whether a connection shows the token, and is wanted.
-func (r *receiver) ours(c *net.TCPConn) bool {
+// hasToken tells whether a connection shows the token, and is wanted.
+func (r *receiver) hasToken(c *net.TCPConn) bool {
 	shown := make([]byte, len(r.token))
 	ctx, cancel := context.WithTimeout(context.Background(), handshake)
 	defer cancel()
@@ -134,8 +134,8 @@ func (r *receiver) ours(c *net.TCPConn) bool {
 	return !r.closed && c.SetDeadline(time.Time{}) == nil // a deadline that close has set stays
 }
 
-// leave closes a connection, and keeps what its kernel has counted.
-func (r *receiver) leave(c *net.TCPConn) {
+// closeConnection closes a connection, and keeps what its kernel has counted.
+func (r *receiver) closeConnection(c *net.TCPConn) {
 	r.mu.Lock()
 	if r.open[c] {
 		r.segments += segmentsIn(c)
@@ -153,9 +153,9 @@ func segmentsIn(c *net.TCPConn) uint64 {
 	return uint64(info.Segs_in)
 }
 
-// counted returns the bytes and segments that have come, and whether connections are open:
+// countReceived returns the bytes and segments that have come, and whether connections are open:
 // all that are wanted were taken, and have not all ended.
-func (r *receiver) counted() (bytes, segments uint64, open bool) {
+func (r *receiver) countReceived() (bytes, segments uint64, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	segments = r.segments

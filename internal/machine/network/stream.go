@@ -49,13 +49,13 @@ func Streams(ctx context.Context, o StreamOptions, took func(Reading)) error {
 	s := &streaming{o: o, ends: make(chan error, o.Streams)}
 	defer s.close() // after the connections: nothing is left open, and nobody works on it
 	defer cancel()
-	if err := s.connect(ctx); err != nil {
+	if err := s.openStreams(ctx); err != nil {
 		return err
 	}
 	for i := range s.senders {
-		s.work.Go(func() { s.ends <- s.send(s.senders[i]) })
+		s.work.Go(func() { s.ends <- s.sendData(s.senders[i]) })
 	}
-	return s.read(ctx, took)
+	return s.readPeriodically(ctx, took)
 }
 
 // streaming is data under way.
@@ -79,8 +79,8 @@ func (s *streaming) close() {
 	s.work.Wait()
 }
 
-// connect opens all streams, one after another.
-func (s *streaming) connect(ctx context.Context) error {
+// openStreams opens all streams, one after another.
+func (s *streaming) openStreams(ctx context.Context) error {
 	far := s.o.Far
 	if far == nil {
 		token := make([]byte, TokenSize)
@@ -95,7 +95,7 @@ func (s *streaming) connect(ctx context.Context) error {
 	}
 	for range s.o.Streams {
 		ctx, cancel := context.WithTimeout(ctx, handshake)
-		err := s.dial(ctx, far)
+		err := s.dialStream(ctx, far)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("%w: connect %v to %v: %w", ErrNetwork, s.o.From.Address, far.Address, err)
@@ -104,8 +104,8 @@ func (s *streaming) connect(ctx context.Context) error {
 	return nil
 }
 
-// dial opens one stream, and waits until the receiver has taken it.
-func (s *streaming) dial(ctx context.Context, far *Reach) error {
+// dialStream opens one stream, and waits until the receiver has taken it.
+func (s *streaming) dialStream(ctx context.Context, far *Reach) error {
 	dialer := net.Dialer{}
 	if s.o.From.Address.IsValid() {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.o.From.Address, 0))
@@ -136,7 +136,7 @@ func (s *streaming) dial(ctx context.Context, far *Reach) error {
 	return nil
 }
 
-func (s *streaming) send(c net.Conn) error {
+func (s *streaming) sendData(c net.Conn) error {
 	data := make([]byte, piece)
 	for {
 		if _, err := c.Write(data); err != nil {
@@ -153,10 +153,10 @@ func (s *streaming) unlessEnding(doing string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrNetwork, doing, err)
 }
 
-// read hands out readings until the time is over, a stream breaks off or ctx ends.
-func (s *streaming) read(ctx context.Context, took func(Reading)) error {
+// readPeriodically hands out readings until the time is over, a stream breaks off or ctx ends.
+func (s *streaming) readPeriodically(ctx context.Context, took func(Reading)) error {
 	begun := s.o.Clock.Now()
-	took(s.reading())
+	took(s.takeReading())
 	tick := time.NewTicker(s.o.Every)
 	defer tick.Stop()
 	end := time.NewTimer(s.o.For)
@@ -165,25 +165,25 @@ func (s *streaming) read(ctx context.Context, took func(Reading)) error {
 		select {
 		case <-tick.C:
 			if s.o.Clock.Now().Sub(begun) < s.o.For {
-				took(s.reading())
+				took(s.takeReading())
 			}
 		case <-end.C:
-			took(s.reading())
+			took(s.takeReading())
 			return nil
 		case err := <-s.ends:
-			took(s.reading())
+			took(s.takeReading())
 			return err
 		case <-ctx.Done():
-			took(s.reading())
+			took(s.takeReading())
 			return context.Cause(ctx)
 		}
 	}
 }
 
-func (s *streaming) reading() Reading {
+func (s *streaming) takeReading() Reading {
 	r := Reading{At: s.o.Clock.Now()}
 	if s.receiver != nil {
-		r.Received, r.Arrived, _ = s.receiver.counted()
+		r.Received, r.Arrived, _ = s.receiver.countReceived()
 	}
 	for _, c := range s.senders {
 		if info, err := tcpInfo(c); err == nil {

@@ -19,18 +19,18 @@ const (
 	shortWait = 50 * time.Millisecond
 )
 
-// way is how an echo travels: by UDP, ICMP or ICMPv6.
-type way struct {
+// echoSocket is how an echo travels: by UDP, ICMP or ICMPv6.
+type echoSocket struct {
 	icmp, six bool
 	id        uint16 // of our ICMP echoes among those of others
 }
 
-func newWay(icmp bool, to netip.Addr) way {
-	return way{icmp, to.Is6(), uint16(os.Getpid())}
+func newWay(icmp bool, to netip.Addr) echoSocket {
+	return echoSocket{icmp, to.Is6(), uint16(os.Getpid())}
 }
 
-// packet writes an echo with a number; room has icmpHead bytes more than the content.
-func (w way) packet(number uint64, room []byte) []byte {
+// encodeEcho writes an echo with a number; room has icmpHead bytes more than the content.
+func (w echoSocket) encodeEcho(number uint64, room []byte) []byte {
 	binary.BigEndian.PutUint64(room[icmpHead:], number)
 	if !w.icmp {
 		return room[icmpHead:]
@@ -41,7 +41,7 @@ func (w way) packet(number uint64, room []byte) []byte {
 	if w.six {
 		room[0] = icmp6Request // the kernel writes the checksum
 	} else {
-		binary.BigEndian.PutUint16(room[2:], checksum(room))
+		binary.BigEndian.PutUint16(room[2:], internetChecksum(room))
 	}
 	return room
 }
@@ -54,8 +54,8 @@ const (
 	icmp6Reply   = 129
 )
 
-// number reads an answer; false where a packet is none.
-func (w way) number(packet []byte) (uint64, bool) {
+// decodeEcho reads an answer; false where a packet is none.
+func (w echoSocket) decodeEcho(packet []byte) (uint64, bool) {
 	if w.icmp {
 		reply := byte(icmp6Reply)
 		if !w.six {
@@ -76,8 +76,8 @@ func (w way) number(packet []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(packet), true
 }
 
-// checksum is that of RFC 1071.
-func checksum(b []byte) uint16 {
+// internetChecksum is that of RFC 1071.
+func internetChecksum(b []byte) uint16 {
 	var sum uint32
 	for ; len(b) > 1; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))
@@ -91,8 +91,8 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// dial opens a socket that sends to at, and has the kernel stamp what it receives.
-func (w way) dial(from End, at netip.AddrPort) (fd int, err error) {
+// openSocket opens a socket that sends to at, and has the kernel stamp what it receives.
+func (w echoSocket) openSocket(from End, at netip.AddrPort) (fd int, err error) {
 	family, kind, protocol := unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_UDP
 	if w.six {
 		family = unix.AF_INET6
@@ -107,7 +107,7 @@ func (w way) dial(from End, at netip.AddrPort) (fd int, err error) {
 		if fd, err = unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol); err != nil {
 			return fmt.Errorf("%w: open a socket for echoes: %w", ErrNetwork, err)
 		}
-		if err := prepare(fd, from.Address, at); err != nil {
+		if err := prepareSocket(fd, from.Address, at); err != nil {
 			return errors.Join(fmt.Errorf("%w: %v to %v: %w", ErrNetwork, from.Address, at, err), unix.Close(fd))
 		}
 		return nil
@@ -115,15 +115,15 @@ func (w way) dial(from End, at netip.AddrPort) (fd int, err error) {
 	return fd, err
 }
 
-// prepare binds a socket, connects it, and sets how it receives.
-func prepare(fd int, from netip.Addr, to netip.AddrPort) error {
+// prepareSocket binds a socket, connects it, and sets how it receives.
+func prepareSocket(fd int, from netip.Addr, to netip.AddrPort) error {
 	if from.IsValid() {
-		if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(from, 0))); err != nil {
+		if err := unix.Bind(fd, socketAddress(netip.AddrPortFrom(from, 0))); err != nil {
 			return err
 		}
 	}
 	if to.IsValid() {
-		if err := unix.Connect(fd, sockaddr(to)); err != nil {
+		if err := unix.Connect(fd, socketAddress(to)); err != nil {
 			return err
 		}
 	}
@@ -133,16 +133,16 @@ func prepare(fd int, from netip.Addr, to netip.AddrPort) error {
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait))
 }
 
-func sockaddr(a netip.AddrPort) unix.Sockaddr {
+func socketAddress(a netip.AddrPort) unix.Sockaddr {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
 	}
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// receive waits for a packet, at most shortWait, and returns when the kernel had it;
+// receivePacket waits for a packet, at most shortWait, and returns when the kernel had it;
 // the zero time where the kernel does not say.
-func receive(fd int, packet, control []byte) (n int, stamped time.Time, err error) {
+func receivePacket(fd int, packet, control []byte) (n int, stamped time.Time, err error) {
 	n, c, _, _, err := unix.Recvmsg(fd, packet, control, 0)
 	if err != nil {
 		return 0, time.Time{}, err
@@ -159,9 +159,9 @@ func receive(fd int, packet, control []byte) (n int, stamped time.Time, err erro
 	return n, stamped, nil
 }
 
-// passing says whether a datagram that could not be sent is lost rather than the
+// isPacketLoss says whether a datagram that could not be sent is lost rather than the
 // sender at fault: the path may be cut, which is what some want to measure.
-func passing(err error) bool {
+func isPacketLoss(err error) bool {
 	for _, e := range []error{unix.ECONNREFUSED, unix.ENOBUFS, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EAGAIN, unix.EPERM} {
 		if errors.Is(err, e) {
 			return true
@@ -190,8 +190,8 @@ func serveEchoes(at End, token []byte) (*echoServer, error) {
 		if s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP); err != nil {
 			return fmt.Errorf("%w: open a socket for an echo server: %w", ErrNetwork, err)
 		}
-		if err := prepare(s.fd, at.own(), netip.AddrPort{}); err != nil {
-			return errors.Join(fmt.Errorf("%w: echo server at %v: %w", ErrNetwork, at.own(), err), unix.Close(s.fd))
+		if err := prepareSocket(s.fd, at.bindAddress(), netip.AddrPort{}); err != nil {
+			return errors.Join(fmt.Errorf("%w: echo server at %v: %w", ErrNetwork, at.bindAddress(), err), unix.Close(s.fd))
 		}
 		return nil
 	})
@@ -226,14 +226,14 @@ func (s *echoServer) run() {
 		default:
 		}
 		n, from, err := unix.Recvfrom(s.fd, packet, 0)
-		if err == nil && s.ours(packet[:n]) {
+		if err == nil && s.hasToken(packet[:n]) {
 			_ = unix.Sendto(s.fd, packet[:n], 0, from) // what cannot be sent is lost, as it would be further on
 		}
 	}
 }
 
-// ours tells whether a datagram shows the token.
-func (s *echoServer) ours(packet []byte) bool {
+// hasToken tells whether a datagram shows the token.
+func (s *echoServer) hasToken(packet []byte) bool {
 	if len(s.token) == 0 {
 		return true
 	}

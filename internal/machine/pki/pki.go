@@ -51,7 +51,7 @@ func NewAuthority(name string, now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := certificate(Subject{Name: name}, now)
+	template, err := newTemplate(Subject{Name: name}, now)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func NewAuthority(name string, now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make authority %s: %w", name, err)
 	}
-	return &Authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
+	return &Authority{cert: cert, key: key, pem: encodePEM("CERTIFICATE", der)}, nil
 }
 
 // PEM returns the authority's certificate.
@@ -78,7 +78,7 @@ func (a *Authority) Issue(s Subject, now time.Time) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	template, err := certificate(s, now)
+	template, err := newTemplate(s, now)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -94,7 +94,7 @@ func (a *Authority) Issue(s Subject, now time.Time) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	return Pair{Cert: encode("CERTIFICATE", der), Key: keyPEM}, nil
+	return Pair{Cert: encodePEM("CERTIFICATE", der), Key: keyPEM}, nil
 }
 
 // NewKey returns a bare private key and its public half, PEM: what service
@@ -111,7 +111,7 @@ func NewKey() (private, public []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode public key: %w", err)
 	}
-	return private, encode("PUBLIC KEY", der), nil
+	return private, encodePEM("PUBLIC KEY", der), nil
 }
 
 // Folder is a private folder of keys and certificates.
@@ -158,7 +158,7 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-func certificate(s Subject, now time.Time) (*x509.Certificate, error) {
+func newTemplate(s Subject, now time.Time) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
 	if err != nil {
 		return nil, fmt.Errorf("make serial number: %w", err)
@@ -179,9 +179,9 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode key: %w", err)
 	}
-	return encode("EC PRIVATE KEY", der), nil
+	return encodePEM("EC PRIVATE KEY", der), nil
 }
 
-func encode(kind string, der []byte) []byte {
+func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

@@ -36,10 +36,10 @@ type part struct {
 // process's own one where that is nil. It leaves nothing behind when it fails.
 func newCgroup(name string, limits Limits, within *Group, reaper *Reaper) (*Cgroup, error) {
 	if within != nil {
-		if err := within.holds(limits); err != nil {
+		if err := within.canLimit(limits); err != nil {
 			return nil, err
 		}
-		g, err := makeCgroup(name, within.places(), limits, reaper)
+		g, err := makeCgroup(name, within.childPlaces(), limits, reaper)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func newCgroup(name string, limits Limits, within *Group, reaper *Reaper) (*Cgro
 		}
 		return g, nil
 	}
-	places, err := ownPlaces(limits.controllers())
+	places, err := ownPlaces(limits.neededControllers())
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +58,13 @@ func newCgroup(name string, limits Limits, within *Group, reaper *Reaper) (*Cgro
 func makeCgroup(name string, places []place, limits Limits, reaper *Reaper) (*Cgroup, error) {
 	g := &Cgroup{}
 	for _, place := range places {
-		made, err := place.make(name, reaper)
+		made, err := place.makeGroup(name, reaper)
 		if err == nil {
 			g.parts = append(g.parts, made)
-			err = made.set(limits)
+			err = made.writeLimits(limits)
 		}
 		if err != nil {
-			return nil, errors.Join(err, g.remove())
+			return nil, errors.Join(err, g.removeGroup())
 		}
 	}
 	return g, nil
@@ -83,18 +83,18 @@ func ownPlaces(controllers []string) ([]place, error) {
 	return placesFor(parseOwn(string(own)), parseMounts(string(mounts)), controllers)
 }
 
-// make makes the group in the first folder that allows it.
-func (p place) make(name string, reaper *Reaper) (part, error) {
+// makeGroup makes the group in the first folder that allows it.
+func (p place) makeGroup(name string, reaper *Reaper) (part, error) {
 	var faults []error
 	for i, parent := range p.parents {
 		if p.version == 2 {
-			if err := delegate(parent, p.controllers, i == 0); err != nil {
+			if err := delegateControllers(parent, p.controllers, i == 0); err != nil {
 				faults = append(faults, err)
 				continue
 			}
 		}
 		dir := filepath.Join(parent, name)
-		reaper.cgroup(dir)
+		reaper.recordCgroup(dir)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			faults = append(faults, fmt.Errorf("make control group: %w", err))
 			continue
@@ -104,11 +104,11 @@ func (p place) make(name string, reaper *Reaper) (part, error) {
 	return part{}, errors.Join(faults...)
 }
 
-// delegate sees to it that groups made in parent get the controllers. It turns
+// delegateControllers sees to it that groups made in parent get the controllers. It turns
 // them on in the own group only: further up this would change the machine for
 // others. The kernel refuses while the own group holds processes, unless it is
 // the root.
-func delegate(parent string, controllers []string, own bool) error {
+func delegateControllers(parent string, controllers []string, own bool) error {
 	path := filepath.Join(parent, "cgroup.subtree_control")
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func delegate(parent string, controllers []string, own bool) error {
 		if !own {
 			return fmt.Errorf("control group %s does not pass on the controller %s", parent, c)
 		}
-		if err := write(path, "+"+c); err != nil {
+		if err := writeExisting(path, "+"+c); err != nil {
 			return fmt.Errorf("turn on the controller %s: %w", c, err)
 		}
 	}
@@ -133,22 +133,22 @@ func delegate(parent string, controllers []string, own bool) error {
 // of the CPUs' time.
 const cpuPeriod = 100 * time.Millisecond
 
-// set writes the limits.
-func (p part) set(l Limits) error {
-	return p.writeAll(p.settings(l))
+// writeLimits writes the limits.
+func (p part) writeLimits(l Limits) error {
+	return p.writeAll(p.limitSettings(l))
 }
 
 func (p part) writeAll(settings [][2]string) error {
 	for _, f := range settings {
-		if err := write(filepath.Join(p.dir, f[0]), f[1]); err != nil {
+		if err := writeExisting(filepath.Join(p.dir, f[0]), f[1]); err != nil {
 			return fmt.Errorf("set limit: %w", err)
 		}
 	}
 	return nil
 }
 
-// settings returns file and value of each limit.
-func (p part) settings(l Limits) (out [][2]string) {
+// limitSettings returns file and value of each limit.
+func (p part) limitSettings(l Limits) (out [][2]string) {
 	for _, c := range p.controllers {
 		switch {
 		case c == "cpu":
@@ -179,10 +179,10 @@ func (p part) cpuSettings(cores float64, within time.Duration) [][2]string {
 	return [][2]string{{"cpu.max", quota + " " + period}}
 }
 
-// enter makes the next child of this thread start inside the group; leave is
+// enterForChild makes the next child of this thread start inside the group; leave is
 // to be called when it has started. With v1 the thread itself enters (a child
 // begins where its parent thread is), with v2 the kernel places the child.
-func (g *Cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
+func (g *Cgroup) enterForChild(attr *syscall.SysProcAttr) (leave func(), err error) {
 	tid := strconv.Itoa(unix.Gettid())
 	var back []func()
 	leave = func() {
@@ -192,11 +192,11 @@ func (g *Cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 	}
 	for _, p := range g.parts {
 		if p.version == 1 {
-			if err := write(filepath.Join(p.dir, "tasks"), tid); err != nil {
+			if err := writeExisting(filepath.Join(p.dir, "tasks"), tid); err != nil {
 				leave()
 				return nil, fmt.Errorf("enter control group: %w", err)
 			}
-			back = append(back, func() { _ = write(filepath.Join(p.home, "tasks"), tid) })
+			back = append(back, func() { _ = writeExisting(filepath.Join(p.home, "tasks"), tid) })
 			continue
 		}
 		fd, err := unix.Open(p.dir, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -210,8 +210,8 @@ func (g *Cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 	return leave, nil
 }
 
-// dirs returns the folders by controller.
-func (g *Cgroup) dirs() map[string]string {
+// foldersByController returns the folders by controller.
+func (g *Cgroup) foldersByController() map[string]string {
 	out := map[string]string{}
 	if g != nil {
 		for _, p := range g.parts {
@@ -225,7 +225,7 @@ func (g *Cgroup) dirs() map[string]string {
 
 // oomKills returns how often the kernel killed in the group for its memory limit.
 func (g *Cgroup) oomKills() int {
-	dir, ok := g.dirs()["memory"]
+	dir, ok := g.foldersByController()["memory"]
 	if !ok {
 		return 0
 	}
@@ -244,8 +244,8 @@ func (g *Cgroup) oomKills() int {
 	return 0
 }
 
-// remove removes the group with what may still run in it.
-func (g *Cgroup) remove() error {
+// removeGroup removes the group with what may still run in it.
+func (g *Cgroup) removeGroup() error {
 	if g == nil {
 		return nil
 	}
@@ -286,8 +286,8 @@ func killAllIn(dir string) {
 	}
 }
 
-// write writes to a file that the kernel has made; it never makes one.
-func write(path, value string) error {
+// writeExisting writes to a file that the kernel has made; it never makes one.
+func writeExisting(path, value string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func parseMounts(text string) []mount {
 		if !ok || len(l) < 5 || len(r) < 3 {
 			continue
 		}
-		m := mount{root: unescape(l[3]), point: unescape(l[4])}
+		m := mount{root: unescapeMount(l[3]), point: unescapeMount(l[4])}
 		switch r[0] {
 		case "cgroup":
 			m.version, m.controllers = 1, strings.Split(r[2], ",")
@@ -61,8 +61,8 @@ func parseMounts(text string) []mount {
 	return out
 }
 
-// unescape undoes the kernel's octal escapes in mountinfo.
-func unescape(s string) string {
+// unescapeMount undoes the kernel's octal escapes in mountinfo.
+func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
-// clean ends and removes all that the entries name, in the order processes and what they
+// cleanEntries ends and removes all that the entries name, in the order processes and what they
 // started in sessions of its own,
 // control groups, folders. What is gone already is no fault.
-func clean(entries []entry) error {
+func cleanEntries(entries []entry) error {
 	for _, e := range entries {
 		if e.PID > 1 && sameBoot(e.Boot) {
 			killGroup(e.PID, e.Start)
@@ -51,7 +51,7 @@ func clean(entries []entry) error {
 // into a folder that is being removed.
 func awaitGone(pid int, start uint64) {
 	for range cleanWithin / (5 * time.Millisecond) {
-		if !alive(pid, start) {
+		if !isAlive(pid, start) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -88,7 +88,7 @@ func Sweep(bases ...string) ([]string, error) {
 	var removed []string
 	var faults []error
 	for _, base := range bases {
-		for _, dir := range findFolders(base, prefixes()...) {
+		for _, dir := range findFolders(base, folderPrefixes()...) {
 			switch stale, err := sweepFolder(dir); {
 			case err != nil:
 				faults = append(faults, err)
@@ -117,7 +117,7 @@ func findFolders(base string, prefixes ...string) (out []string) {
 // their ledger; a maker that lives needs a moment for that, not a minute.
 func sweepUnborn(base string) {
 	now := clock.Start().Epoch()
-	for _, dir := range findFolders(base, append(prefixes(), newPrefix)...) {
+	for _, dir := range findFolders(base, append(folderPrefixes(), newPrefix)...) {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() && now.Sub(info.ModTime()) > time.Minute {
 			_ = unix.Rmdir(dir) // refused when it is not empty or not ours
 		}
@@ -147,5 +147,5 @@ func sweepFolder(dir string) (bool, error) {
 	if !slices.Contains(entries, entry{Dir: dir}) {
 		return false, nil
 	}
-	return true, clean(entries)
+	return true, cleanEntries(entries)
 }

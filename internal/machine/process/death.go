@@ -55,7 +55,7 @@ func lastWordsOf(path string) []string {
 // The line at which a dying program says why. What follows a usage error is
 // pages of help, what follows a panic is the stacks of a thousand goroutines:
 // in both cases the end of the log says nothing.
-func telling() []*regexp.Regexp {
+func lastWordPatterns() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`^Error: `),                                       // command line, cobra
 		regexp.MustCompile(`^(panic|fatal error): `),                         // Go runtime
@@ -95,7 +95,7 @@ func lastWords(text string) []string {
 
 // tellingLine returns the index of the last line that says why, or -1.
 func tellingLine(lines []string) int {
-	patterns := telling()
+	patterns := lastWordPatterns()
 	for i := len(lines) - 1; i >= 0; i-- {
 		for _, p := range patterns {
 			if p.MatchString(lines[i]) {

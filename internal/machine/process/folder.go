@@ -20,11 +20,11 @@ const (
 	newPrefix = ".windtunnel-new-" // a folder that is not yet locked
 )
 
-func prefixes() []string { return []string{namePrefix, UpPrefix, HollowPrefix} }
+func folderPrefixes() []string { return []string{namePrefix, UpPrefix, HollowPrefix} }
 
 // isOurs says whether a folder bears a name that Sweep looks after.
 func isOurs(dir string) bool {
-	return slices.ContainsFunc(prefixes(), func(p string) bool { return strings.HasPrefix(filepath.Base(dir), p) })
+	return slices.ContainsFunc(folderPrefixes(), func(p string) bool { return strings.HasPrefix(filepath.Base(dir), p) })
 }
 
 // Folder is a private folder, mode 0700, of a verb that stays until it is ended. It

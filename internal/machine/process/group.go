@@ -23,7 +23,7 @@ type Group struct {
 func NewGroup(whose string, limits Limits, reaper *Reaper) (*Group, error) {
 	name := groupName(reaper, strings.ReplaceAll(strings.TrimPrefix(whose, "the "), " ", "-"))
 	var faults []error
-	for _, controllers := range [][]string{{"cpu", "memory"}, limits.controllers()} {
+	for _, controllers := range [][]string{{"cpu", "memory"}, limits.neededControllers()} {
 		places, err := ownPlaces(controllers)
 		if err == nil {
 			var made *Cgroup
@@ -31,7 +31,7 @@ func NewGroup(whose string, limits Limits, reaper *Reaper) (*Group, error) {
 				if err = made.countTogether(); err == nil {
 					return &Group{whose: whose, limits: limits, cgroup: made}, nil
 				}
-				err = errors.Join(err, made.remove())
+				err = errors.Join(err, made.removeGroup())
 			}
 		}
 		faults = append(faults, err)
@@ -42,7 +42,7 @@ func NewGroup(whose string, limits Limits, reaper *Reaper) (*Group, error) {
 // countTogether sees to it that the memory of groups below this one counts here, too:
 // kernels before 5.11 want that said in cgroup v1.
 func (g *Cgroup) countTogether() error {
-	dir, ok := g.dirs()["memory"]
+	dir, ok := g.foldersByController()["memory"]
 	if !ok {
 		return nil
 	}
@@ -50,14 +50,14 @@ func (g *Cgroup) countTogether() error {
 	if raw, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(raw)) == "1" {
 		return nil // v2 always does
 	}
-	if err := write(path, "1"); err != nil {
+	if err := writeExisting(path, "1"); err != nil {
 		return fmt.Errorf("let groups share memory: %w", err)
 	}
 	return nil
 }
 
-// places are where groups below this one are made.
-func (g *Group) places() []place {
+// childPlaces are where groups below this one are made.
+func (g *Group) childPlaces() []place {
 	var out []place
 	for _, p := range g.cgroup.parts {
 		out = append(out, place{version: p.version, controllers: p.controllers, parents: []string{p.dir}})
@@ -65,13 +65,13 @@ func (g *Group) places() []place {
 	return out
 }
 
-// holds says whether groups below this one can have such limits.
-func (g *Group) holds(l Limits) error {
+// canLimit says whether groups below this one can have such limits.
+func (g *Group) canLimit(l Limits) error {
 	var has []string
 	for _, p := range g.cgroup.parts {
 		has = append(has, p.controllers...)
 	}
-	for _, c := range l.controllers() {
+	for _, c := range l.neededControllers() {
 		if !slices.Contains(has, c) {
 			return fmt.Errorf("the control group of %s has no controller %s", g.whose, c)
 		}
@@ -79,8 +79,8 @@ func (g *Group) holds(l Limits) error {
 	return nil
 }
 
-// fewest is a limit of cores, or the group's own where that is lower.
-func (g *Group) fewest(cores float64) float64 {
+// capCores is a limit of cores, or the group's own where that is lower.
+func (g *Group) capCores(cores float64) float64 {
 	if g == nil || g.limits.CPU == 0 {
 		return cores
 	}
@@ -92,7 +92,7 @@ func (g *Group) Cgroups() map[string]string {
 	if g == nil {
 		return nil
 	}
-	return g.cgroup.dirs()
+	return g.cgroup.foldersByController()
 }
 
 // Close removes the group, and ends what may still run in it. It is idempotent.
@@ -100,5 +100,5 @@ func (g *Group) Close() error {
 	if g == nil {
 		return nil
 	}
-	return g.cgroup.remove()
+	return g.cgroup.removeGroup()
 }

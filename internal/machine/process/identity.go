@@ -33,7 +33,7 @@ func Of(pid int) (Identity, error) {
 
 // Alive says whether the process still runs; a zombie does not.
 func (i Identity) Alive() bool {
-	return i.PID > 0 && sameBoot(i.Boot) && alive(i.PID, i.Started)
+	return i.PID > 0 && sameBoot(i.Boot) && isAlive(i.PID, i.Started)
 }
 
 // Interrupt sends the process what Ctrl-C sends it. ErrGone says that it is

@@ -22,7 +22,7 @@ func (r *Reaper) Mark() string {
 		return ""
 	}
 	mark := markVariable + "=" + r.dir
-	r.record(entry{Mark: mark})
+	r.recordEntry(entry{Mark: mark})
 	return mark
 }
 
@@ -33,7 +33,7 @@ func killMarked(mark string) {
 		return
 	}
 	for range cleanWithin / (5 * time.Millisecond) {
-		found := marked(mark)
+		found := markedProcesses(mark)
 		if len(found) == 0 {
 			return
 		}
@@ -44,8 +44,8 @@ func killMarked(mark string) {
 	}
 }
 
-// marked returns the processes that have a mark. One that has ended has no environment.
-func marked(mark string) (pids []int) {
+// markedProcesses returns the processes that have a mark. One that has ended has no environment.
+func markedProcesses(mark string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())

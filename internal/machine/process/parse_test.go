@@ -69,7 +69,7 @@ func TestSettings(t *testing.T) {
 		{part{version: 2, controllers: []string{"cpu"}}, Limits{CPU: 0.001}, [][2]string{{"cpu.max", "1000 100000"}}},
 	}
 	for _, c := range cases {
-		if got := c.part.settings(c.l); !reflect.DeepEqual(got, c.want) {
+		if got := c.part.limitSettings(c.l); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("v%d %v: %v, want %v", c.part.version, c.part.controllers, got, c.want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestDelegate(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.on), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := delegate(dir, []string{"cpu", "memory"}, c.own)
+		err := delegateControllers(dir, []string{"cpu", "memory"}, c.own)
 		if (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -99,7 +99,7 @@ func TestDelegate(t *testing.T) {
 			t.Errorf("%+v: file now %q", c, raw)
 		}
 	}
-	if err := delegate(t.TempDir(), []string{"cpu"}, true); err == nil {
+	if err := delegateControllers(t.TempDir(), []string{"cpu"}, true); err == nil {
 		t.Error("a folder without controllers was accepted")
 	}
 }
@@ -127,7 +127,7 @@ func TestKillGroupSparesAnotherProcessOfTheSameNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	killGroup(os.Getpid(), s.start+1) // still here: spared
-	if alive(os.Getpid(), s.start+1) || !alive(os.Getpid(), s.start) {
+	if isAlive(os.Getpid(), s.start+1) || !isAlive(os.Getpid(), s.start) {
 		t.Error("alive does not tell start times apart")
 	}
 }
@@ -137,7 +137,7 @@ func TestCleanTouchesOnlyOurNames(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := clean([]entry{{Dir: dir}, {Cgroup: dir}, {PID: 0}, {PID: 1}, {PID: -1}}); err == nil {
+	if err := cleanEntries([]entry{{Dir: dir}, {Cgroup: dir}, {PID: 0}, {PID: 1}, {PID: -1}}); err == nil {
 		t.Error("no complaint")
 	}
 	if _, err := os.Stat(dir); err != nil {
@@ -197,10 +197,10 @@ func TestCleanSparesTheProcessesOfAnotherBoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := clean([]entry{{PID: c.Process.Pid, Start: s.start, Boot: "another boot"}}); err != nil || !alive(c.Process.Pid, s.start) {
+	if err := cleanEntries([]entry{{PID: c.Process.Pid, Start: s.start, Boot: "another boot"}}); err != nil || !isAlive(c.Process.Pid, s.start) {
 		t.Errorf("of another boot: %v, and it was killed", err)
 	}
-	if err := clean([]entry{{PID: c.Process.Pid, Start: s.start, Boot: bootID()}}); err != nil || alive(c.Process.Pid, s.start) {
+	if err := cleanEntries([]entry{{PID: c.Process.Pid, Start: s.start, Boot: bootID()}}); err != nil || isAlive(c.Process.Pid, s.start) {
 		t.Errorf("of this boot: %v, and it lives", err)
 	}
 }

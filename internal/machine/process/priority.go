@@ -16,7 +16,7 @@ const preferred = 5
 // takes a privileged user; for others nothing changes and it returns false. What
 // Start starts is not preferred, unless its Spec says so.
 func Prefer() bool {
-	before, err := niceness(0)
+	before, err := readNiceness(0)
 	if err != nil {
 		return false
 	}
@@ -33,8 +33,8 @@ func Prefer() bool {
 	return true
 }
 
-// niceness returns that of a process, 0 being this thread.
-func niceness(pid int) (int, error) {
+// readNiceness returns that of a process, 0 being this thread.
+func readNiceness(pid int) (int, error) {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
 	return 20 - raw, err // the system call counts the other way round
 }
@@ -42,11 +42,11 @@ func niceness(pid int) (int, error) {
 // asTheParent gives this thread, and with it the child that it forks, the
 // niceness of the process that started us, unless that is a lower one.
 func asTheParent() {
-	own, err := niceness(0)
+	own, err := readNiceness(0)
 	if err != nil {
 		return
 	}
-	if parents, err := niceness(os.Getppid()); err == nil && parents > own {
+	if parents, err := readNiceness(os.Getppid()); err == nil && parents > own {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, parents) // giving way is always allowed
 	}
 }

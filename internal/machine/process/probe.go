@@ -12,7 +12,7 @@ func TryLimits(l Limits) error {
 	}
 	one, err := newCgroup(groupName(nil, "try-one"), l, shared, nil)
 	if err == nil {
-		err = one.remove()
+		err = one.removeGroup()
 	}
 	return errors.Join(err, shared.Close())
 }

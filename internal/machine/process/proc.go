@@ -70,15 +70,15 @@ func sameBoot(then string) bool {
 	return then == "" || now == "" || then == now
 }
 
-// alive says whether the process that was started at start still runs; a
+// isAlive says whether the process that was started at start still runs; a
 // zombie does not.
-func alive(pid int, start uint64) bool {
+func isAlive(pid int, start uint64) bool {
 	s, err := statOf(pid)
 	return err == nil && s.start == start && s.state != 'Z' && s.state != 'X'
 }
 
-// stopped says whether no thread of a process runs.
-func stopped(pid int) bool {
+// isStopped says whether no thread of a process runs.
+func isStopped(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, path := range threads {
 		if s, err := readStat(path); err == nil && !strings.ContainsRune("TtZX", rune(s.state)) {

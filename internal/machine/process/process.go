@@ -43,10 +43,10 @@ type Limits struct {
 	Memory uint64  // bytes; 0 = no limit
 }
 
-func (l Limits) any() bool { return l.CPU > 0 || l.Memory > 0 }
+func (l Limits) hasAny() bool { return l.CPU > 0 || l.Memory > 0 }
 
-// controllers are those of control groups that the limits need.
-func (l Limits) controllers() (out []string) {
+// neededControllers are those of control groups that the limits need.
+func (l Limits) neededControllers() (out []string) {
 	if l.CPU > 0 {
 		out = append(out, "cpu")
 	}
@@ -96,18 +96,18 @@ func Start(spec Spec, reaper *Reaper) (*Process, error) {
 	}
 	defer log.Close()
 	p := &Process{spec: spec, reaper: reaper, done: make(chan struct{})}
-	p.limit()
+	p.makeCgroup()
 	started := make(chan error)
-	go p.run(log, started)
+	go p.runChild(log, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	return p, nil
 }
 
-// limit makes the control group, or a warning.
-func (p *Process) limit() {
-	if !p.spec.Limits.any() && p.spec.Within == nil {
+// makeCgroup makes the control group, or a warning.
+func (p *Process) makeCgroup() {
+	if !p.spec.Limits.hasAny() && p.spec.Within == nil {
 		return
 	}
 	var err error
@@ -115,7 +115,7 @@ func (p *Process) limit() {
 		return
 	}
 	p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
-	if p.spec.Limits.any() && p.spec.Within != nil { // what it shares may still hold
+	if p.spec.Limits.hasAny() && p.spec.Within != nil { // what it shares may still hold
 		p.spec.Limits = Limits{}
 		p.group, _ = newCgroup(p.groupName(), Limits{}, p.spec.Within, p.reaper)
 	}
@@ -131,8 +131,8 @@ func groupName(reaper *Reaper, of string) string {
 	return fmt.Sprintf("%s%d-%s", namePrefix, os.Getpid(), of)
 }
 
-// run forks the child, waits for its end and clears up after it.
-func (p *Process) run(log *os.File, started chan<- error) {
+// runChild forks the child, waits for its end and clears up after it.
+func (p *Process) runChild(log *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if !p.spec.Ahead {
@@ -150,8 +150,8 @@ func (p *Process) run(log *os.File, started chan<- error) {
 	if len(p.spec.Input) > 0 {
 		cmd.Stdin = bytes.NewReader(p.spec.Input)
 	}
-	if err := p.fork(cmd); err != nil {
-		started <- errors.Join(err, p.group.remove())
+	if err := p.startInCgroup(cmd); err != nil {
+		started <- errors.Join(err, p.group.removeGroup())
 		return
 	}
 	p.pid = cmd.Process.Pid
@@ -164,10 +164,10 @@ func (p *Process) run(log *os.File, started chan<- error) {
 	_ = unix.Kill(-p.pid, unix.SIGKILL)
 	_ = cmd.Wait() // its state is read below
 	p.reaped = true
-	p.err = p.describe(cmd.ProcessState)
+	p.err = p.deathErrorLocked(cmd.ProcessState)
 	p.end = End{Code: exitCode(cmd.ProcessState), OOM: p.group.oomKills() > 0}
 	p.mu.Unlock()
-	if err := errors.Join(p.FullSpeed(), p.group.remove()); err != nil {
+	if err := errors.Join(p.FullSpeed(), p.group.removeGroup()); err != nil {
 		p.mu.Lock()
 		p.err = errors.Join(p.err, err)
 		p.mu.Unlock()
@@ -175,17 +175,17 @@ func (p *Process) run(log *os.File, started chan<- error) {
 	close(p.done)
 }
 
-// fork starts the command inside the control group, if there is one: entered
+// startInCgroup starts the command inside the control group, if there is one: entered
 // later, the group would count only a part, and a Go program would have taken
 // its number of threads from the machine instead of from its limit.
-func (p *Process) fork(cmd *exec.Cmd) error {
+func (p *Process) startInCgroup(cmd *exec.Cmd) error {
 	if p.group == nil {
 		return cmd.Start()
 	}
-	leave, err := p.group.enter(cmd.SysProcAttr)
+	leave, err := p.group.enterForChild(cmd.SysProcAttr)
 	if err != nil {
 		p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
-		err = p.group.remove()
+		err = p.group.removeGroup()
 		p.group = nil
 		return errors.Join(err, cmd.Start())
 	}
@@ -203,8 +203,8 @@ func awaitExit(pid int) {
 	}
 }
 
-// describe makes the error of an end; callers hold mu.
-func (p *Process) describe(state *os.ProcessState) error {
+// deathErrorLocked makes the error of an end; callers hold mu.
+func (p *Process) deathErrorLocked(state *os.ProcessState) error {
 	if p.stopped {
 		return nil
 	}
@@ -235,14 +235,14 @@ func (p *Process) PID() int { return p.pid }
 func (p *Process) LogFile() string { return p.spec.LogFile }
 
 // Limited says whether limits of its own were asked for and are in force.
-func (p *Process) Limited() bool { return p.group != nil && p.spec.Limits.any() }
+func (p *Process) Limited() bool { return p.group != nil && p.spec.Limits.hasAny() }
 
 // Warning says why limits are not in force; empty if they are or none was asked for.
 func (p *Process) Warning() string { return p.warning }
 
 // Cgroups returns the folder of its control group by controller (cpu, memory);
 // empty without limits.
-func (p *Process) Cgroups() map[string]string { return p.group.dirs() }
+func (p *Process) Cgroups() map[string]string { return p.group.foldersByController() }
 
 // Done is closed when the process has ended and its control group is gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
@@ -279,14 +279,14 @@ func (p *Process) LastWords() []string { return lastWordsOf(p.spec.LogFile) }
 // when it is gone. It is idempotent.
 func (p *Process) Stop(grace time.Duration) {
 	p.expectEnd()
-	_ = p.signal(unix.SIGTERM) // it may be gone already
-	_ = p.signal(unix.SIGCONT) // a paused process would not hear
+	_ = p.signalGroup(unix.SIGTERM) // it may be gone already
+	_ = p.signalGroup(unix.SIGCONT) // a paused process would not hear
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-timer.C:
-		_ = p.signal(unix.SIGKILL)
+		_ = p.signalGroup(unix.SIGKILL)
 		<-p.done
 	}
 }
@@ -295,7 +295,7 @@ func (p *Process) Stop(grace time.Duration) {
 // counts as asked for.
 func (p *Process) Kill() {
 	p.expectEnd()
-	_ = p.signal(unix.SIGKILL)
+	_ = p.signalGroup(unix.SIGKILL)
 	<-p.done
 }
 
@@ -311,7 +311,7 @@ func (p *Process) Pause() error {
 	p.paused = true
 	err := p.signalLocked(unix.SIGSTOP)
 	p.mu.Unlock()
-	for c := clock.Start(); err == nil && !p.halted(); time.Sleep(time.Millisecond) {
+	for c := clock.Start(); err == nil && !p.isHalted(); time.Sleep(time.Millisecond) {
 		if time.Duration(c.Now()) > pauseWithin {
 			return fmt.Errorf("pause %s: it has not stopped within %v", p.spec.Name, pauseWithin)
 		}
@@ -319,11 +319,11 @@ func (p *Process) Pause() error {
 	return err
 }
 
-// halted says whether there is nothing left that a pause waits for.
-func (p *Process) halted() bool {
+// isHalted says whether there is nothing left that a pause waits for.
+func (p *Process) isHalted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reaped || !p.paused || stopped(p.pid)
+	return p.reaped || !p.paused || isStopped(p.pid)
 }
 
 // Continue lets a paused process go on.
@@ -340,8 +340,8 @@ func (p *Process) expectEnd() {
 	p.stopped = true
 }
 
-// signal reaches the whole process group.
-func (p *Process) signal(s unix.Signal) error {
+// signalGroup reaches the whole process group.
+func (p *Process) signalGroup(s unix.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.signalLocked(s)

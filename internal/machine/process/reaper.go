@@ -63,13 +63,13 @@ func StartReaper(executable, base string) (*Reaper, error) {
 		return nil, err
 	}
 	r := &Reaper{dir: dir, lock: lock}
-	if err := r.start(executable); err != nil {
+	if err := r.startReaper(executable); err != nil {
 		return nil, errors.Join(fmt.Errorf("start reaper: %w", err), os.RemoveAll(dir), lock.Close())
 	}
 	return r, nil
 }
 
-func (r *Reaper) start(executable string) error {
+func (r *Reaper) startReaper(executable string) error {
 	ledger, err := os.OpenFile(filepath.Join(r.dir, ledgerFile), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *Reaper) start(executable string) error {
 	if r.pipe, err = r.cmd.StdinPipe(); err != nil {
 		return errors.Join(err, ledger.Close())
 	}
-	r.record(entry{Dir: r.dir}) // waits in the pipe: no moment without it
+	r.recordEntry(entry{Dir: r.dir}) // waits in the pipe: no moment without it
 	if err := r.cmd.Start(); err != nil {
 		return errors.Join(err, ledger.Close(), r.pipe.Close())
 	}
@@ -97,16 +97,16 @@ func (r *Reaper) Dir() string { return r.dir }
 // and cgroup after a control group; a nil Reaper ignores it.
 func (r *Reaper) Process(pid int) {
 	if s, err := statOf(pid); err == nil {
-		r.record(entry{PID: pid, Start: s.start, Boot: bootID()})
+		r.recordEntry(entry{PID: pid, Start: s.start, Boot: bootID()})
 	}
 }
 
-func (r *Reaper) cgroup(dir string) { r.record(entry{Cgroup: dir}) }
+func (r *Reaper) recordCgroup(dir string) { r.recordEntry(entry{Cgroup: dir}) }
 
-// record writes to pipe and ledger. One of them is enough, and without both the
+// recordEntry writes to pipe and ledger. One of them is enough, and without both the
 // kernel still kills the children with windtunnel, so faults are no reason to
 // stop a run.
-func (r *Reaper) record(e entry) {
+func (r *Reaper) recordEntry(e entry) {
 	if r == nil {
 		return
 	}
@@ -142,7 +142,7 @@ func ReaperMain(stdin io.Reader) int {
 	// Whoever ends windtunnel by a signal to all of its processes wants it
 	// cleaned up after, too.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
-	if err := clean(readEntries(stdin)); err != nil {
+	if err := cleanEntries(readEntries(stdin)); err != nil {
 		return 1
 	}
 	return 0

@@ -43,17 +43,17 @@ func (p *Process) Slow(cores float64) (by string, err error) {
 	if err := p.fullSpeed(); err != nil {
 		return "", err
 	}
-	if err := p.signal(0); err != nil {
+	if err := p.signalGroup(0); err != nil {
 		return "", err
 	}
 	if own := p.spec.Limits.CPU; own > 0 && p.group != nil {
 		cores = min(cores, own)
 	}
-	cores = p.spec.Within.fewest(cores) // v1 takes no more than what is around it has
-	if p.speed.undo, err = p.quota(cores); err == nil {
+	cores = p.spec.Within.capCores(cores) // v1 takes no more than what is around it has
+	if p.speed.undo, err = p.setQuota(cores); err == nil {
 		return ByCgroup, nil
 	}
-	p.speed.undo = p.governed(cores)
+	p.speed.undo = p.startGovernor(cores)
 	return BySignals, nil
 }
 
@@ -86,8 +86,8 @@ func periodFor(cores float64) time.Duration {
 	return min(max(slowPeriod, time.Duration(float64(leastQuota)/cores)), mostPeriod)
 }
 
-// quota sets the quota of the process's own group, or of one made for it.
-func (p *Process) quota(cores float64) (undo func() error, err error) {
+// setQuota sets the quota of the process's own group, or of one made for it.
+func (p *Process) setQuota(cores float64) (undo func() error, err error) {
 	if in, ok := p.group.forCPU(); ok {
 		if err := in.writeAll(in.cpuSettings(cores, periodFor(cores))); err != nil {
 			return nil, err
@@ -99,10 +99,10 @@ func (p *Process) quota(cores float64) (undo func() error, err error) {
 		return nil, err
 	}
 	in := group.parts[0]
-	if err := errors.Join(in.writeAll(in.cpuSettings(cores, periodFor(cores))), p.move(in.dir)); err != nil {
-		return nil, errors.Join(err, p.leave(in))
+	if err := errors.Join(in.writeAll(in.cpuSettings(cores, periodFor(cores))), p.moveToCgroup(in.dir)); err != nil {
+		return nil, errors.Join(err, p.leaveCgroup(in))
 	}
-	return func() error { return p.leave(in) }, nil
+	return func() error { return p.leaveCgroup(in) }, nil
 }
 
 // forCPU returns the part of the group that can limit the CPU. In v2 every
@@ -119,10 +119,10 @@ func (g *Cgroup) forCPU() (part, bool) {
 	return part{}, false
 }
 
-// leave moves the process back to where it came from, since a group of its own
+// leaveCgroup moves the process back to where it came from, since a group of its own
 // would still compete as one with all others, and removes the group.
-func (p *Process) leave(in part) error {
-	if err := p.move(in.home); err != nil {
+func (p *Process) leaveCgroup(in part) error {
+	if err := p.moveToCgroup(in.home); err != nil {
 		return err
 	}
 	var err error
@@ -135,10 +135,10 @@ func (p *Process) leave(in part) error {
 	return fmt.Errorf("remove control group: %w", err)
 }
 
-// move moves the process and those it has started into a control group.
-func (p *Process) move(dir string) error {
+// moveToCgroup moves the process and those it has started into a control group.
+func (p *Process) moveToCgroup(dir string) error {
 	for _, pid := range membersOf(p.pid) {
-		err := write(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
+		err := writeExisting(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
 		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
 			return fmt.Errorf("move into control group: %w", err)
 		}
@@ -156,11 +156,11 @@ func ignoreGone(err error) error {
 // governEvery is how often the governor looks.
 const governEvery = 5 * time.Millisecond
 
-// governed starts a governor and returns what ends it.
-func (p *Process) governed(cores float64) (undo func() error) {
+// startGovernor starts a governor and returns what ends it.
+func (p *Process) startGovernor(cores float64) (undo func() error) {
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
-	wait.Go(func() { p.govern(cores, stop) })
+	wait.Go(func() { p.throttleBySignals(cores, stop) })
 	return func() error {
 		close(stop)
 		wait.Wait()
@@ -168,10 +168,10 @@ func (p *Process) governed(cores float64) (undo func() error) {
 	}
 }
 
-// govern stops the process whenever it has used more CPU than its share, until
+// throttleBySignals stops the process whenever it has used more CPU than its share, until
 // time has made up for it. What it leaves unused it does not get later.
-func (p *Process) govern(cores float64, stop <-chan struct{}) {
-	defer p.hold(false)
+func (p *Process) throttleBySignals(cores float64, stop <-chan struct{}) {
+	defer p.holdBriefly(false)
 	tick := time.NewTicker(governEvery)
 	defer tick.Stop()
 	c := clock.Start()
@@ -179,7 +179,7 @@ func (p *Process) govern(cores float64, stop <-chan struct{}) {
 	var group meter
 	for last, n := c.Now(), 0; ; n++ {
 		if n%100 == 0 { // a walk over all processes: not every time
-			group.follow(membersOf(p.pid))
+			group.setProcesses(membersOf(p.pid))
 		}
 		select {
 		case <-stop:
@@ -187,15 +187,15 @@ func (p *Process) govern(cores float64, stop <-chan struct{}) {
 		case <-tick.C:
 		}
 		now := c.Now()
-		ahead = max(0, ahead+group.used()-time.Duration(cores*float64(now.Sub(last))))
+		ahead = max(0, ahead+group.usedSinceLast()-time.Duration(cores*float64(now.Sub(last))))
 		last = now
-		p.hold(ahead > 0)
+		p.holdBriefly(ahead > 0)
 	}
 }
 
-// hold stops the process for a moment or lets it go on, unless somebody else
+// holdBriefly stops the process for a moment or lets it go on, unless somebody else
 // has paused it or wants it to end.
-func (p *Process) hold(hold bool) {
+func (p *Process) holdBriefly(hold bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	hold = hold && !p.stopped
@@ -214,8 +214,8 @@ func (p *Process) hold(hold bool) {
 // meter adds up the CPU of some processes.
 type meter map[int]time.Duration // by number: used when last looked at
 
-// follow sets whose CPU is added up; it counts from now for those that are new.
-func (m *meter) follow(pids []int) {
+// setProcesses sets whose CPU is added up; it counts from now for those that are new.
+func (m *meter) setProcesses(pids []int) {
 	now := meter{}
 	for _, pid := range pids {
 		used, known := (*m)[pid]
@@ -227,8 +227,8 @@ func (m *meter) follow(pids []int) {
 	*m = now
 }
 
-// used returns the CPU used since the last call.
-func (m meter) used() (sum time.Duration) {
+// usedSinceLast returns the CPU used since the last call.
+func (m meter) usedSinceLast() (sum time.Duration) {
 	for pid, before := range m {
 		if now := cpuTime(pid); now > before {
 			sum += now - before

@@ -184,7 +184,7 @@ func TestSlowBelowALimitGoesBackToTheLimit(t *testing.T) {
 func TestGovernorHoldsTheShare(t *testing.T) {
 	p := spinning(t, Limits{})
 	for _, share := range []float64{0.2} {
-		undo := p.governed(share)
+		undo := p.startGovernor(share)
 		checkShare(t, p, share)
 		if err := undo(); err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestGovernorHoldsTheShare(t *testing.T) {
 
 func TestGovernorLeavesAPausedProcessPaused(t *testing.T) {
 	p := spinning(t, Limits{})
-	undo := p.governed(0.3)
+	undo := p.startGovernor(0.3)
 	if err := p.Pause(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestChildBeginsInsideItsV2Group(t *testing.T) {
 		}
 	}
 	p := place{version: 2, parents: []string{parent}}
-	made, err := p.make(namePrefix+"v2-"+filepath.Base(t.TempDir()), nil)
+	made, err := p.makeGroup(namePrefix+"v2-"+filepath.Base(t.TempDir()), nil)
 	if err != nil {
 		t.Skipf("no writable v2 hierarchy: %v", err)
 	}
@@ -40,7 +40,7 @@ func TestChildBeginsInsideItsV2Group(t *testing.T) {
 		group: &Cgroup{parts: []part{made}}, done: make(chan struct{}),
 	}
 	started := make(chan error)
-	go proc.run(out, started)
+	go proc.runChild(out, started)
 	if err := errors.Join(<-started, out.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func Machine() record.Machine {
 		m.CPU = cpuModel(raw)
 	}
 	if raw, err := os.ReadFile("/proc/meminfo"); err == nil {
-		m.MemoryBytes = kilobytes(raw, "MemTotal:")
+		m.MemoryBytes = parseKilobytes(raw, "MemTotal:")
 	}
 	if raw, err := os.ReadFile("/etc/os-release"); err == nil {
 		if name := osName(raw); name != "" {
@@ -26,7 +26,7 @@ func Machine() record.Machine {
 	}
 	var u syscall.Utsname
 	if syscall.Uname(&u) == nil {
-		m.Kernel = text(u.Sysname[:]) + " " + text(u.Release[:])
+		m.Kernel = textOf(u.Sysname[:]) + " " + textOf(u.Release[:])
 	}
 	return m
 }
@@ -69,7 +69,7 @@ func cgroupVersion(root string) string {
 	return "none"
 }
 
-func text[T int8 | uint8](raw []T) string {
+func textOf[T int8 | uint8](raw []T) string {
 	var b strings.Builder
 	for _, c := range raw {
 		if c == 0 {

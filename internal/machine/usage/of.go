@@ -11,7 +11,7 @@ type Usage struct {
 // Of reads what a process has used until now, once; Sampler does so again and
 // again. The error is ErrGone, wrapped, when the process has ended.
 func Of(pid int) (Usage, error) {
-	u, err := read(pid, func() clock.Time { return 0 })
+	u, err := readUsage(pid, func() clock.Time { return 0 })
 	return Usage{CPUSeconds: u.cpu, Resident: u.resident, Peak: u.peak}, err
 }
 

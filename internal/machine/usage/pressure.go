@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// waited returns the seconds for which the threads of a process were ready to run
+// runQueueWait returns the seconds for which the threads of a process were ready to run
 // and had no core, their limits' doing among it; false where the kernel keeps no
 // such count. What ended threads have waited is not in it.
-func waited(pid int) (seconds float64, ok bool) {
+func runQueueWait(pid int) (seconds float64, ok bool) {
 	folder := procFile(pid, "task")
 	threads, err := os.ReadDir(folder)
 	if err != nil {
@@ -55,7 +55,7 @@ func limitHits(folder string) (float64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return named(string(raw), "max")
+	return numberNamed(string(raw), "max")
 }
 
 // workingSet returns the bytes of a cgroup that the kernel could not simply take
@@ -78,12 +78,12 @@ func workingSet(folder string) (float64, bool) {
 	if raw, err = os.ReadFile(filepath.Join(folder, "memory.stat")); err != nil {
 		return 0, false
 	}
-	files, ok := named(string(raw), idle)
+	files, ok := numberNamed(string(raw), idle)
 	return max(0, charged-files), ok
 }
 
-// named returns the number behind a name at the begin of a line.
-func named(text, name string) (float64, bool) {
+// numberNamed returns the number behind a name at the begin of a line.
+func numberNamed(text, name string) (float64, bool) {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == name {
 			n, err := strconv.ParseFloat(f[1], 64)

@@ -70,11 +70,11 @@ func TestWorkingSet(t *testing.T) {
 // counts it; those of one that is not have not.
 func TestWaited(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err == nil {
-		if s, ok := waited(os.Getpid()); !ok || s < 0 {
+		if s, ok := runQueueWait(os.Getpid()); !ok || s < 0 {
 			t.Errorf("%v, %v", s, ok)
 		}
 	}
-	if s, ok := waited(1 << 30); ok {
+	if s, ok := runQueueWait(1 << 30); ok {
 		t.Errorf("nobody waited %v s", s)
 	}
 }

@@ -29,9 +29,9 @@ type usage struct {
 	resident, peak uint64     // bytes
 }
 
-// read reads a process's usage. Its CPU time has a resolution of 10 ms, that
+// readUsage reads a process's usage. Its CPU time has a resolution of 10 ms, that
 // of the calling process one of a microsecond.
-func read(pid int, now func() clock.Time) (usage, error) {
+func readUsage(pid int, now func() clock.Time) (usage, error) {
 	u, err := readStat(pid)
 	if err != nil {
 		return u, err
@@ -41,14 +41,14 @@ func read(pid int, now func() clock.Time) (usage, error) {
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
 			return u, fmt.Errorf("read own usage: %w", err)
 		}
-		u.cpu = seconds(r.Utime) + seconds(r.Stime)
+		u.cpu = toSeconds(r.Utime) + toSeconds(r.Stime)
 	}
 	u.at = now()
 	raw, err := os.ReadFile(procFile(pid, "status"))
 	if err != nil {
-		return u, gone(pid, err)
+		return u, wrapGone(pid, err)
 	}
-	u.resident, u.peak = kilobytes(raw, "VmRSS:"), kilobytes(raw, "VmHWM:")
+	u.resident, u.peak = parseKilobytes(raw, "VmRSS:"), parseKilobytes(raw, "VmHWM:")
 	if u.resident == 0 {
 		return u, fmt.Errorf("process %d: %w", pid, ErrGone) // a zombie has no memory
 	}
@@ -59,21 +59,21 @@ func procFile(pid int, name string) string {
 	return filepath.Join("/proc", strconv.Itoa(pid), name)
 }
 
-func gone(pid int, err error) error {
+func wrapGone(pid int, err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
 	return fmt.Errorf("read usage of process %d: %w", pid, err)
 }
 
-func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+func toSeconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
 // readStat reads the CPU time from /proc/PID/stat (proc_pid_stat(5), fields 14
 // and 15, counted after the name in brackets, which may hold anything).
 func readStat(pid int) (usage, error) {
 	raw, err := os.ReadFile(procFile(pid, "stat"))
 	if err != nil {
-		return usage{}, gone(pid, err)
+		return usage{}, wrapGone(pid, err)
 	}
 	cpu, err := parseStat(raw)
 	if err != nil {
@@ -97,8 +97,8 @@ func parseStat(raw []byte) (cpu float64, err error) {
 	return cpu, nil
 }
 
-// kilobytes returns the bytes of a line such as "VmRSS:  1234 kB"; 0 without it.
-func kilobytes(status []byte, name string) uint64 {
+// parseKilobytes returns the bytes of a line such as "VmRSS:  1234 kB"; 0 without it.
+func parseKilobytes(status []byte, name string) uint64 {
 	_, rest, ok := bytes.Cut(status, []byte(name))
 	if !ok {
 		return 0
@@ -144,9 +144,9 @@ func parseHost(line string) map[string]float64 {
 // throttle is how a cgroup's CPU limit bit.
 type throttle struct{ seconds, throttled, periods float64 }
 
-// throttling reads cpu.stat of a cgroup folder, of v1 (throttled_time, in
+// readThrottling reads cpu.stat of a cgroup folder, of v1 (throttled_time, in
 // nanoseconds) or v2 (throttled_usec).
-func throttling(folder string) (throttle, bool) {
+func readThrottling(folder string) (throttle, bool) {
 	raw, err := os.ReadFile(filepath.Join(folder, "cpu.stat"))
 	if err != nil {
 		return throttle{}, false

@@ -119,7 +119,7 @@ func (s *Sampler) Sample() {
 		if p.gone {
 			continue
 		}
-		if err := s.process(p); err != nil {
+		if err := s.sampleProcess(p); err != nil {
 			p.gone = true
 			s.records.Event(record.Event{At: s.clock.Now(), Type: record.EventWarned, Name: p.Name,
 				Text: fmt.Sprintf("the CPU and memory of %s are no longer measured: %v", p.Name, err)})
@@ -127,63 +127,63 @@ func (s *Sampler) Sample() {
 	}
 	at := s.clock.Now()
 	for mode, v := range hostSeconds() {
-		s.write(s.host, at, record.Series{Name: HostSeconds, Labels: []record.Label{{Name: "mode", Value: mode}}}, v)
+		s.writeIfChanged(s.host, at, record.Series{Name: HostSeconds, Labels: []record.Label{{Name: "mode", Value: mode}}}, v)
 	}
 }
 
-func (s *Sampler) process(p *watched) error {
+func (s *Sampler) sampleProcess(p *watched) error {
 	if p.PID == 0 {
-		s.cgroup(p, s.clock.Now())
+		s.sampleCgroup(p, s.clock.Now())
 		return nil
 	}
-	u, err := read(p.PID, s.clock.Now)
+	u, err := readUsage(p.PID, s.clock.Now)
 	if err != nil {
 		return err
 	}
-	s.write(p, u.at, record.Series{Name: CPUSeconds}, u.cpu)
-	s.write(p, u.at, record.Series{Name: ResidentBytes}, float64(u.resident))
-	s.write(p, u.at, record.Series{Name: PeakBytes}, float64(u.peak))
-	if wait, ok := waited(p.PID); ok {
-		s.write(p, u.at, record.Series{Name: WaitSeconds}, wait)
+	s.writeIfChanged(p, u.at, record.Series{Name: CPUSeconds}, u.cpu)
+	s.writeIfChanged(p, u.at, record.Series{Name: ResidentBytes}, float64(u.resident))
+	s.writeIfChanged(p, u.at, record.Series{Name: PeakBytes}, float64(u.peak))
+	if wait, ok := runQueueWait(p.PID); ok {
+		s.writeIfChanged(p, u.at, record.Series{Name: WaitSeconds}, wait)
 	}
 	if p.Name == Self {
-		s.own(p, u.at)
+		s.sampleOwn(p, u.at)
 	}
-	s.cgroup(p, u.at)
+	s.sampleCgroup(p, u.at)
 	return nil
 }
 
-// own samples what shows that windtunnel itself leaks.
-func (s *Sampler) own(p *watched, at clock.Time) {
-	s.write(p, at, record.Series{Name: Goroutines}, float64(runtime.NumGoroutine()))
+// sampleOwn samples what shows that windtunnel itself leaks.
+func (s *Sampler) sampleOwn(p *watched, at clock.Time) {
+	s.writeIfChanged(p, at, record.Series{Name: Goroutines}, float64(runtime.NumGoroutine()))
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
-		s.write(p, at, record.Series{Name: OpenFiles}, float64(len(open)-1)) // without the folder itself
+		s.writeIfChanged(p, at, record.Series{Name: OpenFiles}, float64(len(open)-1)) // without the folder itself
 	}
 }
 
-// cgroup samples what limits do to a process, or to all that share them.
-func (s *Sampler) cgroup(p *watched, at clock.Time) {
+// sampleCgroup samples what limits do to a process, or to all that share them.
+func (s *Sampler) sampleCgroup(p *watched, at clock.Time) {
 	if p.Memory != "" {
 		if hits, ok := limitHits(p.Memory); ok {
-			s.write(p, at, record.Series{Name: LimitHits}, hits)
+			s.writeIfChanged(p, at, record.Series{Name: LimitHits}, hits)
 		}
 		if size, ok := workingSet(p.Memory); ok {
-			s.write(p, at, record.Series{Name: WorkingSet}, size)
+			s.writeIfChanged(p, at, record.Series{Name: WorkingSet}, size)
 		}
 	}
 	if p.Cgroup == "" {
 		return
 	}
-	if t, ok := throttling(p.Cgroup); ok {
-		s.write(p, at, record.Series{Name: ThrottledSeconds}, t.seconds)
-		s.write(p, at, record.Series{Name: ThrottledPeriods}, t.throttled)
-		s.write(p, at, record.Series{Name: Periods}, t.periods)
+	if t, ok := readThrottling(p.Cgroup); ok {
+		s.writeIfChanged(p, at, record.Series{Name: ThrottledSeconds}, t.seconds)
+		s.writeIfChanged(p, at, record.Series{Name: ThrottledPeriods}, t.throttled)
+		s.writeIfChanged(p, at, record.Series{Name: Periods}, t.periods)
 	}
 }
 
-// write appends a sample unless the value is that of the last one. CPU time is
+// writeIfChanged appends a sample unless the value is that of the last one. CPU time is
 // always written: its rise is divided by the time since the sample before.
-func (s *Sampler) write(p *watched, at clock.Time, series record.Series, v float64) {
+func (s *Sampler) writeIfChanged(p *watched, at clock.Time, series record.Series, v float64) {
 	series.Target = p.Name
 	key := series.Key()
 	id, ok := p.series[key]

@@ -51,8 +51,8 @@ func fly(t *testing.T, processes []Process, do func(*Sampler)) flown {
 // burn uses about this much CPU time.
 func burn(d time.Duration) {
 	now := clock.Start().Now
-	u, _ := read(os.Getpid(), now)
-	for begin := u.cpu; u.cpu < begin+d.Seconds(); u, _ = read(os.Getpid(), now) {
+	u, _ := readUsage(os.Getpid(), now)
+	for begin := u.cpu; u.cpu < begin+d.Seconds(); u, _ = readUsage(os.Getpid(), now) {
 		for i := range 1000 {
 			_ = math.Sqrt(float64(i))
 		}
