@@ -53,7 +53,7 @@ func Delete(ctx context.Context, client discovery.Doer, objects []Object) error 
 func deleteEach(ctx context.Context, client discovery.Doer, objects []Object) (faults []error) {
 	why := map[Object]error{} // of those that are left
 	for _, o := range objects {
-		why[o] = o.remove(ctx, client)
+		why[o] = o.deleteOnce(ctx, client)
 	}
 	for look, again := 1, patience; len(why) > 0; look++ {
 		for _, o := range objects {
@@ -66,7 +66,7 @@ func deleteEach(ctx context.Context, client discovery.Doer, objects []Object) (f
 				faults = append(faults, fmt.Errorf("delete %s: %w", o.Path, before))
 				delete(why, o)
 			case ctx.Err() == nil:
-				why[o] = o.next(ctx, client, look == again, before)
+				why[o] = o.checkGone(ctx, client, look == again, before)
 			}
 		}
 		if look == again {
@@ -111,40 +111,40 @@ func inParts(objects []Object, each func([]Object) []error) []error {
 // maxNamed is how many objects that were left behind an error names.
 const maxNamed = 5
 
-// next looks whether an object is gone, and deletes it again where it is time
+// checkGone looks whether an object is gone, and deletes it again where it is time
 // for that. It keeps what is known of why the object is there still.
-func (o Object) next(ctx context.Context, client discovery.Doer, again bool, before error) error {
-	err := o.call(ctx, client, &wire.Request{Method: http.MethodGet, Path: o.Path})
+func (o Object) checkGone(ctx context.Context, client discovery.Doer, again bool, before error) error {
+	err := o.callUntilGone(ctx, client, &wire.Request{Method: http.MethodGet, Path: o.Path})
 	if errors.Is(err, errStillThere) {
-		err = because(before, err)
+		err = keepReason(before, err)
 	}
 	if err != nil && again && !errors.Is(err, errRefused) {
-		return o.remove(ctx, client)
+		return o.deleteOnce(ctx, client)
 	}
 	return err
 }
 
-// because keeps what a deletion was answered with; finalizers say more.
-func because(before, now error) error {
+// keepReason keeps what a deletion was answered with; finalizers say more.
+func keepReason(before, now error) error {
 	if errors.Is(before, errStillThere) {
 		return now
 	}
 	return before
 }
 
-// remove deletes an object once, with what belongs to it. An orphan loses its finalizers.
-func (o Object) remove(ctx context.Context, client discovery.Doer) error {
+// deleteOnce deletes an object once, with what belongs to it. An orphan loses its finalizers.
+func (o Object) deleteOnce(ctx context.Context, client discovery.Doer) error {
 	body := fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","preconditions":{"uid":%q}}`, o.UID)
-	err := o.call(ctx, client, &wire.Request{Method: http.MethodDelete, Path: o.Path, ContentType: "application/json", Body: []byte(body)})
+	err := o.callUntilGone(ctx, client, &wire.Request{Method: http.MethodDelete, Path: o.Path, ContentType: "application/json", Body: []byte(body)})
 	if !o.orphan || !errors.Is(err, errStillThere) {
 		return err
 	}
 	body = fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":null}}`, o.UID)
-	return o.call(ctx, client, &wire.Request{Method: http.MethodPatch, Path: o.Path, ContentType: "application/merge-patch+json", Body: []byte(body)})
+	return o.callUntilGone(ctx, client, &wire.Request{Method: http.MethodPatch, Path: o.Path, ContentType: "application/merge-patch+json", Body: []byte(body)})
 }
 
-// call returns nil when the answer is that there is no such object.
-func (o Object) call(ctx context.Context, client discovery.Doer, req *wire.Request) error {
+// callUntilGone returns nil when the answer is that there is no such object.
+func (o Object) callUntilGone(ctx context.Context, client discovery.Doer, req *wire.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, answeredWithin)
 	defer cancel()
 	answer, err := client.Do(ctx, req)

@@ -37,7 +37,7 @@ func (f Found) LeadsToOurs(all []Found) bool {
 			continue
 		}
 		seen[at.UID] = true
-		if at.marked() {
+		if at.isMarked() {
 			return true
 		}
 		for _, p := range all {

@@ -101,11 +101,11 @@ func (l Look) Find(ctx context.Context) (found []Found, unread, err error) {
 	slices.SortFunc(found, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return once(found), errors.Join(incomplete, missed.Err(len(served)), unlisted(refused, len(served))), nil
+	return uniqueByUID(found), errors.Join(incomplete, missed.Err(len(served)), unlistedError(refused, len(served))), nil
 }
 
-// unlisted says in one sentence which resources the user may not list.
-func unlisted(refused []string, of int) error {
+// unlistedError says in one sentence which resources the user may not list.
+func unlistedError(refused []string, of int) error {
 	if len(refused) == 0 {
 		return nil
 	}
@@ -127,12 +127,12 @@ func isForbidden(err error) bool {
 const tries = 5
 
 func (l Look) findOf(ctx context.Context, r discovery.Resource, selector string) (out []Found, err error) {
-	out, err = l.insist(ctx, r, r.All(), selector)
+	out, err = l.listWithRetries(ctx, r, r.All(), selector)
 	if !isForbidden(err) || !r.Namespaced {
 		return out, err
 	}
 	for _, namespace := range l.Namespaces {
-		list, here := l.insist(ctx, r, r.Collection(namespace), selector)
+		list, here := l.listWithRetries(ctx, r, r.Collection(namespace), selector)
 		if out = append(out, list...); here == nil {
 			err = nil // where it may look it did
 		}
@@ -140,8 +140,8 @@ func (l Look) findOf(ctx context.Context, r discovery.Resource, selector string)
 	return out, err
 }
 
-// insist lists until a server that is busy, or not ready, has answered.
-func (l Look) insist(ctx context.Context, r discovery.Resource, path, selector string) (out []Found, err error) {
+// listWithRetries lists until a server that is busy, or not ready, has answered.
+func (l Look) listWithRetries(ctx context.Context, r discovery.Resource, path, selector string) (out []Found, err error) {
 	for range tries {
 		out, err = listOf(ctx, l.Client, r, path, selector, l.Run)
 		var status *wire.StatusError
@@ -177,8 +177,8 @@ func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, pa
 	return out, err
 }
 
-// once leaves out the objects that are served under a second name.
-func once(found []Found) (out []Found) {
+// uniqueByUID leaves out the objects that are served under a second name.
+func uniqueByUID(found []Found) (out []Found) {
 	seen := map[string]bool{}
 	for _, f := range found {
 		if !seen[f.UID] {
@@ -222,13 +222,13 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 		}
 		made, others := Prove(found, before)
 		switch {
-		case len(made) == 0 && faults == nil && pause < collectedLast && orphaned(others) && clock.Sleep(ctx, pause) == nil:
+		case len(made) == 0 && faults == nil && pause < collectedLast && hasOrphans(others) && clock.Sleep(ctx, pause) == nil:
 			pause *= 2
 			continue
 		case len(made) == 0, faults != nil: // what could not be deleted then cannot be now
 			return errors.Join(faults, Foreign(others), unread)
 		case round >= rounds:
-			return errors.Join(remain(made), Foreign(others), unread)
+			return errors.Join(remainError(made), Foreign(others), unread)
 		}
 		before = append(before, made...)
 		faults = s.Remove(ctx, made)
@@ -240,8 +240,8 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 // garbage collector may be about to: it is looked for again after pauses that double.
 const collectedFirst, collectedLast = 500 * time.Millisecond, 10 * time.Second
 
-// orphaned says whether there are objects with owners that were not found.
-func orphaned(others []Found) bool {
+// hasOrphans says whether there are objects with owners that were not found.
+func hasOrphans(others []Found) bool {
 	there := map[string]bool{}
 	for _, f := range others {
 		there[f.UID] = true
@@ -251,8 +251,8 @@ func orphaned(others []Found) bool {
 	})
 }
 
-// remain says what is there still, or again.
-func remain(left []Found) error {
+// remainError says what is there still, or again.
+func remainError(left []Found) error {
 	names := make([]string, 0, maxNamed)
 	for _, f := range left[:min(len(left), maxNamed)] {
 		names = append(names, f.String())
@@ -276,8 +276,8 @@ func (s Sweeper) Remove(ctx context.Context, found []Found) error {
 	defined := definedBy(found)
 	for _, f := range found {
 		f.orphan = s.Orphaned && f.held && defined[f.Resource]
-		if f.orphan || !f.carried(byUID) && !spaces[f.Namespace] {
-			parts[s.part(f)] = append(parts[s.part(f)], f.Object)
+		if f.orphan || !f.goesWithOwner(byUID) && !spaces[f.Namespace] {
+			parts[s.deletionPart(f)] = append(parts[s.deletionPart(f)], f.Object)
 		}
 	}
 	var faults []error
@@ -305,9 +305,9 @@ func definedBy(found []Found) map[string]bool {
 	return out
 }
 
-// carried says whether an object goes with one that is deleted: whether going from owner
+// goesWithOwner says whether an object goes with one that is deleted: whether going from owner
 // to owner leads to one that has none here. A ring of owners leads nowhere.
-func (f Found) carried(byUID map[string]Found) bool {
+func (f Found) goesWithOwner(byUID map[string]Found) bool {
 	seen := map[string]bool{f.UID: true}
 	for at := f; ; {
 		next := slices.IndexFunc(at.owners, func(uid string) bool { return byUID[uid].UID != "" })
@@ -327,8 +327,8 @@ func (s Sweeper) removePart(ctx context.Context, part []Object) error {
 	return deleteAll(ctx, s.Client, part)
 }
 
-// part says with which part of all an object is deleted.
-func (s Sweeper) part(f Found) int {
+// deletionPart says with which part of all an object is deleted.
+func (s Sweeper) deletionPart(f Found) int {
 	_, group, _ := strings.Cut(f.Resource, ".")
 	switch {
 	case s.Orphaned && f.Resource == "nodes", group == "admissionregistration.k8s.io", group == "apiregistration.k8s.io":

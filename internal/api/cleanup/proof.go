@@ -31,8 +31,8 @@ func labeledBy(o discovery.Metadata) (by []string) {
 	return by
 }
 
-// marked says whether a process of windtunnel has put the label there.
-func (f Found) marked() bool {
+// isMarked says whether a process of windtunnel has put the label there.
+func (f Found) isMarked() bool {
 	return slices.ContainsFunc(f.by, func(manager string) bool { return strings.HasPrefix(manager, door.Manager) })
 }
 
@@ -52,7 +52,7 @@ func Prove(found, before []Found) (made, others []Found) {
 	for {
 		var next []Found
 		for _, f := range rest {
-			if f.marked() || !f.managed || f.of(proved, all) {
+			if f.isMarked() || !f.managed || f.belongsToProved(proved, all) {
 				proved[f.UID] = true
 				made, all = append(made, f), append(all, f)
 			} else {
@@ -66,8 +66,8 @@ func Prove(found, before []Found) (made, others []Found) {
 	}
 }
 
-// of says whether an object belongs to one of those that are proved.
-func (f Found) of(proved map[string]bool, all []Found) bool {
+// belongsToProved says whether an object belongs to one of those that are proved.
+func (f Found) belongsToProved(proved map[string]bool, all []Found) bool {
 	if slices.ContainsFunc(f.owners, func(uid string) bool { return proved[uid] }) {
 		return true
 	}

@@ -65,7 +65,7 @@ func New(c Doer) *Cache {
 
 // Kind returns where objects of a kind are reached, such as apps/v1 Deployment.
 func (c *Cache) Kind(ctx context.Context, apiVersion, kind string) (Resource, error) {
-	return c.find(ctx, apiVersion, kind, func(r Resource) bool { return r.Kind == kind })
+	return c.findResource(ctx, apiVersion, kind, func(r Resource) bool { return r.Kind == kind })
 }
 
 // Named returns where the objects of a resource are reached that is written
@@ -73,12 +73,12 @@ func (c *Cache) Kind(ctx context.Context, apiVersion, kind string) (Resource, er
 // server prefers), widgets.v1alpha1.example.org.
 func (c *Cache) Named(ctx context.Context, name string) (Resource, error) {
 	plural, rest, _ := strings.Cut(name, ".")
-	versions, err := c.versions(ctx, rest)
+	versions, err := c.versionsOf(ctx, rest)
 	if err != nil {
 		return Resource{}, fmt.Errorf("discover %s: %w", name, err)
 	}
 	for _, v := range versions {
-		r, err := c.find(ctx, v, name, func(r Resource) bool { return r.Plural == plural })
+		r, err := c.findResource(ctx, v, name, func(r Resource) bool { return r.Plural == plural })
 		if err == nil || !errors.Is(err, ErrNotServed) {
 			return r, err
 		}
@@ -86,12 +86,12 @@ func (c *Cache) Named(ctx context.Context, name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotServed)
 }
 
-// versions returns what the rest of a resource's name may mean as apiVersion.
-func (c *Cache) versions(ctx context.Context, rest string) ([]string, error) {
+// versionsOf returns what the rest of a resource's name may mean as apiVersion.
+func (c *Cache) versionsOf(ctx context.Context, rest string) ([]string, error) {
 	if rest == "" {
 		return []string{"v1"}, nil
 	}
-	preferred, err := c.preferred(ctx)
+	preferred, err := c.preferredVersions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func (c *Cache) versions(ctx context.Context, rest string) ([]string, error) {
 	return out, nil
 }
 
-// preferred returns the version that the server prefers of each group.
-func (c *Cache) preferred(ctx context.Context) (map[string]string, error) {
+// preferredVersions returns the version that the server prefers of each group.
+func (c *Cache) preferredVersions(ctx context.Context) (map[string]string, error) {
 	c.mu.Lock()
 	known := c.groups
 	c.mu.Unlock()
@@ -127,8 +127,8 @@ func (c *Cache) preferred(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-func (c *Cache) find(ctx context.Context, apiVersion, what string, is func(Resource) bool) (Resource, error) {
-	all, err := c.version(ctx, apiVersion)
+func (c *Cache) findResource(ctx context.Context, apiVersion, what string, is func(Resource) bool) (Resource, error) {
+	all, err := c.resourcesOf(ctx, apiVersion)
 	if err != nil {
 		return Resource{}, fmt.Errorf("discover %s: %w", apiVersion, err)
 	}
@@ -144,9 +144,9 @@ func (c *Cache) find(ctx context.Context, apiVersion, what string, is func(Resou
 	return Resource{}, fmt.Errorf("%s of %s: %w", what, apiVersion, ErrNotServed)
 }
 
-// version returns the resources of a group and version; none when the server
+// resourcesOf returns the resources of a group and version; none when the server
 // does not have it.
-func (c *Cache) version(ctx context.Context, apiVersion string) ([]Resource, error) {
+func (c *Cache) resourcesOf(ctx context.Context, apiVersion string) ([]Resource, error) {
 	c.mu.Lock()
 	known, ok := c.known[apiVersion]
 	c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *Cache) groupList(ctx context.Context) ([]group, error) {
 	var list struct {
 		Groups []group `json:"groups"`
 	}
-	_, err := c.get(ctx, "/apis", &list)
+	_, err := c.getDocument(ctx, "/apis", &list)
 	return list.Groups, err
 }
 
@@ -210,7 +210,7 @@ func (c *Cache) resourceList(ctx context.Context, apiVersion string) (out []list
 			Verbs      []string `json:"verbs"`
 		} `json:"resources"`
 	}
-	code, err := c.get(ctx, root, &list)
+	code, err := c.getDocument(ctx, root, &list)
 	if err != nil || code == http.StatusNotFound {
 		return nil, false, err
 	}
@@ -224,8 +224,8 @@ func (c *Cache) resourceList(ctx context.Context, apiVersion string) (out []list
 	return out, true, nil
 }
 
-// get reads a document; a code of 404 is no error.
-func (c *Cache) get(ctx context.Context, path string, into any) (code int, err error) {
+// getDocument reads a document; a code of 404 is no error.
+func (c *Cache) getDocument(ctx context.Context, path string, into any) (code int, err error) {
 	r, err := c.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
 	switch {
 	case err != nil:

@@ -34,7 +34,7 @@ func (c *Cache) Listable(ctx context.Context) ([]Resource, error) {
 			continue
 		}
 		asked[v] = true
-		more, err := c.listable(ctx, v)
+		more, err := c.listableResources(ctx, v)
 		faults = append(faults, err)
 		for _, r := range more {
 			if !known[r.Name] {
@@ -47,7 +47,7 @@ func (c *Cache) Listable(ctx context.Context) ([]Resource, error) {
 	return out, errors.Join(faults...)
 }
 
-func (c *Cache) listable(ctx context.Context, apiVersion string) ([]Resource, error) {
+func (c *Cache) listableResources(ctx context.Context, apiVersion string) ([]Resource, error) {
 	all, _, err := c.resourceList(ctx, apiVersion)
 	if err != nil {
 		return nil, fmt.Errorf("discover %s: %w", apiVersion, err)

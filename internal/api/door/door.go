@@ -60,41 +60,41 @@ type door struct {
 
 // RoundTrip marks, looks, and sends.
 func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
-	t, ok := parse(req.URL.Path)
-	if !ok || !t.changes(req.Method) {
+	t, ok := parsePath(req.URL.Path)
+	if !ok || !t.changesObject(req.Method) {
 		return d.next.RoundTrip(req)
 	}
 	switch {
 	case req.Method == http.MethodPost && t.name == "":
-		return d.create(req, t)
+		return d.sendCreate(req, t)
 	case req.Method == http.MethodDelete && t.name == "":
-		return d.next.RoundTrip(d.narrowed(req))
+		return d.next.RoundTrip(d.narrowToRun(req))
 	}
-	if answer, err := d.refuse(req, t); answer != nil || err != nil {
+	if answer, err := d.refuseForeign(req, t); answer != nil || err != nil {
 		return answer, err
 	}
 	var err error
 	switch {
 	case t.part != "":
 	case req.Method == http.MethodPut, req.Header.Get("Content-Type") == applyPatch:
-		req, _, err = d.marked(req, t)
+		req, _, err = d.markRequest(req, t)
 	case req.Method == http.MethodPatch:
-		req, err = d.kept(req, t)
+		req, err = d.patchKeepingMark(req, t)
 	}
 	if err != nil {
 		return nil, err
 	}
 	answer, err := d.next.RoundTrip(req)
 	if err == nil && req.Method == http.MethodDelete {
-		d.forget(t.path)
+		d.forgetPath(t.path)
 	}
 	return answer, err
 }
 
-// create sends a creation. Where an object of that name is there already the answer says
+// sendCreate sends a creation. Where an object of that name is there already the answer says
 // whether it is the run's: callers take an AlreadyExists for "an earlier self has made it".
-func (d *door) create(req *http.Request, t target) (*http.Response, error) {
-	marked, about, err := d.marked(req, t)
+func (d *door) sendCreate(req *http.Request, t target) (*http.Response, error) {
+	marked, about, err := d.markRequest(req, t)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +105,9 @@ func (d *door) create(req *http.Request, t target) (*http.Response, error) {
 	t.name, t.path = about.Name, t.path+"/"+about.Name
 	switch {
 	case answer.StatusCode < 300:
-		d.learn(t.path, true)
+		d.setKnown(t.path, true)
 	case answer.StatusCode == http.StatusConflict && t.resource != "namespaces": // whose a namespace is does not matter: what lies in it is marked
-		refusal, err := d.refuse(req, t)
+		refusal, err := d.refuseForeign(req, t)
 		if refusal != nil || err != nil {
 			answer.Body.Close()
 			return refusal, err
@@ -116,20 +116,20 @@ func (d *door) create(req *http.Request, t target) (*http.Response, error) {
 	return answer, nil
 }
 
-// kept returns a patch with which the object keeps its mark.
-func (d *door) kept(req *http.Request, t target) (*http.Request, error) {
-	raw, err := body(req, t)
+// patchKeepingMark returns a patch with which the object keeps its mark.
+func (d *door) patchKeepingMark(req *http.Request, t target) (*http.Request, error) {
+	raw, err := readBody(req, t)
 	if err == nil {
-		raw, err = keep(raw, req.Header.Get("Content-Type"), d.run)
+		raw, err = keepLabel(raw, req.Header.Get("Content-Type"), d.run)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep the mark in %s %s: %w", req.Method, t.path, err)
 	}
-	return with(req, raw), nil
+	return withBody(req, raw), nil
 }
 
-// body reads that of a request.
-func body(req *http.Request, t target) ([]byte, error) {
+// readBody reads that of a request.
+func readBody(req *http.Request, t target) ([]byte, error) {
 	raw, err := io.ReadAll(req.Body)
 	if err == nil {
 		err = req.Body.Close()
@@ -140,8 +140,8 @@ func body(req *http.Request, t target) ([]byte, error) {
 	return raw, nil
 }
 
-// with returns a request with another body.
-func with(req *http.Request, raw []byte) *http.Request {
+// withBody returns a request with another body.
+func withBody(req *http.Request, raw []byte) *http.Request {
 	out := req.Clone(req.Context())
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
@@ -149,17 +149,17 @@ func with(req *http.Request, raw []byte) *http.Request {
 	return out
 }
 
-// marked returns the request with its object marked, and what the object says of itself.
-func (d *door) marked(req *http.Request, t target) (*http.Request, *metav1.PartialObjectMetadata, error) {
-	raw, err := body(req, t)
+// markRequest returns the request with its object marked, and what the object says of itself.
+func (d *door) markRequest(req *http.Request, t target) (*http.Request, *metav1.PartialObjectMetadata, error) {
+	raw, err := readBody(req, t)
 	if err != nil {
 		return nil, nil, err
 	}
-	raw, about, err := mark(raw, req.Header.Get("Content-Type"), d.stamp, t)
+	raw, about, err := markObject(raw, req.Header.Get("Content-Type"), d.stamp, t)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mark the object of %s %s: %w", req.Method, t.path, err)
 	}
-	out := with(req, raw)
+	out := withBody(req, raw)
 	if q := out.URL.Query(); !strings.HasPrefix(req.UserAgent(), Manager) && q.Get("fieldManager") == "" {
 		q.Set("fieldManager", Manager)
 		out.URL.RawQuery = q.Encode()
@@ -167,8 +167,8 @@ func (d *door) marked(req *http.Request, t target) (*http.Request, *metav1.Parti
 	return out, about, nil
 }
 
-// narrowed returns the deletion of a collection, of what is the run's there.
-func (d *door) narrowed(req *http.Request) *http.Request {
+// narrowToRun returns the deletion of a collection, of what is the run's there.
+func (d *door) narrowToRun(req *http.Request) *http.Request {
 	out := req.Clone(req.Context())
 	q := out.URL.Query()
 	own := object.RunLabel + "=" + d.run
@@ -180,12 +180,12 @@ func (d *door) narrowed(req *http.Request) *http.Request {
 	return out
 }
 
-// refuse answers a call about an object that is not the run's. It returns nil where the
+// refuseForeign answers a call about an object that is not the run's. It returns nil where the
 // object is, lies in a namespace that is, or is not there. One that could not be looked at
 // is answered as the look was.
-func (d *door) refuse(req *http.Request, t target) (*http.Response, error) {
+func (d *door) refuseForeign(req *http.Request, t target) (*http.Response, error) {
 	if t.namespace != "" {
-		run, there, answer, err := d.look(req, "/api/v1/namespaces/"+t.namespace)
+		run, there, answer, err := d.lookUpOwner(req, "/api/v1/namespaces/"+t.namespace)
 		if run == d.run || err != nil {
 			return nil, err
 		}
@@ -196,18 +196,18 @@ func (d *door) refuse(req *http.Request, t target) (*http.Response, error) {
 			answer.Body.Close()
 		}
 		if there {
-			d.learn("/api/v1/namespaces/"+t.namespace, false)
+			d.setKnown("/api/v1/namespaces/"+t.namespace, false)
 		}
 	}
-	run, there, answer, err := d.look(req, t.path)
+	run, there, answer, err := d.lookUpOwner(req, t.path)
 	if run == d.run || err != nil || answer != nil || !there {
 		return answer, err
 	}
-	return refusal(req, t, run), nil
+	return refusalResponse(req, t, run), nil
 }
 
-// look says which run has made the object at a path. answer is why that is not known.
-func (d *door) look(req *http.Request, path string) (run string, there bool, answer *http.Response, err error) {
+// lookUpOwner says which run has made the object at a path. answer is why that is not known.
+func (d *door) lookUpOwner(req *http.Request, path string) (run string, there bool, answer *http.Response, err error) {
 	d.mu.Lock()
 	mine, known := d.known[maphash.String(d.seed, path)]
 	d.mu.Unlock()
@@ -239,26 +239,26 @@ func (d *door) look(req *http.Request, path string) (run string, there bool, ans
 		return "", false, nil, fmt.Errorf("look whose %s is: %w", path, err)
 	}
 	if run = about.Labels[object.RunLabel]; run == d.run {
-		d.learn(path, true)
+		d.setKnown(path, true)
 	}
 	return run, true, nil, nil
 }
 
-func (d *door) learn(path string, mine bool) {
+func (d *door) setKnown(path string, mine bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known[maphash.String(d.seed, path)] = mine
 }
 
-func (d *door) forget(path string) {
+func (d *door) forgetPath(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.known, maphash.String(d.seed, path))
 }
 
-// refusal is the answer to a call about what is somebody else's; run is that which has made
+// refusalResponse is the answer to a call about what is somebody else's; run is that which has made
 // it, if one has.
-func refusal(req *http.Request, t target, run string) *http.Response {
+func refusalResponse(req *http.Request, t target, run string) *http.Response {
 	whose := " exists already and was not made by this run: it is left alone"
 	if run != "" {
 		whose = " exists already and was made by run " + run + "; if that run was killed, windtunnel clean --kubeconfig FILE --run " + run + " deletes what it left"

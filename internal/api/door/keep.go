@@ -15,9 +15,9 @@ const jsonPatch = "application/json-patch+json"
 // labelsPath is where a JSON patch names the labels.
 const labelsPath = "/metadata/labels"
 
-// keep returns a patch that leaves the run's label where it is: one that replaces or removes
+// keepLabel returns a patch that leaves the run's label where it is: one that replaces or removes
 // the labels would take it away. A patch that says nothing of labels stays as it is.
-func keep(raw []byte, contentType, run string) ([]byte, error) {
+func keepLabel(raw []byte, contentType, run string) ([]byte, error) {
 	switch {
 	case !bytes.Contains(raw, []byte("labels")):
 		return raw, nil
@@ -37,7 +37,7 @@ func keep(raw []byte, contentType, run string) ([]byte, error) {
 		return raw, nil // those of a template, or of a selector
 	}
 	var err error
-	if metadata["labels"], err = labeled(labels, run); err == nil {
+	if metadata["labels"], err = addRunLabel(labels, run); err == nil {
 		patch["metadata"], err = json.Marshal(metadata)
 	}
 	if err != nil {
@@ -46,9 +46,9 @@ func keep(raw []byte, contentType, run string) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// labeled returns labels with the run's. A merge patch that removes all labels, null, becomes
+// addRunLabel returns labels with the run's. A merge patch that removes all labels, null, becomes
 // one that removes none: it does not name those that are there.
-func labeled(labels json.RawMessage, run string) (json.RawMessage, error) {
+func addRunLabel(labels json.RawMessage, run string) (json.RawMessage, error) {
 	all := map[string]any{}
 	if err := json.Unmarshal(labels, &all); err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
@@ -81,7 +81,7 @@ func keepOperations(raw []byte, run string) ([]byte, error) {
 			if op == "remove" || len(value) == 0 {
 				value = json.RawMessage("{}")
 			}
-			value, err = labeled(value, run)
+			value, err = addRunLabel(value, run)
 		}
 		if err != nil {
 			return nil, err

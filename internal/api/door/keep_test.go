@@ -23,7 +23,7 @@ func TestNoPatchTakesTheMarkAway(t *testing.T) {
 		{jsonPatch, `[{"op":"add","path":"/metadata/labels/windtunnel.dev~1run","value":"r2"}]`, `[{"op":"add","path":"/metadata/labels/windtunnel.dev~1run","value":"r1"}]`},
 		{jsonPatch, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`},
 	} {
-		got, err := keep([]byte(c.patch), c.contentType, "r1")
+		got, err := keepLabel([]byte(c.patch), c.contentType, "r1")
 		if err != nil {
 			t.Errorf("%s: %v", c.patch, err)
 			continue

@@ -23,9 +23,9 @@ const applyPatch = "application/apply-patch+yaml"
 // protobufPrefix begins Kubernetes' protobuf bodies.
 const protobufPrefix = "k8s\x00"
 
-// mark puts the run's label on the object in a body, and a taint on a node. Pods get the
+// markObject puts the run's label on the object in a body, and a taint on a node. Pods get the
 // whole stamp.
-func mark(raw []byte, contentType string, s object.Stamp, t target) ([]byte, *metav1.PartialObjectMetadata, error) {
+func markObject(raw []byte, contentType string, s object.Stamp, t target) ([]byte, *metav1.PartialObjectMetadata, error) {
 	run, node := s.Run, t.resource == "nodes" && t.group == ""
 	if !t.hasPods() {
 		s = object.Stamp{Run: run}
@@ -56,13 +56,13 @@ func mark(raw []byte, contentType string, s object.Stamp, t target) ([]byte, *me
 	return raw, about, err
 }
 
-// taint is what keeps pods of others off the nodes that a run's processes make.
-func taint(run string) corev1.Taint {
+// runTaint is what keeps pods of others off the nodes that a run's processes make.
+func runTaint(run string) corev1.Taint {
 	return corev1.Taint{Key: object.RunLabel, Value: run, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// tainted says whether a node keeps others off by a taint of its own.
-func tainted(taints []corev1.Taint) bool {
+// isTainted says whether a node keeps others off by a taint of its own.
+func isTainted(taints []corev1.Taint) bool {
 	for _, t := range taints {
 		if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			return true
@@ -77,7 +77,7 @@ func taintJSON(raw []byte, run string) ([]byte, error) {
 	}
 	tree := map[string]json.RawMessage{}
 	spec := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &n); err != nil || tainted(n.Spec.Taints) {
+	if err := json.Unmarshal(raw, &n); err != nil || isTainted(n.Spec.Taints) {
 		return raw, err
 	}
 	err := json.Unmarshal(raw, &tree)
@@ -85,7 +85,7 @@ func taintJSON(raw []byte, run string) ([]byte, error) {
 		err = json.Unmarshal(tree["spec"], &spec)
 	}
 	if err == nil {
-		spec["taints"], err = json.Marshal(append(n.Spec.Taints, taint(run)))
+		spec["taints"], err = json.Marshal(append(n.Spec.Taints, runTaint(run)))
 	}
 	if err == nil {
 		tree["spec"], err = json.Marshal(spec)
@@ -127,16 +127,16 @@ func markProtobuf(raw []byte, run string, node bool) ([]byte, *metav1.PartialObj
 	if err := outer.Unmarshal(raw[len(protobufPrefix):]); err != nil {
 		return nil, nil, fmt.Errorf("envelope: %w", err)
 	}
-	entry := field(field(nil, 1, []byte(object.RunLabel)), 2, []byte(run))
+	entry := appendField(appendField(nil, 1, []byte(object.RunLabel)), 2, []byte(run))
 	const metadata, labels = 1, 11
-	outer.Raw = field(outer.Raw, metadata, field(nil, labels, entry))
+	outer.Raw = appendField(outer.Raw, metadata, appendField(nil, labels, entry))
 	if node {
 		var n corev1.Node
 		if err := n.Unmarshal(outer.Raw); err != nil {
 			return nil, nil, err
 		}
-		if !tainted(n.Spec.Taints) {
-			n.Spec.Taints = append(n.Spec.Taints, taint(run))
+		if !isTainted(n.Spec.Taints) {
+			n.Spec.Taints = append(n.Spec.Taints, runTaint(run))
 		}
 		inner, err := n.Marshal()
 		if err != nil {
@@ -152,8 +152,8 @@ func markProtobuf(raw []byte, run string, node bool) ([]byte, *metav1.PartialObj
 	return append([]byte(protobufPrefix), out...), about, err
 }
 
-// field appends a field of bytes to a protobuf message.
-func field(message []byte, number uint64, value []byte) []byte {
+// appendField appends a field of bytes to a protobuf message.
+func appendField(message []byte, number uint64, value []byte) []byte {
 	const bytesType = 2
 	message = binary.AppendUvarint(bytes.Clone(message), number<<3|bytesType)
 	message = binary.AppendUvarint(message, uint64(len(value)))

@@ -29,8 +29,8 @@ func apiPath(path string) string {
 	return ""
 }
 
-// parse reads the path of a call; ok is false for what is no resource.
-func parse(path string) (t target, ok bool) {
+// parsePath reads the path of a call; ok is false for what is no resource.
+func parsePath(path string) (t target, ok bool) {
 	full := apiPath(path)
 	words := strings.Split(strings.Trim(full, "/"), "/")
 	head := 2 // api/v1
@@ -72,8 +72,8 @@ func (t target) hasPods() bool {
 	return false
 }
 
-// changes says whether a call of a method may change an object.
-func (t target) changes(method string) bool {
+// changesObject says whether a call of a method may change an object.
+func (t target) changesObject(method string) bool {
 	switch method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 	default:

@@ -13,14 +13,14 @@ import (
 // sent now; empty when the client certificate is all there is. A plugin whose
 // credentials have expired is run, and a token file is read.
 func (e Endpoint) Authorization() (string, error) {
-	header, err := e.header(nil)
+	header, err := e.requestHeader(nil)
 	return header.Get("Authorization"), err
 }
 
 // Impersonation returns the headers of the user that the kubeconfig acts as; none
 // when it acts as itself.
 func (e Endpoint) Impersonation() (http.Header, error) {
-	header, err := e.header(nil)
+	header, err := e.requestHeader(nil)
 	for name := range header {
 		if !strings.HasPrefix(name, "Impersonate-") {
 			header.Del(name)
@@ -42,13 +42,13 @@ func (e Endpoint) Renew(used string) error {
 	if err != nil || now != used {
 		return err
 	}
-	_, err = e.header(&http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody})
+	_, err = e.requestHeader(&http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody})
 	return err
 }
 
-// header returns the header of a request as client-go would send it, and lets
+// requestHeader returns the header of a request as client-go would send it, and lets
 // client-go take it for answered so; nil for not sent.
-func (e Endpoint) header(answer *http.Response) (http.Header, error) {
+func (e Endpoint) requestHeader(answer *http.Response) (http.Header, error) {
 	var got http.Header
 	catch := roundTrip(func(r *http.Request) (*http.Response, error) {
 		got = r.Header.Clone()

@@ -82,7 +82,7 @@ func FromKubeconfig(path, context string) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	return of(config), nil
+	return fromConfig(config), nil
 }
 
 // ErrOutside says that a kubeconfig names something outside of itself.
@@ -110,11 +110,11 @@ func Parse(text []byte) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	return of(config), nil
+	return fromConfig(config), nil
 }
 
-// of makes an endpoint of what a kubeconfig says.
-func of(config *rest.Config) Endpoint {
+// fromConfig makes an endpoint of what a kubeconfig says.
+func fromConfig(config *rest.Config) Endpoint {
 	config.QPS = -1
 	config.Timeout = 30 * time.Second
 	if config.Proxy == nil {
@@ -131,14 +131,14 @@ func (e Endpoint) Server() string { return e.config.Host }
 func (e Endpoint) Config(userAgent string) *rest.Config {
 	c := rest.CopyConfig(e.config)
 	c.UserAgent = userAgent
-	c.Wrap(stay)
+	c.Wrap(refuseRedirects)
 	return c
 }
 
-// stay keeps clients from following redirections: an API server makes none, and client-go's
+// refuseRedirects keeps clients from following redirections: an API server makes none, and client-go's
 // transport would put the bearer token on the request to wherever one leads, where net/http
 // has taken it off. Without a Location the answer is what it is, a failure.
-func stay(next http.RoundTripper) http.RoundTripper {
+func refuseRedirects(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(req *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(req)
 		if answer != nil && answer.StatusCode >= 300 && answer.StatusCode < 400 {
@@ -210,12 +210,12 @@ func (e Endpoint) Others() ([]tls.Certificate, error) {
 
 // Client returns an HTTP client for single requests, and the base URL. It reads
 // what is of no answer slowly, and connects slowly where that brings none (pacing).
-func (e Endpoint) Client() (*http.Client, *url.URL, error) { return e.paced(newPacing()) }
+func (e Endpoint) Client() (*http.Client, *url.URL, error) { return e.pacedClient(newPacing()) }
 
-func (e Endpoint) paced(pace *pacing) (*http.Client, *url.URL, error) {
+func (e Endpoint) pacedClient(pace *pacing) (*http.Client, *url.URL, error) {
 	config := e.Config(e.config.UserAgent)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
-	config.Dial = pace.dial
+	config.Dial = pace.dialPaced
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("client for %s: %w", e.config.Host, err)
@@ -251,13 +251,13 @@ func (e Endpoint) WriteKubeconfig(path string) error {
 // Kubeconfig returns the endpoint as the text of a kubeconfig, which holds everything it needs.
 func (e Endpoint) Kubeconfig() ([]byte, error) {
 	const name = "windtunnel"
-	return contexts(name, map[string]Endpoint{name: e})
+	return encodeContexts(name, map[string]Endpoint{name: e})
 }
 
 // WriteContexts writes a kubeconfig file of mode 0600 with a context for each
 // endpoint, by its name; current is in force.
 func WriteContexts(path, current string, all map[string]Endpoint) error {
-	raw, err := contexts(current, all)
+	raw, err := encodeContexts(current, all)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func WriteContexts(path, current string, all map[string]Endpoint) error {
 	return nil
 }
 
-func contexts(current string, all map[string]Endpoint) ([]byte, error) {
+func encodeContexts(current string, all map[string]Endpoint) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	for name, e := range all {
 		c.Clusters[name] = &clientcmdapi.Cluster{

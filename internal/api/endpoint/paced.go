@@ -42,9 +42,9 @@ func newPacing() *pacing {
 	return &pacing{clock: clock.Start(), connect: (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext}
 }
 
-// add counts bytes that were read, or makes them good, and says whether there are too
+// addBytes counts bytes that were read, or makes them good, and says whether there are too
 // many.
-func (p *pacing) add(bytes float64) (tooMany bool) {
+func (p *pacing) addBytes(bytes float64) (tooMany bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
@@ -53,9 +53,9 @@ func (p *pacing) add(bytes float64) (tooMany bool) {
 	return p.idle > idleBytes
 }
 
-// dial connects, after a while where too many connections brought nothing.
-func (p *pacing) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	for wait := p.add(dialBytes); wait; wait = p.add(0) {
+// dialPaced connects, after a while where too many connections brought nothing.
+func (p *pacing) dialPaced(ctx context.Context, network, address string) (net.Conn, error) {
+	for wait := p.addBytes(dialBytes); wait; wait = p.addBytes(0) {
 		if err := clock.Sleep(ctx, paceEvery); err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ type pacedConn struct {
 // Read reads, and holds the reader up while it has read too much for nothing.
 func (c pacedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	for wait := c.pace.add(float64(n)); wait; wait = c.pace.add(0) {
+	for wait := c.pace.addBytes(float64(n)); wait; wait = c.pace.addBytes(0) {
 		time.Sleep(paceEvery)
 	}
 	return n, err
@@ -92,7 +92,7 @@ type pacedRequests struct {
 func (r pacedRequests) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := r.RoundTripper.RoundTrip(request)
 	if err == nil {
-		r.pace.add(-answerBytes)
+		r.pace.addBytes(-answerBytes)
 		answer.Body = pacedBody{answer.Body, r.pace}
 	}
 	return answer, err
@@ -105,6 +105,6 @@ type pacedBody struct {
 
 func (b pacedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.pace.add(-usefulness * float64(n))
+	b.pace.addBytes(-usefulness * float64(n))
 	return n, err
 }

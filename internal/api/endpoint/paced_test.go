@@ -45,7 +45,7 @@ func ask(t *testing.T, serve func(*tls.Conn), look func(t *testing.T, answer *ht
 			}()
 			return ours, nil
 		}
-		client, base, err := e.paced(&pacing{clock: clock.Start(), connect: connect})
+		client, base, err := e.pacedClient(&pacing{clock: clock.Start(), connect: connect})
 		if err != nil {
 			t.Fatal(err)
 		}

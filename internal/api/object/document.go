@@ -30,10 +30,10 @@ type span struct {
 // Reset begins another object and returns it.
 func (d *Document) Reset(s *Schema, raw []byte) Value {
 	d.used = 0
-	return Value{Kind: Object, message: d.message(s, raw)}
+	return Value{Kind: Object, message: d.newMessage(s, raw)}
 }
 
-func (d *Document) message(s *Schema, raw []byte) *Message {
+func (d *Document) newMessage(s *Schema, raw []byte) *Message {
 	if d.used == len(d.messages) {
 		d.messages = append(d.messages, &Message{document: d})
 	}
@@ -45,15 +45,15 @@ func (d *Document) message(s *Schema, raw []byte) *Message {
 	}
 	m.spans = m.spans[:len(s.fields)]
 	clear(m.spans)
-	m.index()
+	m.indexFields()
 	return m
 }
 
-// index notes where each field stands.
-func (m *Message) index() {
+// indexFields notes where each field stands.
+func (m *Message) indexFields() {
 	w := walk{rest: m.raw}
 	end := uint32(len(m.raw))
-	for before := uint32(0); w.next(); before = end - uint32(len(w.rest)) {
+	for before := uint32(0); w.nextField(); before = end - uint32(len(w.rest)) {
 		if w.num >= uint64(len(m.schema.byNumber)) || m.schema.byNumber[w.num] == 0 {
 			continue
 		}
@@ -74,14 +74,14 @@ func (m *Message) index() {
 	m.bad = m.bad || w.err != nil
 }
 
-// get returns a field by its index, as JSON would have it.
-func (m *Message) get(at int) Value {
+// fieldAt returns a field by its index, as JSON would have it.
+func (m *Message) fieldAt(at int) Value {
 	f, s := &m.schema.fields[at], &m.spans[at]
 	if m.bad || f.form == unread {
 		return Value{Kind: Unknown}
 	}
 	if s.to == 0 {
-		return f.absent(m)
+		return f.absentValue(m)
 	}
 	switch {
 	case f.form == textMapForm || f.form == quantityMapForm:
@@ -92,7 +92,7 @@ func (m *Message) get(at int) Value {
 	switch f.form {
 	case numberForm, boolForm:
 		w := walk{rest: m.raw[s.from:s.to]}
-		w.next()
+		w.nextField()
 		n := int64(w.value)
 		if n == 0 && f.omitted && !f.pointer {
 			return Value{}
@@ -103,7 +103,7 @@ func (m *Message) get(at int) Value {
 		return Value{Kind: Number, n: n}
 	case messageForm:
 		if s.message == nil {
-			s.message = m.document.message(f.message, m.raw[s.from:s.to])
+			s.message = m.document.newMessage(f.message, m.raw[s.from:s.to])
 		}
 		return Value{Kind: Object, message: s.message}
 	case timeForm:
@@ -117,15 +117,15 @@ func (m *Message) get(at int) Value {
 	return Value{Kind: String, message: m, n: int64(s.from)<<32 | int64(s.to)}
 }
 
-// elements returns the first element of a list of messages.
-func (m *Message) elements(at int64) *Message {
+// firstElement returns the first element of a list of messages.
+func (m *Message) firstElement(at int64) *Message {
 	s := &m.spans[at]
 	if s.message == nil {
 		last := &s.message
 		f := &m.schema.fields[at]
-		for w := (walk{rest: m.raw[s.from:]}); w.next(); {
+		for w := (walk{rest: m.raw[s.from:]}); w.nextField(); {
 			if w.num == f.number {
-				*last = m.document.message(f.message, w.data)
+				*last = m.document.newMessage(f.message, w.data)
 				last = &(*last).next
 			}
 		}
@@ -133,12 +133,12 @@ func (m *Message) elements(at int64) *Message {
 	return s.message
 }
 
-// absent is what JSON has for a field that protobuf leaves out.
-func (f *field) absent(m *Message) Value {
+// absentValue is what JSON has for a field that protobuf leaves out.
+func (f *field) absentValue(m *Message) Value {
 	plain := !f.repeated && !f.pointer
 	switch {
 	case plain && f.form == messageForm:
-		return Value{Kind: Object, message: m.document.message(f.message, nil)}
+		return Value{Kind: Object, message: m.document.newMessage(f.message, nil)}
 	case f.omitted:
 		return Value{}
 	case plain && f.form == textForm:
@@ -155,7 +155,7 @@ func (f *field) absent(m *Message) Value {
 
 func timeOf(raw []byte, f *field) Value {
 	var at time.Time
-	for w := (walk{rest: raw}); w.next(); {
+	for w := (walk{rest: raw}); w.nextField(); {
 		if w.num == 1 {
 			at = time.Unix(int64(w.value), 0)
 		}

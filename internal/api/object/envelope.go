@@ -18,7 +18,7 @@ func Unwrap(b []byte) (raw, kind []byte, err error) {
 		return nil, nil, fmt.Errorf("%w: no protobuf envelope in %q", ErrMalformed, b[:min(len(b), 60)])
 	}
 	w := walk{rest: b[len(Magic):]}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 1:
 			kind = Field(w.data, 2)
@@ -92,7 +92,7 @@ func DecodeEvent(frame []byte) (EventType, []byte, error) {
 	w := walk{rest: frame}
 	var kind EventType
 	var object []byte
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 1:
 			kind = eventType(w.data)
@@ -154,7 +154,7 @@ type Page struct {
 func DecodePage(raw []byte) (p Page, err error) {
 	p.items = raw
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		if w.num == 1 {
 			p.Version, p.Continue = string(Field(w.data, 2)), string(Field(w.data, 3))
 		}
@@ -165,7 +165,7 @@ func DecodePage(raw []byte) (p Page, err error) {
 // Items calls each with the message of every item.
 func (p Page) Items(each func(raw []byte)) {
 	w := walk{rest: p.items}
-	for w.next() {
+	for w.nextField() {
 		if w.num == 2 {
 			each(w.data)
 		}

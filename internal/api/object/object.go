@@ -79,9 +79,9 @@ func (n *Node) reset() {
 func DecodeMeta(raw []byte, m *Meta) error {
 	*m = Meta{}
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		if w.num == 1 {
-			if err := m.decode(w.data); err != nil {
+			if err := m.decodeMeta(w.data); err != nil {
 				return err
 			}
 		}
@@ -92,9 +92,9 @@ func DecodeMeta(raw []byte, m *Meta) error {
 // ResourceVersion is that of any object's message, as the server wrote it.
 func ResourceVersion(raw []byte) []byte { return Field(Field(raw, 1), 6) }
 
-func (m *Meta) decode(raw []byte) error {
+func (m *Meta) decodeMeta(raw []byte) error {
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 1:
 			m.Name = w.data
@@ -103,11 +103,11 @@ func (m *Meta) decode(raw []byte) error {
 		case 5:
 			m.UID = w.data
 		case 6:
-			m.Version = number(w.data)
+			m.Version = parseDecimal(w.data)
 		case 9:
 			m.Deleting = true
 		case 11:
-			switch key, value := entry(w.data); string(key) {
+			switch key, value := splitEntry(w.data); string(key) {
 			case FleetLabel:
 				m.Fleet = value
 			case GroupLabel:
@@ -123,11 +123,11 @@ func DecodePod(raw []byte, p *Pod) error {
 	p.reset()
 	p.raw = raw
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		var err error
 		switch w.num {
 		case 1:
-			err = p.Meta.decode(w.data)
+			err = p.Meta.decodeMeta(w.data)
 		case 2:
 			err = p.decodeSpec(w.data)
 		case 3:
@@ -142,7 +142,7 @@ func DecodePod(raw []byte, p *Pod) error {
 
 func (p *Pod) decodeSpec(raw []byte) error {
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 10:
 			p.NodeName = w.data
@@ -155,7 +155,7 @@ func (p *Pod) decodeSpec(raw []byte) error {
 
 func (p *Pod) decodeStatus(raw []byte) error {
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 1:
 			p.Phase = w.data
@@ -175,11 +175,11 @@ func DecodeNode(raw []byte, n *Node) error {
 	n.reset()
 	n.raw = raw
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		var err error
 		switch w.num {
 		case 1:
-			err = n.Meta.decode(w.data)
+			err = n.Meta.decodeMeta(w.data)
 		case 2:
 			err = n.decodeSpec(w.data)
 		case 3:
@@ -194,7 +194,7 @@ func DecodeNode(raw []byte, n *Node) error {
 
 func (n *Node) decodeSpec(raw []byte) error {
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 4:
 			n.Unschedulable = w.value != 0
@@ -207,7 +207,7 @@ func (n *Node) decodeSpec(raw []byte) error {
 
 func (n *Node) decodeStatus(raw []byte) error {
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 3:
 			n.Phase = w.data
@@ -231,13 +231,13 @@ func Pairs(raw []byte, notes bool, f func(key, value []byte)) {
 		field = 12
 	}
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		if w.num != 1 {
 			continue
 		}
-		for m := (walk{rest: w.data}); m.next(); {
+		for m := (walk{rest: w.data}); m.nextField(); {
 			if m.num == field {
-				f(entry(m.data))
+				f(splitEntry(m.data))
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (p *Path) In(v Value) (Value, bool) {
 func (p *Path) inMessage(m *Message) (Value, int) {
 	b := p.bound.Load()
 	if b == nil || b.schema != m.schema {
-		b = p.bind(m.schema)
+		b = p.bindSchema(m.schema)
 	}
 	if len(b.fields) == 0 {
 		return Value{Kind: Object, message: m}, 0
@@ -54,7 +54,7 @@ func (p *Path) inMessage(m *Message) (Value, int) {
 	for i, at := range b.fields[:last] {
 		s := &m.spans[at]
 		if s.message == nil || m.bad {
-			v := m.get(at)
+			v := m.fieldAt(at)
 			if v.message == nil {
 				return v, i + 1
 			}
@@ -63,10 +63,10 @@ func (p *Path) inMessage(m *Message) (Value, int) {
 		}
 		m = s.message
 	}
-	return m.get(b.fields[last]), len(b.fields)
+	return m.fieldAt(b.fields[last]), len(b.fields)
 }
 
-func (p *Path) bind(s *Schema) *boundPath {
+func (p *Path) bindSchema(s *Schema) *boundPath {
 	b := &boundPath{schema: s}
 	for _, name := range p.names {
 		at, ok := s.byName[name.text]

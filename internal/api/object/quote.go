@@ -8,7 +8,7 @@ import "unicode/utf8"
 // lines.
 func (v Value) AppendQuoted(dst []byte, lines bool) ([]byte, bool) {
 	if v.message != nil {
-		return appendQuoted(dst, v.bytes(), lines)
+		return appendQuoted(dst, v.documentText(), lines)
 	}
 	return appendQuoted(dst, v.text, lines)
 }
@@ -22,7 +22,7 @@ func appendQuoted[T string | []byte](dst []byte, s T, lines bool) ([]byte, bool)
 		case c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&':
 			continue
 		case c >= utf8.RuneSelf:
-			n := len(readable(s[i:]))
+			n := len(yamlReadable(s[i:]))
 			if n == 0 {
 				return dst, false
 			}
@@ -52,8 +52,8 @@ func appendQuoted[T string | []byte](dst []byte, s T, lines bool) ([]byte, bool)
 	return append(append(dst, s[from:]...), '"'), true
 }
 
-// readable returns the character that s begins with, if YAML has it as it is.
-func readable[T string | []byte](s T) T {
+// yamlReadable returns the character that s begins with, if YAML has it as it is.
+func yamlReadable[T string | []byte](s T) T {
 	r, n := utf8.DecodeRuneInString(string(s[:min(len(s), utf8.UTFMax)]))
 	switch {
 	case r == utf8.RuneError && n <= 1, r < 0xa0, r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:

@@ -75,7 +75,7 @@ func schemaOf(t reflect.Type, known map[reflect.Type]*Schema) *Schema {
 		}
 		out := field{name: name, omitted: strings.Contains(options, "omitempty")}
 		out.number, _ = strconv.ParseUint(tag[1], 10, 16)
-		out.typed(f.Type, known)
+		out.setType(f.Type, known)
 		if f.Type.Kind() == reflect.Struct { // which omitempty never leaves out
 			out.omitted = strings.Contains(options, "omitzero")
 		}
@@ -92,7 +92,7 @@ func schemaOf(t reflect.Type, known map[reflect.Type]*Schema) *Schema {
 	return s
 }
 
-func (f *field) typed(t reflect.Type, known map[reflect.Type]*Schema) {
+func (f *field) setType(t reflect.Type, known map[reflect.Type]*Schema) {
 	switch t.Kind() {
 	case reflect.Slice:
 		t, f.repeated = t.Elem(), true
@@ -161,7 +161,7 @@ func (s *Schema) Reads(path []string) bool {
 // Project appends the parts of a message that paths lead to, each whole.
 func (s *Schema) Project(dst, raw []byte, paths [][]string) []byte {
 	w := walk{rest: raw}
-	for before := raw; w.next(); before = w.rest {
+	for before := raw; w.nextField(); before = w.rest {
 		if w.num >= uint64(len(s.byNumber)) || s.byNumber[w.num] == 0 {
 			continue
 		}

@@ -31,10 +31,10 @@ func (s Stamp) Mark(o map[string]any) error {
 	if s.Run == "" && s.Group == "" {
 		return nil
 	}
-	if err := s.label(o); err != nil {
+	if err := s.addLabels(o); err != nil {
 		return err
 	}
-	return s.inside(o, true)
+	return s.stampTemplates(o, true)
 }
 
 // MarkJSON stamps an object in JSON.
@@ -58,9 +58,9 @@ func (s Stamp) MarkJSON(raw []byte) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// label gives an object the labels.
-func (s Stamp) label(o map[string]any) error {
-	labels, err := place(o, "metadata", "labels")
+// addLabels gives an object the labels.
+func (s Stamp) addLabels(o map[string]any) error {
+	labels, err := mapAt(o, "metadata", "labels")
 	if err != nil {
 		return err
 	}
@@ -73,27 +73,27 @@ func (s Stamp) label(o map[string]any) error {
 	return nil
 }
 
-// inside looks for templates; own tells that v is the object itself.
-func (s Stamp) inside(v any, own bool) error {
+// stampTemplates looks for templates; own tells that v is the object itself.
+func (s Stamp) stampTemplates(v any, own bool) error {
 	switch v := v.(type) {
 	case map[string]any:
 		if spec, ok := v["spec"].(map[string]any); ok && isPod(spec) {
-			return s.pod(v, spec, own)
+			return s.stampPod(v, spec, own)
 		}
 		for name, value := range v {
 			if name == "volumeClaimTemplates" {
-				if err := s.claims(value); err != nil {
+				if err := s.stampClaims(value); err != nil {
 					return err
 				}
 				continue
 			}
-			if err := s.inside(value, false); err != nil {
+			if err := s.stampTemplates(value, false); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, one := range v {
-			if err := s.inside(one, false); err != nil {
+			if err := s.stampTemplates(one, false); err != nil {
 				return err
 			}
 		}
@@ -107,10 +107,10 @@ func isPod(spec map[string]any) bool {
 	return ok && spec["template"] == nil
 }
 
-// pod stamps a pod or a template of pods. A pod that names its node goes there.
-func (s Stamp) pod(v, spec map[string]any, own bool) error {
+// stampPod stamps a pod or a template of pods. A pod that names its node goes there.
+func (s Stamp) stampPod(v, spec map[string]any, own bool) error {
 	if !own {
-		if err := s.label(v); err != nil {
+		if err := s.addLabels(v); err != nil {
 			return err
 		}
 	}
@@ -118,12 +118,12 @@ func (s Stamp) pod(v, spec map[string]any, own bool) error {
 		return nil
 	}
 	if s.Nodes {
-		tolerate(spec, RunLabel, s.Run)
+		addToleration(spec, RunLabel, s.Run)
 	}
 	if s.Fleet == "" {
 		return nil
 	}
-	selector, err := place(spec, "nodeSelector")
+	selector, err := mapAt(spec, "nodeSelector")
 	if err != nil {
 		return err
 	}
@@ -134,13 +134,13 @@ func (s Stamp) pod(v, spec map[string]any, own bool) error {
 	} else {
 		selector[FleetLabel] = s.Fleet
 	}
-	tolerate(spec, FleetLabel, s.Fleet)
+	addToleration(spec, FleetLabel, s.Fleet)
 	return nil
 }
 
-// tolerate lets pods go to nodes with a taint. An object that is stamped again, since
+// addToleration lets pods go to nodes with a taint. An object that is stamped again, since
 // somebody read it and writes it back, gets no second toleration.
-func tolerate(spec map[string]any, key, value string) {
+func addToleration(spec map[string]any, key, value string) {
 	tolerations, _ := spec["tolerations"].([]any)
 	one := map[string]any{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
 	if !slices.ContainsFunc(tolerations, func(there any) bool { return reflect.DeepEqual(there, one) }) {
@@ -148,12 +148,12 @@ func tolerate(spec map[string]any, key, value string) {
 	}
 }
 
-// claims stamps what a StatefulSet makes and leaves behind.
-func (s Stamp) claims(v any) error {
+// stampClaims stamps what a StatefulSet makes and leaves behind.
+func (s Stamp) stampClaims(v any) error {
 	list, _ := v.([]any)
 	for _, one := range list {
 		if claim, ok := one.(map[string]any); ok {
-			if err := s.label(claim); err != nil {
+			if err := s.addLabels(claim); err != nil {
 				return err
 			}
 		}
@@ -161,8 +161,8 @@ func (s Stamp) claims(v any) error {
 	return nil
 }
 
-// place returns the map at a path, and makes it where there is none.
-func place(m map[string]any, path ...string) (map[string]any, error) {
+// mapAt returns the map at a path, and makes it where there is none.
+func mapAt(m map[string]any, path ...string) (map[string]any, error) {
 	for _, name := range path {
 		if m[name] == nil {
 			m[name] = map[string]any{}

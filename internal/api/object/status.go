@@ -21,14 +21,14 @@ func (s Status) Gone() bool { return s.Code == http.StatusGone || s.Reason == "E
 // DecodeStatus reads a Status message.
 func DecodeStatus(raw []byte) (s Status, err error) {
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 3:
 			s.Message = string(w.data)
 		case 4:
 			s.Reason = string(w.data)
 		case 5:
-			if s.OtherUID, err = blames(w.data, uidField); err != nil {
+			if s.OtherUID, err = blamesField(w.data, uidField); err != nil {
 				return s, err
 			}
 		case 6:
@@ -38,15 +38,15 @@ func DecodeStatus(raw []byte) (s Status, err error) {
 	return s, w.err
 }
 
-// blames says whether one of the causes in a StatusDetails message is of a field.
-func blames(details []byte, field string) (found bool, err error) {
+// blamesField says whether one of the causes in a StatusDetails message is of a field.
+func blamesField(details []byte, field string) (found bool, err error) {
 	w := walk{rest: details}
-	for w.next() {
+	for w.nextField() {
 		if w.num != 4 {
 			continue
 		}
 		cause := walk{rest: w.data}
-		for cause.next() {
+		for cause.nextField() {
 			found = found || cause.num == 3 && string(cause.data) == field
 		}
 		if cause.err != nil {

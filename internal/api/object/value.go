@@ -83,7 +83,7 @@ func NewName(text string) *Name { return &Name{text: text} }
 // Text returns the name.
 func (n *Name) Text() string { return n.text }
 
-func (n *Name) in(s *Schema) int {
+func (n *Name) indexIn(s *Schema) int {
 	if f := n.found.Load(); f != nil && f.schema == s {
 		return f.at
 	}
@@ -100,13 +100,13 @@ func (v Value) Field(name *Name) Value {
 	switch {
 	case v.Kind != Object:
 	case v.entries:
-		return v.entry(name.text)
+		return v.mapEntry(name.text)
 	case v.message != nil:
 		s := v.message.schema
-		if at := name.in(s); at >= 0 {
-			return v.message.get(at)
+		if at := name.indexIn(s); at >= 0 {
+			return v.message.fieldAt(at)
 		}
-		return s.nameless(name.text)
+		return s.implicitValue(name.text)
 	default:
 		if item, ok := v.tree.(map[string]any)[name.text]; ok {
 			return Of(item)
@@ -115,8 +115,8 @@ func (v Value) Field(name *Name) Value {
 	return Value{}
 }
 
-// nameless returns what a message does not hold as a field.
-func (s *Schema) nameless(name string) Value {
+// implicitValue returns what a message does not hold as a field.
+func (s *Schema) implicitValue(name string) Value {
 	switch {
 	case s.kind != "" && name == "kind":
 		return Text(s.kind)
@@ -131,9 +131,9 @@ func (s *Schema) nameless(name string) Value {
 // Get is Field for a name that is used once.
 func (v Value) Get(name string) Value { return v.Field(&Name{text: name}) }
 
-func (v Value) entry(key string) (out Value) {
-	v.each(func(data []byte) bool {
-		if k, value := entry(data); string(k) == key {
+func (v Value) mapEntry(key string) (out Value) {
+	v.eachElement(func(data []byte) bool {
+		if k, value := splitEntry(data); string(k) == key {
 			out = v.entryValue(value)
 		}
 		return true
@@ -148,11 +148,11 @@ func (v Value) entryValue(value []byte) Value {
 	return Text(string(value))
 }
 
-// each calls f with the content of every element of a repeated field.
-func (v Value) each(f func(data []byte) bool) {
+// eachElement calls f with the content of every element of a repeated field.
+func (v Value) eachElement(f func(data []byte) bool) {
 	m := v.message
 	number := m.schema.fields[v.n].number
-	for w := (walk{rest: m.raw[m.spans[v.n].from:]}); w.next(); {
+	for w := (walk{rest: m.raw[m.spans[v.n].from:]}); w.nextField(); {
 		if w.num == number && !f(w.data) {
 			return
 		}
@@ -188,9 +188,9 @@ func (v Value) messageItems(f func(Value) bool) {
 	switch {
 	case v.Kind != Array || v.message == nil:
 	case v.message.schema.fields[v.n].message == nil:
-		v.each(func(data []byte) bool { return f(Text(string(data))) })
+		v.eachElement(func(data []byte) bool { return f(Text(string(data))) })
 	default:
-		for m := v.message.elements(v.n); m != nil && f(Value{Kind: Object, message: m}); {
+		for m := v.message.firstElement(v.n); m != nil && f(Value{Kind: Object, message: m}); {
 			m = m.next
 		}
 	}
@@ -209,7 +209,7 @@ func (v Value) Entries(f func(name string, item Value) bool) {
 	case v.message != nil:
 		s := v.message.schema
 		for _, at := range s.sorted {
-			if item := v.message.get(at); item.Kind != Missing && !f(s.fields[at].name, item) {
+			if item := v.message.fieldAt(at); item.Kind != Missing && !f(s.fields[at].name, item) {
 				return
 			}
 		}
@@ -276,8 +276,8 @@ func (v Value) Native() any {
 // True says whether a bool is true.
 func (v Value) True() bool { return v.Kind == Bool && v.n != 0 }
 
-// bytes returns a document's text.
-func (v Value) bytes() []byte { return v.message.raw[v.n>>32 : v.n&(1<<32-1)] }
+// documentText returns a document's text.
+func (v Value) documentText() []byte { return v.message.raw[v.n>>32 : v.n&(1<<32-1)] }
 
 // Is says whether a string is s.
 func (v Value) Is(s string) bool {
@@ -285,7 +285,7 @@ func (v Value) Is(s string) bool {
 	case v.Kind != String:
 		return false
 	case v.message != nil:
-		return string(v.bytes()) == s
+		return string(v.documentText()) == s
 	}
 	return v.text == s
 }
@@ -294,7 +294,7 @@ func (v Value) Is(s string) bool {
 func (v Value) String() string {
 	switch {
 	case v.Kind == String && v.message != nil:
-		return string(v.bytes())
+		return string(v.documentText())
 	case v.Kind == Number && v.text == "":
 		return strconv.FormatInt(v.n, 10)
 	case v.Kind == Bool:
@@ -307,7 +307,7 @@ func (v Value) String() string {
 func (v Value) Append(dst []byte) []byte {
 	switch {
 	case v.Kind == String && v.message != nil:
-		return append(dst, v.bytes()...)
+		return append(dst, v.documentText()...)
 	case v.Kind == Number && v.text == "":
 		return strconv.AppendInt(dst, v.n, 10)
 	case v.Kind == Bool:
@@ -353,8 +353,8 @@ func (v Value) listTree() (any, bool) {
 func (v Value) objectTree() (any, bool) {
 	out := map[string]any{}
 	if v.entries {
-		v.each(func(data []byte) bool {
-			key, value := entry(data)
+		v.eachElement(func(data []byte) bool {
+			key, value := splitEntry(data)
 			out[string(key)] = v.entryValue(value).String()
 			return true
 		})
@@ -365,7 +365,7 @@ func (v Value) objectTree() (any, bool) {
 		return nil, false
 	}
 	for i := range s.fields {
-		item := v.message.get(i)
+		item := v.message.fieldAt(i)
 		if item.Kind == Missing {
 			continue
 		}

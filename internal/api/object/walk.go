@@ -17,27 +17,27 @@ type walk struct {
 	err   error
 }
 
-// next goes to the next field; false at the end or when err is set. Groups are no
+// nextField goes to the next field; false at the end or when err is set. Groups are no
 // part of Kubernetes' encoding and are passed over, as its own decoders do, which do
 // not ask either whose end ends one.
-func (w *walk) next() bool {
+func (w *walk) nextField() bool {
 	if len(w.rest) == 0 || w.err != nil {
 		return false
 	}
 	for groups := 0; ; {
-		tag, ok := w.varint()
+		tag, ok := w.readVarint()
 		if !ok || tag>>3 == 0 && groups == 0 {
-			return w.fail()
+			return w.setMalformed()
 		}
 		w.num, w.data, w.value = tag>>3, nil, 0
 		switch tag & 7 {
 		case 0:
-			w.value, ok = w.varint()
+			w.value, ok = w.readVarint()
 		case 1:
-			ok = w.skip(8)
+			ok = w.skipBytes(8)
 		case 2:
 			var n uint64
-			if n, ok = w.varint(); ok && n <= uint64(len(w.rest)) {
+			if n, ok = w.readVarint(); ok && n <= uint64(len(w.rest)) {
 				w.data, w.rest = w.rest[:n:n], w.rest[n:]
 			} else {
 				ok = false
@@ -50,12 +50,12 @@ func (w *walk) next() bool {
 			w.num = 0
 			ok = groups >= 0
 		case 5:
-			ok = w.skip(4)
+			ok = w.skipBytes(4)
 		default:
 			ok = false
 		}
 		if !ok {
-			return w.fail()
+			return w.setMalformed()
 		}
 		if groups == 0 {
 			return true
@@ -63,7 +63,7 @@ func (w *walk) next() bool {
 	}
 }
 
-func (w *walk) skip(n int) bool {
+func (w *walk) skipBytes(n int) bool {
 	if len(w.rest) < n {
 		return false
 	}
@@ -71,12 +71,12 @@ func (w *walk) skip(n int) bool {
 	return true
 }
 
-func (w *walk) fail() bool {
+func (w *walk) setMalformed() bool {
 	w.err = ErrMalformed
 	return false
 }
 
-func (w *walk) varint() (uint64, bool) {
+func (w *walk) readVarint() (uint64, bool) {
 	if len(w.rest) > 0 && w.rest[0] < 0x80 {
 		v := uint64(w.rest[0])
 		w.rest = w.rest[1:]
@@ -98,7 +98,7 @@ func (w *walk) varint() (uint64, bool) {
 // to where the message is malformed.
 func Fields(raw []byte, num uint64) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for w := (walk{rest: raw}); w.next(); {
+		for w := (walk{rest: raw}); w.nextField(); {
 			if w.num == num && w.data != nil && !yield(w.data) {
 				return
 			}
@@ -108,7 +108,7 @@ func Fields(raw []byte, num uint64) iter.Seq[[]byte] {
 
 // Field returns the last of Fields; nil without one.
 func Field(raw []byte, num uint64) (out []byte) {
-	for w := (walk{rest: raw}); w.next(); {
+	for w := (walk{rest: raw}); w.nextField(); {
 		if w.num == num {
 			out = w.data
 		}
@@ -116,10 +116,10 @@ func Field(raw []byte, num uint64) (out []byte) {
 	return out
 }
 
-// entry returns key and value of a map's entry.
-func entry(raw []byte) (key, value []byte) {
+// splitEntry returns key and value of a map's entry.
+func splitEntry(raw []byte) (key, value []byte) {
 	w := walk{rest: raw}
-	for w.next() {
+	for w.nextField() {
 		switch w.num {
 		case 1:
 			key = w.data
@@ -130,8 +130,8 @@ func entry(raw []byte) (key, value []byte) {
 	return key, value
 }
 
-// number reads a decimal number; 0 when it is none.
-func number(b []byte) (n uint64) {
+// parseDecimal reads a decimal number; 0 when it is none.
+func parseDecimal(b []byte) (n uint64) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
 			return 0

@@ -58,20 +58,20 @@ func (f *follower) jsonEvent(line []byte, at clock.Time) error {
 		return fmt.Errorf("read watch event: %w", err)
 	}
 	if e.Type == "ERROR" {
-		return refusal(object.ReadStatus(e.Object))
+		return statusError(object.ReadStatus(e.Object))
 	}
 	about, err := object.ReadMetadata(e.Object)
 	if err != nil {
 		return fmt.Errorf("read watch event: %w", err)
 	}
-	f.works()
+	f.noteSuccess()
 	f.version = about.ResourceVersion
 	kind := map[string]Kind{"ADDED": Added, "MODIFIED": Modified, "DELETED": Deleted}[e.Type]
 	if e.Type == "BOOKMARK" {
-		f.bookmark(at)
+		f.emitBookmark(at)
 	}
 	if kind != 0 {
-		f.handler.Event(Event{Kind: kind, Object: e.Object, At: at, Version: f.number()})
+		f.handler.Event(Event{Kind: kind, Object: e.Object, At: at, Version: f.versionNumber()})
 	}
 	return nil
 }

@@ -117,9 +117,9 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 	f.began = o.Clock.Now()
 	why := ""
 	for again := false; ; again = true {
-		err := f.list(ctx, again, why)
+		err := f.listPages(ctx, again, why)
 		if err == nil {
-			err = f.watch(ctx)
+			err = f.watchUntilGone(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -130,7 +130,7 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 			return fmt.Errorf("follow %s: no list within %v: %w", o.Path, firstWithin(err), err)
 		}
 		why = err.Error()
-		f.pause(ctx, err)
+		f.waitBeforeRetry(ctx, err)
 	}
 }
 
@@ -150,8 +150,8 @@ type follower struct {
 	frame     []byte     // an unfinished frame
 }
 
-// judge finds errors that are final.
-func (f *follower) judge(err error) error {
+// checkFatal finds errors that are final.
+func (f *follower) checkFatal(err error) error {
 	var status *wire.StatusError
 	switch {
 	case errors.Is(err, errEndless):
@@ -183,11 +183,11 @@ func firstWithin(err error) time.Duration {
 	return listWithin
 }
 
-// works says that the server does what it is asked for.
-func (f *follower) works() { f.events, f.refused = true, 0 }
+// noteSuccess says that the server does what it is asked for.
+func (f *follower) noteSuccess() { f.events, f.refused = true, 0 }
 
-// pause waits before another attempt.
-func (f *follower) pause(ctx context.Context, err error) {
+// waitBeforeRetry waits before another attempt.
+func (f *follower) waitBeforeRetry(ctx context.Context, err error) {
 	now, lasted := f.options.Clock.Now(), time.Duration(0)
 	if f.opened > 0 {
 		lasted = now.Sub(f.opened)
@@ -201,30 +201,30 @@ func (f *follower) pause(ctx context.Context, err error) {
 	_ = clock.Sleep(ctx, pause) // the caller looks at ctx
 }
 
-func (f *follower) url(query string) string {
+func (f *follower) requestURL(query string) string {
 	if f.options.Selector != "" {
 		query += "&" + f.options.Selector
 	}
 	return f.options.Path + "?" + query
 }
 
-// list reads all pages. The handler's ListEnd comes only after the last: when a
+// listPages reads all pages. The handler's ListEnd comes only after the last: when a
 // page fails, the whole list is begun again.
-func (f *follower) list(ctx context.Context, again bool, why string) error {
+func (f *follower) listPages(ctx context.Context, again bool, why string) error {
 	next := ""
 	if h, ok := f.handler.(Asking); ok {
 		h.ListAsked(f.options.Clock.Now())
 	}
 	for pages := 0; ; pages++ {
 		before := next
-		r, err := f.ask(ctx, next)
+		r, err := f.requestPage(ctx, next)
 		if err != nil {
-			return f.judge(fmt.Errorf("list: %w", err))
+			return f.checkFatal(fmt.Errorf("list: %w", err))
 		}
 		if pages == 0 {
 			f.handler.ListBegin(again, why)
 		}
-		if next, err = f.page(r.Body, r.Done); err != nil {
+		if next, err = f.handlePage(r.Body, r.Done); err != nil {
 			return fmt.Errorf("list: %w", err)
 		}
 		f.refused = 0
@@ -234,35 +234,35 @@ func (f *follower) list(ctx context.Context, again bool, why string) error {
 			f.listed = true
 			return nil
 		case next == before:
-			return f.judge(fmt.Errorf("list: %w: page %d leads to itself", errEndless, pages+1))
+			return f.checkFatal(fmt.Errorf("list: %w: page %d leads to itself", errEndless, pages+1))
 		case pages == mostPages:
-			return f.judge(fmt.Errorf("list: %w: %s", errEndless, unit.Count(pages, "pages")))
+			return f.checkFatal(fmt.Errorf("list: %w: %s", errEndless, unit.Count(pages, "pages")))
 		}
 	}
 }
 
-// ask asks for a page.
-func (f *follower) ask(ctx context.Context, token string) (*wire.Response, error) {
+// requestPage asks for a page.
+func (f *follower) requestPage(ctx context.Context, token string) (*wire.Response, error) {
 	query := fmt.Sprintf("limit=%d", f.limit)
 	if token != "" {
 		query += "&continue=" + url.QueryEscape(token)
 	}
-	r, err := f.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: f.accept(), Timeout: listTime})
+	r, err := f.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: f.requestURL(query), Accept: f.acceptHeader(), Timeout: listTime})
 	if err == nil && !r.Success() {
 		err = r.Refusal()
 	}
 	return r, err
 }
 
-func (f *follower) accept() string {
+func (f *follower) acceptHeader() string {
 	if f.options.JSON {
 		return plainJSON
 	}
 	return object.ContentType
 }
 
-// page hands over the items of one page and returns the token of the next.
-func (f *follower) page(body []byte, at clock.Time) (next string, err error) {
+// handlePage hands over the items of one page and returns the token of the next.
+func (f *follower) handlePage(body []byte, at clock.Time) (next string, err error) {
 	if f.options.JSON {
 		return f.jsonPage(body, at)
 	}
@@ -279,12 +279,12 @@ func (f *follower) page(body []byte, at clock.Time) (next string, err error) {
 	return list.Continue, nil
 }
 
-// watch opens watches one after another until the server forgets the version.
-func (f *follower) watch(ctx context.Context) error {
+// watchUntilGone opens watches one after another until the server forgets the version.
+func (f *follower) watchUntilGone(ctx context.Context) error {
 	for {
 		f.frame, f.opened = f.frame[:0], f.options.Clock.Now()
 		query := "watch=1&allowWatchBookmarks=true&resourceVersion=" + url.QueryEscape(f.version)
-		err := f.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: f.accept() + ";stream=watch"}, f.data)
+		err := f.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: f.requestURL(query), Accept: f.acceptHeader() + ";stream=watch"}, f.cutFrames)
 		var status *wire.StatusError
 		switch {
 		case ctx.Err() != nil:
@@ -294,15 +294,15 @@ func (f *follower) watch(ctx context.Context) error {
 		case errors.As(err, &status) && status.Code == http.StatusGone:
 			return errGone
 		}
-		if err = f.judge(err); f.hopeless {
+		if err = f.checkFatal(err); f.hopeless {
 			return err
 		}
-		f.pause(ctx, err)
+		f.waitBeforeRetry(ctx, err)
 	}
 }
 
-// data cuts what arrived into frames: four bytes of length, then the event.
-func (f *follower) data(p []byte) error {
+// cutFrames cuts what arrived into frames: four bytes of length, then the event.
+func (f *follower) cutFrames(p []byte) error {
 	if f.options.JSON {
 		return f.jsonData(p)
 	}
@@ -318,7 +318,7 @@ func (f *follower) data(p []byte) error {
 	for frames := p[:whole]; len(frames) > 0; {
 		var frame []byte
 		frame, frames = object.NextFrame(frames)
-		if err := f.event(frame, at); err != nil {
+		if err := f.handleEvent(frame, at); err != nil {
 			return err
 		}
 	}
@@ -326,44 +326,44 @@ func (f *follower) data(p []byte) error {
 	return nil
 }
 
-func (f *follower) event(frame []byte, at clock.Time) error {
+func (f *follower) handleEvent(frame []byte, at clock.Time) error {
 	kind, raw, err := object.DecodeEvent(frame)
 	if err != nil {
 		return err
 	}
 	if kind != object.Error {
-		f.works()
+		f.noteSuccess()
 	}
 	switch kind {
 	case object.Added:
-		f.emit(Added, raw, at)
+		f.emitEvent(Added, raw, at)
 	case object.Modified:
-		f.emit(Modified, raw, at)
+		f.emitEvent(Modified, raw, at)
 	case object.Deleted:
-		f.emit(Deleted, raw, at)
+		f.emitEvent(Deleted, raw, at)
 	case object.Bookmark:
 		f.version = string(object.ResourceVersion(raw))
-		f.bookmark(at)
+		f.emitBookmark(at)
 	case object.Error:
 		s, err := object.DecodeStatus(raw)
-		return errors.Join(refusal(s), err)
+		return errors.Join(statusError(s), err)
 	}
 	return nil
 }
 
-func (f *follower) emit(kind Kind, body []byte, at clock.Time) {
+func (f *follower) emitEvent(kind Kind, body []byte, at clock.Time) {
 	f.version = string(object.ResourceVersion(body))
-	f.handler.Event(Event{Kind: kind, Object: body, At: at, Version: f.number()})
+	f.handler.Event(Event{Kind: kind, Object: body, At: at, Version: f.versionNumber()})
 }
 
-func (f *follower) bookmark(at clock.Time) {
+func (f *follower) emitBookmark(at clock.Time) {
 	if h, ok := f.handler.(Bookmarked); ok {
-		h.Bookmark(at, f.number())
+		h.Bookmark(at, f.versionNumber())
 	}
 }
 
-// number is the version as a number.
-func (f *follower) number() uint64 {
+// versionNumber is the version as a number.
+func (f *follower) versionNumber() uint64 {
 	n, err := strconv.ParseUint(f.version, 10, 64)
 	if err != nil {
 		return 0
@@ -371,8 +371,8 @@ func (f *follower) number() uint64 {
 	return n
 }
 
-// refusal is the error that an ERROR event is.
-func refusal(s object.Status) error {
+// statusError is the error that an ERROR event is.
+func statusError(s object.Status) error {
 	if s.Code == http.StatusGone {
 		return fmt.Errorf("%w: %s", errGone, s.Message)
 	}

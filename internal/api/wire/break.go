@@ -6,7 +6,7 @@ func (c *Client) Break() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k := range c.all {
-		k.broken(ErrLost)
+		k.breakLocked(ErrLost)
 	}
 }
 
@@ -27,5 +27,5 @@ func (c *Client) CloseHeld(which func(*Request) bool) {
 	for _, s := range c.queue.items[c.queue.head:] {
 		end(s)
 	}
-	c.stir(c.options.Clock.Now())
+	c.wakeSweeperLocked(c.options.Clock.Now())
 }

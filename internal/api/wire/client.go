@@ -234,7 +234,7 @@ func (c *Client) Flush() {
 	defer c.mu.Unlock()
 	for _, k := range c.conns {
 		if k != nil {
-			k.flush()
+			k.flushLocked()
 		}
 	}
 }
@@ -255,14 +255,14 @@ func (c *Client) post(req *Request, done func(*Response)) *conn {
 		return nil
 	}
 	defer c.mu.Unlock()
-	c.stir(now)
-	k := c.pick()
+	c.wakeSweeperLocked(now)
+	k := c.pickConnLocked()
 	if k == nil {
 		c.queue.push(s)
 		c.dialMore()
 		return nil
 	}
-	k.open(s)
+	k.openStreamLocked(s)
 	return k
 }
 
@@ -302,7 +302,7 @@ func (c *Client) Close() error {
 		c.closed = true
 		c.cancel()
 		for k := range c.all {
-			k.broken(ErrClosed)
+			k.breakLocked(ErrClosed)
 		}
 	}
 	queued := c.queue.takeAll()
@@ -322,8 +322,8 @@ func (c *Client) finish(s *stream, err error) {
 	s.free()
 }
 
-// stir ends the rest of sweeps: something began that may want one soon. Callers hold mu.
-func (c *Client) stir(now clock.Time) {
+// wakeSweeperLocked ends the rest of sweeps: something began that may want one soon. Callers hold mu.
+func (c *Client) wakeSweeperLocked(now clock.Time) {
 	if c.stirred = true; c.sweepAt.Sub(now) <= sweepEvery {
 		return
 	}
@@ -358,11 +358,11 @@ func (c *Client) sweep() time.Duration {
 	next := now.Add(sweepRest)
 	for k := range c.all {
 		if len(k.streams) > 0 && now.Sub(k.heard) > silence {
-			k.broken(fmt.Errorf("%w: nothing heard for %v", ErrLost, silence))
+			k.breakLocked(fmt.Errorf("%w: nothing heard for %v", ErrLost, silence))
 			continue
 		}
 		if len(k.streams) > 0 {
-			k.probe(now) // a watch may be silent for as long as nothing happens
+			k.probeLocked(now) // a watch may be silent for as long as nothing happens
 		}
 		gone, first := k.takeLate(now)
 		late, next = append(late, gone...), min(next, first)

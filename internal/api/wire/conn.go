@@ -163,9 +163,9 @@ func (k *conn) wake() {
 	}
 }
 
-// open gives a request its stream and puts its frames into out; the caller
+// openStreamLocked gives a request its stream and puts its frames into out; the caller
 // holds mu, has checked that there is room, and sees to it that out is written.
-func (k *conn) open(s *stream) {
+func (k *conn) openStreamLocked(s *stream) {
 	if len(k.streams) == 0 {
 		k.heard = k.client.options.Clock.Now() // silence counts from now
 	}
@@ -259,8 +259,8 @@ func (k *conn) push(s *stream) {
 	}
 }
 
-// resume tries again what flow control held; callers hold mu.
-func (k *conn) resume() {
+// resumeHeldLocked tries again what flow control held; callers hold mu.
+func (k *conn) resumeHeldLocked() {
 	held := k.held
 	k.held = nil
 	for _, s := range held {
@@ -271,8 +271,8 @@ func (k *conn) resume() {
 	k.wake()
 }
 
-// probe asks a silent server for a sign of life; callers hold mu.
-func (k *conn) probe(now clock.Time) {
+// probeLocked asks a silent server for a sign of life; callers hold mu.
+func (k *conn) probeLocked(now clock.Time) {
 	if now.Sub(max(k.heard, k.probed)) < silence/3 {
 		return
 	}
@@ -308,12 +308,12 @@ func (k *conn) takeLate(now clock.Time) (late []*stream, next clock.Time) {
 func (k *conn) drop(id uint32) {
 	k.forget(id)
 	if k.draining && len(k.streams) == 0 {
-		k.broken(ErrClosed)
+		k.breakLocked(ErrClosed)
 	}
 }
 
-// broken ends the connection; its loops notice. Callers hold mu.
-func (k *conn) broken(err error) {
+// breakLocked ends the connection; its loops notice. Callers hold mu.
+func (k *conn) breakLocked(err error) {
 	if k.err != nil {
 		return
 	}
@@ -338,18 +338,18 @@ func (k *conn) forget(id uint32) {
 // buffers, and whoever writes is not held.
 const inline = 64 << 10
 
-// flush writes what waits. Callers hold mu, which is free while it writes. While
+// flushLocked writes what waits. Callers hold mu, which is free while it writes. While
 // one write is under way, the frames of other requests gather for the next.
-func (k *conn) flush() {
+func (k *conn) flushLocked() {
 	if k.unanswered > inline {
 		k.wake()
 		return
 	}
-	k.write()
+	k.writeLocked()
 }
 
-// write writes until nothing waits; callers hold mu, which is free meanwhile.
-func (k *conn) write() {
+// writeLocked writes until nothing waits; callers hold mu, which is free meanwhile.
+func (k *conn) writeLocked() {
 	if k.writing || len(k.out) == 0 {
 		return
 	}
@@ -357,12 +357,12 @@ func (k *conn) write() {
 	for len(k.out) > 0 && k.err == nil {
 		buf := k.out
 		k.out, k.spare, k.owed = k.spare[:0], nil, 0
-		k.stamp()
+		k.stampSentLocked()
 		k.client.mu.Unlock()
 		_, err := k.net.Write(buf)
 		k.client.mu.Lock()
 		if err != nil {
-			k.broken(fmt.Errorf("%w: %w", ErrLost, err))
+			k.breakLocked(fmt.Errorf("%w: %w", ErrLost, err))
 		}
 		if cap(buf) <= 1<<20 {
 			k.spare = buf
@@ -371,9 +371,9 @@ func (k *conn) write() {
 	k.writing = false
 }
 
-// stamp says of the requests that are about to be written that they are sent;
+// stampSentLocked says of the requests that are about to be written that they are sent;
 // callers hold mu.
-func (k *conn) stamp() {
+func (k *conn) stampSentLocked() {
 	now := k.client.options.Clock.Now()
 	for _, id := range k.fresh {
 		if s := k.streams[id]; s != nil {
@@ -393,7 +393,7 @@ func (k *conn) writeLoop() {
 			return
 		}
 		k.client.mu.Lock()
-		k.write()
+		k.writeLocked()
 		k.client.mu.Unlock()
 	}
 }

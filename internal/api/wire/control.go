@@ -27,11 +27,11 @@ func (k *conn) onSettings(f *frame) error {
 			open.window += k.initial - before
 		}
 	}
-	if err := k.owe(); err != nil {
+	if err := k.countReplyLocked(); err != nil {
 		return err
 	}
 	k.frameHead(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
-	k.resume()
+	k.resumeHeldLocked()
 	k.client.drainQueue()
 	return nil
 }
@@ -67,7 +67,7 @@ func (k *conn) onWindow(f *frame) error {
 		s.window += int64(n)
 	}
 	if len(k.held) > 0 {
-		k.resume()
+		k.resumeHeldLocked()
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (k *conn) onPing(f *frame) error {
 	}
 	k.heard = k.now
 	if !f.flags.Has(http2.FlagPingAck) {
-		if err := k.owe(); err != nil {
+		if err := k.countReplyLocked(); err != nil {
 			return err
 		}
 		k.frameHead(8, http2.FramePing, http2.FlagPingAck, 0)
@@ -107,12 +107,12 @@ func (k *conn) onReset(f *frame) error {
 		}
 		k.client.drainQueue()
 		if !again {
-			k.finish(s, turnedAway())
+			k.finishLocked(s, turnedAway())
 		}
 		return nil
 	}
 	k.client.drainQueue()
-	k.finish(s, fmt.Errorf("%w: stream reset: %v", ErrLost, http2.ErrCode(code)))
+	k.finishLocked(s, fmt.Errorf("%w: stream reset: %v", ErrLost, http2.ErrCode(code)))
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (k *conn) onGoAway(f *frame) error {
 		}
 	}
 	if len(k.streams) == 0 {
-		k.broken(ErrClosed)
+		k.breakLocked(ErrClosed)
 	}
 	c.drainQueue()
 	c.dialMissing(c.options.Connections)
@@ -153,7 +153,7 @@ func (k *conn) onGoAway(f *frame) error {
 		if s.solo != nil {
 			err = fmt.Errorf("%w: the server closes the connection", ErrLost)
 		}
-		k.finish(s, err)
+		k.finishLocked(s, err)
 	}
 	return nil
 }

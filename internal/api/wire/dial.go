@@ -36,10 +36,10 @@ func (c *Client) Reserve(ctx context.Context, n int) {
 	}
 }
 
-// pick returns the connection for the next request, or nil: of the first ones
+// pickConnLocked returns the connection for the next request, or nil: of the first ones
 // that with the fewest requests, and when these are full the first other that
 // has room; callers hold mu.
-func (c *Client) pick() *conn {
+func (c *Client) pickConnLocked() *conn {
 	var best *conn
 	for i, k := range c.conns {
 		if i >= c.options.Connections && best != nil {
@@ -107,7 +107,7 @@ func (c *Client) dial(place int) {
 		c.dialing[place] = false
 		c.futile[place]++
 		c.conns[place] = k
-		c.begin(k)
+		c.startLoopsLocked(k)
 		c.drainQueue()
 		if c.queue.len() > 0 {
 			c.dialMore()
@@ -138,8 +138,8 @@ func (c *Client) dial(place int) {
 	c.mu.Unlock()
 }
 
-// begin starts a connection's loops; callers hold mu.
-func (c *Client) begin(k *conn) {
+// startLoopsLocked starts a connection's loops; callers hold mu.
+func (c *Client) startLoopsLocked(k *conn) {
 	c.all[k] = struct{}{}
 	c.wait.Add(2)
 	guard.Go(k.readLoop)
@@ -158,17 +158,17 @@ func (c *Client) anyLive() bool {
 // drainQueue moves queued requests to connections with room; callers hold mu.
 func (c *Client) drainQueue() {
 	for c.queue.len() > 0 {
-		k := c.pick()
+		k := c.pickConnLocked()
 		if k == nil {
 			return
 		}
-		k.open(c.queue.pop())
+		k.openStreamLocked(c.queue.pop())
 		k.wake()
 	}
 }
 
-// lost takes a broken connection out of its place; callers hold mu.
-func (c *Client) lost(k *conn) {
+// removeConnLocked takes a broken connection out of its place; callers hold mu.
+func (c *Client) removeConnLocked(k *conn) {
 	delete(c.all, k)
 	for i := range c.conns {
 		if c.conns[i] == k {

@@ -72,7 +72,7 @@ func Handle(p []byte) (ended int) {
 		{Method: "GET", Path: "/", Discard: true}, {Method: "POST", Path: "/", Body: make([]byte, 100_000)},
 		{Method: "GET", Path: "/", Data: func([]byte) {}, Opened: func(*Response) {}, Hold: 1},
 	} {
-		k.open(newStream(r, func(*Response) { ended++ }))
+		k.openStreamLocked(newStream(r, func(*Response) { ended++ }))
 	}
 	for len(p) > 0 {
 		n := min(1000, len(p))

@@ -65,8 +65,8 @@ func (i *idle) control(now clock.Time, f *frame) error {
 // answered counts an answer.
 func (i *idle) answered() { i.units = max(0, i.units-idlePerAnswer) }
 
-// owe counts a reply that the server wants; callers hold mu.
-func (k *conn) owe() error {
+// countReplyLocked counts a reply that the server wants; callers hold mu.
+func (k *conn) countReplyLocked() error {
 	if k.owed++; k.owed > mostOwed {
 		return fmt.Errorf("%w and reads no replies", errFlood)
 	}

@@ -54,10 +54,10 @@ func (k *conn) react() {
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k.flush()
+	k.flushLocked()
 	for _, other := range c.conns {
 		if other != nil {
-			other.flush()
+			other.flushLocked()
 		}
 	}
 }
@@ -82,11 +82,11 @@ func (k *conn) handleAll() error {
 func (k *conn) ended(err error) {
 	c := k.client
 	c.mu.Lock()
-	k.broken(fmt.Errorf("%w: %w", ErrLost, err))
+	k.breakLocked(fmt.Errorf("%w: %w", ErrLost, err))
 	cause := k.err
 	orphans := k.streams
 	k.streams, k.unanswered = map[uint32]*stream{}, 0
-	c.lost(k)
+	c.removeConnLocked(k)
 	c.mu.Unlock()
 	for _, s := range orphans {
 		c.finish(s, cause)
@@ -183,9 +183,9 @@ func (k *conn) headers(id uint32, block []byte, last bool) error {
 	switch {
 	case err != nil:
 	case last:
-		k.complete(s)
+		k.completeLocked(s)
 	case s.request.Hold > 0:
-		k.opened(s)
+		k.noteWatchOpenedLocked(s)
 	}
 	return err
 }
@@ -234,22 +234,22 @@ func (k *conn) header(f hpack.HeaderField) {
 // a stranger's server would have a run stand still for years.
 const maxRetryAfter = time.Minute
 
-// opened tells that the answer of a held watch has begun; callers hold mu.
-func (k *conn) opened(s *stream) {
+// noteWatchOpenedLocked tells that the answer of a held watch has begun; callers hold mu.
+func (k *conn) noteWatchOpenedLocked(s *stream) {
 	if !s.response.Success() || s.deadline == 0 || s.opened {
 		return
 	}
 	s.opened, s.deadline = true, k.now.Add(s.request.Hold)
-	k.client.stir(k.now)
+	k.client.wakeSweeperLocked(k.now)
 	s.response.Done = k.now
 	if s.request.Opened != nil {
-		k.call(s, func() { s.request.Opened(&s.response) })
+		k.callUnlocked(s, func() { s.request.Opened(&s.response) })
 	}
 }
 
-// call calls one of a request's functions without mu, which callers hold. The
+// callUnlocked calls one of a request's functions without mu, which callers hold. The
 // stream is not taken away meanwhile.
-func (k *conn) call(s *stream, f func()) {
+func (k *conn) callUnlocked(s *stream, f func()) {
 	s.feeding = true
 	k.client.mu.Unlock()
 	f()
@@ -276,33 +276,33 @@ func (k *conn) onData(f *frame) error {
 		return nil
 	}
 	s.response.ReceivedBytes += len(f.payload)
-	if err := k.feed(s, f.payload); err != nil {
+	if err := k.feedBodyLocked(s, f.payload); err != nil {
 		return err
 	}
 	if len(s.body) > MaxBody {
 		k.drop(f.stream)
 		k.reset(f.stream, http2.ErrCodeCancel)
-		k.finish(s, ErrTooLarge)
+		k.finishLocked(s, ErrTooLarge)
 		return nil
 	}
 	if f.ended() {
-		k.complete(s)
+		k.completeLocked(s)
 	}
 	return nil
 }
 
-// feed gives a piece of the body to whom it belongs. An error ends the
+// feedBodyLocked gives a piece of the body to whom it belongs. An error ends the
 // connection, which the stream has to itself. Callers hold mu.
-func (k *conn) feed(s *stream, p []byte) error {
+func (k *conn) feedBodyLocked(s *stream, p []byte) error {
 	success := s.response.Success() // the body of a refusal is kept for its message
 	switch {
 	case len(p) == 0:
 	case success && s.solo != nil:
 		var err error
-		k.call(s, func() { err = s.solo(p) })
+		k.callUnlocked(s, func() { err = s.solo(p) })
 		return err
 	case success && s.request.Data != nil:
-		k.call(s, func() { s.request.Data(p) })
+		k.callUnlocked(s, func() { s.request.Data(p) })
 	case s.keeps(len(p)):
 		if cap(s.body)-len(s.body) < len(p) {
 			s.body = slices.Grow(s.body, len(s.body)+len(p)) // doubled: what append adds to a large one leaves five times as much behind
@@ -338,8 +338,8 @@ func (k *conn) credit(f *frame, s *stream) {
 	}
 }
 
-// complete hands a finished answer to its callback; callers hold mu.
-func (k *conn) complete(s *stream) {
+// completeLocked hands a finished answer to its callback; callers hold mu.
+func (k *conn) completeLocked(s *stream) {
 	if len(s.unsent) > 0 {
 		k.reset(s.id, http2.ErrCodeNo) // answered before all was sent
 	}
@@ -355,12 +355,12 @@ func (k *conn) complete(s *stream) {
 	if s.response.Code < 200 { // none, one that is no number, or an interim one that nothing followed
 		err = ErrNoStatus
 	}
-	k.finish(s, err)
+	k.finishLocked(s, err)
 }
 
-// finish calls the callback of a stream that was dropped, without mu, which
+// finishLocked calls the callback of a stream that was dropped, without mu, which
 // callers hold.
-func (k *conn) finish(s *stream, err error) {
+func (k *conn) finishLocked(s *stream, err error) {
 	k.client.mu.Unlock()
 	defer k.client.mu.Lock()
 	s.response.Err = err

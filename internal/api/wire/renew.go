@@ -64,7 +64,7 @@ func (c *Client) refused(used string) {
 			continue
 		}
 		if k.draining = true; len(k.streams) == 0 {
-			k.broken(ErrClosed)
+			k.breakLocked(ErrClosed)
 		}
 	}
 }

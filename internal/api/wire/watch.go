@@ -50,9 +50,9 @@ func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) e
 		c.mu.Unlock()
 		return errors.Join(ErrClosed, k.net.Close())
 	}
-	c.stir(now)
-	c.begin(k)
-	k.open(s)
+	c.wakeSweeperLocked(now)
+	c.startLoopsLocked(k)
+	k.openStreamLocked(s)
 	k.wake()
 	c.mu.Unlock()
 	var r Response
@@ -61,7 +61,7 @@ func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) e
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
-	k.broken(ErrClosed)
+	k.breakLocked(ErrClosed)
 	c.mu.Unlock()
 	if err := ctx.Err(); err != nil && r.Done == 0 {
 		<-answer // so that onData does not run any more
