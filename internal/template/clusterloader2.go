@@ -28,13 +28,13 @@ func clusterLoader2() dialect {
 		missing: "invalid", random: []string{"RandData", "RandInt", "RandIntRange"},
 		functions: func(x *executor) texttemplate.FuncMap {
 			out := x.clusterLoader2()
-			out["IncludeFile"], out["IncludeEmbedFile"] = x.include, x.include
+			out["IncludeFile"], out["IncludeEmbedFile"] = x.includeFile, x.includeFile
 			return out
 		},
 		variables: func(v Vars, data map[string]any) {
 			data["Name"], data["Namespace"], data["Index"] = v.Name, v.Namespace, v.Index
 		},
-		finish: named,
+		finish: setName,
 	}
 }
 
@@ -56,7 +56,7 @@ func ClusterLoader2Functions(seed uint64) texttemplate.FuncMap {
 // returns it as it is.
 func (x *executor) clusterLoader2() texttemplate.FuncMap {
 	out := texttemplate.FuncMap{
-		"Concat": concat, "Lowercase": strings.ToLower, "StringSplit": func(s string) []string { return strings.Split(s, ",") },
+		"Concat": concatText, "Lowercase": strings.ToLower, "StringSplit": func(s string) []string { return strings.Split(s, ",") },
 		"DefaultParam": func(param, fallback any) any {
 			if param == nil {
 				return fallback
@@ -65,26 +65,26 @@ func (x *executor) clusterLoader2() texttemplate.FuncMap {
 		},
 		"IfThenElse": ifThenElse, "YamlQuote": yamlQuote,
 		"StructuralData": func(data any) any { return data },
-		"Seq":            zeros, "SliceOfZeros": zeros, "Loop": loop, "Mod": modulo, "IsEven": even,
-		"Ceil":     func(v any) (float64, error) { f, err := number(v); return math.Ceil(f), err },
+		"Seq":            zeroList, "SliceOfZeros": zeroList, "Loop": countBelow, "Mod": moduloWhole, "IsEven": isEven,
+		"Ceil":     func(v any) (float64, error) { f, err := toNumber(v); return math.Ceil(f), err },
 		"RandData": x.randData, "RandDataWithSeed": randDataWithSeed, "RandInt": x.randUpTo, "RandIntRange": x.randBetween,
 	}
-	for name, f := range arithmetic() {
+	for name, f := range arithmeticFunctions() {
 		out[name+"Float"] = f
 		out[name+"Int"] = func(all ...any) (int, error) { v, err := f(all...); return int(v), err }
 	}
 	return out
 }
 
-// arithmetic are the functions that there are with the endings Int and Float.
-func arithmetic() map[string]func(all ...any) (float64, error) {
+// arithmeticFunctions are the functions that there are with the endings Int and Float.
+func arithmeticFunctions() map[string]func(all ...any) (float64, error) {
 	return map[string]func(all ...any) (float64, error){
-		"Add":      fold("Add", 0, func(a, b float64) float64 { return a + b }),
-		"Multiply": fold("Multiply", 0, func(a, b float64) float64 { return a * b }),
-		"Max":      fold("Max", 1, math.Max),
-		"Min":      fold("Min", 1, math.Min),
-		"Subtract": pair("Subtract", func(a, b float64) (float64, error) { return a - b, nil }),
-		"Divide": pair("Divide", func(a, b float64) (float64, error) {
+		"Add":      foldNumbers("Add", 0, func(a, b float64) float64 { return a + b }),
+		"Multiply": foldNumbers("Multiply", 0, func(a, b float64) float64 { return a * b }),
+		"Max":      foldNumbers("Max", 1, math.Max),
+		"Min":      foldNumbers("Min", 1, math.Min),
+		"Subtract": twoNumbers("Subtract", func(a, b float64) (float64, error) { return a - b, nil }),
+		"Divide": twoNumbers("Divide", func(a, b float64) (float64, error) {
 			if b == 0 {
 				return 0, errors.New("division by zero")
 			}
@@ -93,8 +93,8 @@ func arithmetic() map[string]func(all ...any) (float64, error) {
 	}
 }
 
-// fold makes a function of any count of numbers, but at least so many.
-func fold(name string, least int, step func(a, b float64) float64) func(all ...any) (float64, error) {
+// foldNumbers makes a function of any count of numbers, but at least so many.
+func foldNumbers(name string, least int, step func(a, b float64) float64) func(all ...any) (float64, error) {
 	return func(all ...any) (float64, error) {
 		if len(all) < least {
 			return 0, fmt.Errorf("%s of no numbers", name)
@@ -104,7 +104,7 @@ func fold(name string, least int, step func(a, b float64) float64) func(all ...a
 			out = 1
 		}
 		for i, v := range all {
-			f, err := number(v)
+			f, err := toNumber(v)
 			if err != nil {
 				return 0, err
 			}
@@ -117,17 +117,17 @@ func fold(name string, least int, step func(a, b float64) float64) func(all ...a
 	}
 }
 
-// pair makes a function of two numbers.
-func pair(name string, f func(a, b float64) (float64, error)) func(all ...any) (float64, error) {
+// twoNumbers makes a function of two numbers.
+func twoNumbers(name string, f func(a, b float64) (float64, error)) func(all ...any) (float64, error) {
 	return func(all ...any) (float64, error) {
 		if len(all) != 2 {
 			return 0, fmt.Errorf("%s of %d numbers in place of 2", name, len(all))
 		}
-		a, err := number(all[0])
+		a, err := toNumber(all[0])
 		if err != nil {
 			return 0, err
 		}
-		b, err := number(all[1])
+		b, err := toNumber(all[1])
 		if err != nil {
 			return 0, err
 		}
@@ -135,8 +135,8 @@ func pair(name string, f func(a, b float64) (float64, error)) func(all ...any) (
 	}
 }
 
-// number reads what a template or YAML can hold as a number.
-func number(v any) (float64, error) {
+// toNumber reads what a template or YAML can hold as a number.
+func toNumber(v any) (float64, error) {
 	switch v := v.(type) {
 	case float64:
 		return v, nil
@@ -154,8 +154,8 @@ func number(v any) (float64, error) {
 	return 0, fmt.Errorf("%v is not a number", v)
 }
 
-// concat writes its arguments one after another.
-func concat(parts ...any) string {
+// concatText writes its arguments one after another.
+func concatText(parts ...any) string {
 	var b strings.Builder
 	for _, p := range parts {
 		fmt.Fprint(&b, p)
@@ -163,17 +163,17 @@ func concat(parts ...any) string {
 	return b.String()
 }
 
-func even(v any) (bool, error) {
-	rest, err := modulo(v, 2)
+func isEven(v any) (bool, error) {
+	rest, err := moduloWhole(v, 2)
 	return rest == 0, err
 }
 
-func modulo(a, b any) (int, error) {
-	x, err := number(a)
+func moduloWhole(a, b any) (int, error) {
+	x, err := toNumber(a)
 	if err != nil {
 		return 0, err
 	}
-	y, err := number(b)
+	y, err := toNumber(b)
 	if err != nil {
 		return 0, err
 	}
@@ -194,16 +194,16 @@ func ifThenElse(condition, yes, no any) (any, error) {
 	return no, nil
 }
 
-// zeros gives a list of so many zeros: something to range over.
-func zeros(size any) ([]int, error) {
-	list, err := loop(size)
+// zeroList gives a list of so many zeros: something to range over.
+func zeroList(size any) ([]int, error) {
+	list, err := countBelow(size)
 	clear(list)
 	return list, err
 }
 
-// loop lists 0, 1 ... below size.
-func loop(size any) ([]int, error) {
-	n, err := number(size)
+// countBelow lists 0, 1 ... below size.
+func countBelow(size any) ([]int, error) {
+	n, err := toNumber(size)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func yamlQuote(text, depth any) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("YamlQuote: %v is not a text", text)
 	}
-	n, err := number(depth)
+	n, err := toNumber(depth)
 	if err != nil {
 		return "", err
 	}
@@ -234,18 +234,18 @@ func yamlQuote(text, depth any) (string, error) {
 // randData gives so many letters. ClusterLoader2 draws from digits and capitals
 // too; ours are texts for YAML wherever they stand, and as incompressible.
 func (x *executor) randData(size any) (string, error) {
-	n, err := length(size)
+	n, err := toLength(size)
 	if err != nil || n == 0 {
 		return "", err
 	}
-	return x.value(random{letters: n}), nil
+	return x.randomValue(random{letters: n}), nil
 }
 
 // randDataWithSeed gives the same bytes as ClusterLoader2: a generator of
 // math/rand seeded with the first eight bytes of the seed's SHA-256.
 func randDataWithSeed(size any, seed string) (string, error) {
 	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	n, err := length(size)
+	n, err := toLength(size)
 	if err != nil {
 		return "", err
 	}
@@ -258,9 +258,9 @@ func randDataWithSeed(size any, seed string) (string, error) {
 	return string(out), nil
 }
 
-// length reads the size of a text.
-func length(size any) (int, error) {
-	n, err := number(size)
+// toLength reads the size of a text.
+func toLength(size any) (int, error) {
+	n, err := toNumber(size)
 	switch {
 	case err != nil:
 		return 0, err
@@ -274,7 +274,7 @@ func length(size any) (int, error) {
 
 // randUpTo gives a whole number from 0 to most, both included.
 func (x *executor) randUpTo(most any) (int, error) {
-	if n, err := number(most); err != nil || n < 0 {
+	if n, err := toNumber(most); err != nil || n < 0 {
 		return 0, fmt.Errorf("RandInt: %v is not a number of at least 0", most)
 	}
 	return x.randBetween(0, most)
@@ -283,22 +283,22 @@ func (x *executor) randUpTo(most any) (int, error) {
 // randBetween gives a whole number of a range, both ends included; the lower
 // end of an empty one.
 func (x *executor) randBetween(from, to any) (int, error) {
-	a, err := number(from)
+	a, err := toNumber(from)
 	if err != nil {
 		return 0, err
 	}
-	b, err := number(to)
+	b, err := toNumber(to)
 	if err != nil {
 		return 0, err
 	}
 	if int(a) >= int(b) {
 		return int(a), nil
 	}
-	return strconv.Atoi(x.value(random{from: int64(a), to: int64(b) + 1}))
+	return strconv.Atoi(x.randomValue(random{from: int64(a), to: int64(b) + 1}))
 }
 
-// include returns a file that came with the body.
-func (x *executor) include(path string) (string, error) {
+// includeFile returns a file that came with the body.
+func (x *executor) includeFile(path string) (string, error) {
 	files, _ := x.vars.With[FilesVariable].(map[string]any)
 	if text, ok := files[path].(string); ok {
 		return text, nil
@@ -306,8 +306,8 @@ func (x *executor) include(path string) (string, error) {
 	return "", fmt.Errorf("%s is not in with.%s", path, FilesVariable)
 }
 
-// named gives an object its name, whatever its template says.
-func named(object []byte, v Vars) ([]byte, error) {
+// setName gives an object its name, whatever its template says.
+func setName(object []byte, v Vars) ([]byte, error) {
 	var has struct {
 		Metadata struct {
 			Name any `json:"name"`

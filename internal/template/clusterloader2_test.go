@@ -156,7 +156,7 @@ func TestClusterLoader2Objects(t *testing.T) {
 		if err != nil || !sameJSON(got, tt.want) {
 			t.Errorf("%s:\n got %s %v\nwant %s", tt.text, got, err, tt.want)
 		}
-		if why := c.plan(v).slow; (why == "") != tt.fast {
+		if why := c.planFor(v).slow; (why == "") != tt.fast {
 			t.Errorf("%s: segments = %v (%s)", tt.text, why == "", why)
 		}
 		same(t, c, v)

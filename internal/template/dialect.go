@@ -30,7 +30,7 @@ type dialect struct {
 func dialectOf(name string) (dialect, error) {
 	switch name {
 	case "", Windtunnel:
-		return windtunnel(), nil
+		return windtunnelDialect(), nil
 	case ClusterLoader2:
 		return clusterLoader2(), nil
 	case KubeBurner:
@@ -39,14 +39,14 @@ func dialectOf(name string) (dialect, error) {
 	return dialect{}, fmt.Errorf("dialect %q is none of %s, %s and %s", name, Windtunnel, ClusterLoader2, KubeBurner)
 }
 
-func windtunnel() dialect {
+func windtunnelDialect() dialect {
 	return dialect{
 		names:   ".Name .Namespace .Index .Replica .Group .Seed",
 		missing: "error", random: []string{"randInt", "randAlpha", "payload"},
-		functions: func(x *executor) texttemplate.FuncMap { return x.functions() },
+		functions: func(x *executor) texttemplate.FuncMap { return x.templateFunctions() },
 		variables: func(v Vars, data map[string]any) {
 			data["Name"], data["Namespace"], data["Group"] = v.Name, v.Namespace, v.Group
-			data["Index"], data["Replica"], data["Seed"] = v.Index, v.replica(), v.Seed
+			data["Index"], data["Replica"], data["Seed"] = v.Index, v.replicaNumber(), v.Seed
 		},
 	}
 }

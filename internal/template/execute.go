@@ -24,9 +24,9 @@ func newExecutor(parsed *texttemplate.Template, d dialect) *executor {
 	return x
 }
 
-// execute returns the template's text for an object; it is valid until the
+// executeTemplate returns the template's text for an object; it is valid until the
 // next call. With a probe, random functions write markers.
-func (x *executor) execute(v Vars, probe *[]random) ([]byte, error) {
+func (x *executor) executeTemplate(v Vars, probe *[]random) ([]byte, error) {
 	x.vars, x.calls, x.probe, x.out = v, 0, probe, x.out[:0]
 	data := make(map[string]any, len(v.With)+5)
 	for name, value := range v.With {

@@ -12,10 +12,10 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// functions are those of a template: the ones of sprig that always give the
+// templateFunctions are those of a template: the ones of sprig that always give the
 // same for the same arguments and see neither files nor network nor the
 // environment, and the seeded random ones.
-func (x *executor) functions() texttemplate.FuncMap {
+func (x *executor) templateFunctions() texttemplate.FuncMap {
 	all, out := sprig.TxtFuncMap(), texttemplate.FuncMap{}
 	for _, name := range sprigFunctions() {
 		out[name] = all[name]
@@ -23,7 +23,7 @@ func (x *executor) functions() texttemplate.FuncMap {
 	for name, f := range boundedFunctions() {
 		out[name] = f
 	}
-	out["randInt"], out["randAlpha"], out["payload"] = x.randInt, x.randAlpha, x.payload
+	out["randInt"], out["randAlpha"], out["payload"] = x.randInt, x.randAlpha, x.randomPayload
 	return out
 }
 
@@ -57,18 +57,18 @@ func boundedFunctions() texttemplate.FuncMap {
 			}
 			return strings.Repeat(s, n), nil
 		},
-		"indent":  func(n int, s string) (string, error) { return indent(n, s) },
-		"nindent": func(n int, s string) (string, error) { s, err := indent(n, s); return "\n" + s, err },
-		"until":   until,
-		"keys":    keys,
-		"values":  values,
+		"indent":  func(n int, s string) (string, error) { return indentText(n, s) },
+		"nindent": func(n int, s string) (string, error) { s, err := indentText(n, s); return "\n" + s, err },
+		"until":   listUntil,
+		"keys":    sortedKeys,
+		"values":  valuesByKey,
 		"untilStep": func(from, to, step int) ([]int, error) {
 			return untilStep(from, to, step)
 		},
 	}
 }
 
-func indent(n int, s string) (string, error) {
+func indentText(n int, s string) (string, error) {
 	if n < 0 || n > 1000 {
 		return "", fmt.Errorf("indent %d: not in 0 to 1000", n)
 	}
@@ -76,9 +76,9 @@ func indent(n int, s string) (string, error) {
 	return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
 }
 
-// until lists 0, 1 ... below n, which is whole. It is taken as what div, a parameter
+// listUntil lists 0, 1 ... below n, which is whole. It is taken as what div, a parameter
 // and a sum are alike: sprig's takes an int alone.
-func until(n any) ([]int, error) {
+func listUntil(n any) ([]int, error) {
 	v := reflect.ValueOf(n)
 	switch {
 	case v.CanInt() && int64(int(v.Int())) == v.Int():
@@ -101,8 +101,8 @@ func untilStep(from, to, step int) ([]int, error) {
 	return out, nil
 }
 
-// keys lists the keys of maps, sorted.
-func keys(all ...map[string]any) []string {
+// sortedKeys lists the keys of maps, sorted.
+func sortedKeys(all ...map[string]any) []string {
 	var out []string
 	for _, m := range all {
 		out = append(out, slices.Sorted(maps.Keys(m))...)
@@ -110,10 +110,10 @@ func keys(all ...map[string]any) []string {
 	return out
 }
 
-// values lists the values of a map in the order of its keys.
-func values(m map[string]any) []any {
+// valuesByKey lists the values of a map in the order of its keys.
+func valuesByKey(m map[string]any) []any {
 	out := []any{}
-	for _, key := range keys(m) {
+	for _, key := range sortedKeys(m) {
 		out = append(out, m[key])
 	}
 	return out

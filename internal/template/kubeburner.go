@@ -53,12 +53,12 @@ func kubeBurner() dialect {
 		},
 		variables: func(v Vars, data map[string]any) {
 			for name, value := range data {
-				data[name] = own(value)
+				data[name] = kubeBurnerValue(value)
 			}
 			byDefault(data, "Iteration", v.Index)
-			byDefault(data, "Replica", v.replica())
+			byDefault(data, "Replica", v.replicaNumber())
 		},
-		finish: labelled,
+		finish: setKubeBurnerLabels,
 	}
 }
 
@@ -68,22 +68,22 @@ func byDefault(data map[string]any, name string, value any) {
 	}
 }
 
-// own returns a value as kube-burner's templates get it: numbers are int, and
+// kubeBurnerValue returns a value as kube-burner's templates get it: numbers are int, and
 // maps and lists are their own, because set and merge change them.
-func own(value any) any {
+func kubeBurnerValue(value any) any {
 	switch value := value.(type) {
 	case int64:
 		return int(value)
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for k, v := range value {
-			out[k] = own(v)
+			out[k] = kubeBurnerValue(v)
 		}
 		return out
 	case []any:
 		out := make([]any, len(value))
 		for i, v := range value {
-			out[i] = own(v)
+			out[i] = kubeBurnerValue(v)
 		}
 		return out
 	}
@@ -102,12 +102,12 @@ func KubeBurnerFunctions(seed uint64) texttemplate.FuncMap {
 // kubeBurner are sprig's functions without clocks, dates, keys, passwords and
 // the network, and kube-burner's own.
 func (x *executor) kubeBurner() texttemplate.FuncMap {
-	all, out := sprig.GenericFuncMap(), x.functions()
+	all, out := sprig.GenericFuncMap(), x.templateFunctions()
 	for _, name := range strings.Fields(`push mustPush set unset merge mergeOverwrite mustMerge mustMergeOverwrite
 		osBase osClean osDir osExt osIsAbs hello`) {
 		out[name] = all[name]
 	}
-	out["seq"] = sequence
+	out["seq"] = numberSequence
 	out["randInt"] = func(from, to int) (int, error) {
 		text, err := x.randInt(from, to)
 		if err != nil {
@@ -115,19 +115,19 @@ func (x *executor) kubeBurner() texttemplate.FuncMap {
 		}
 		return strconv.Atoi(text)
 	}
-	out["randAlphaNum"] = x.drawn("randAlphaNum", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-	out["randNumeric"] = x.drawn("randNumeric", "0123456789")
-	out["randAscii"] = x.drawn("randAscii", printable())
+	out["randAlphaNum"] = x.drawFrom("randAlphaNum", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+	out["randNumeric"] = x.drawFrom("randNumeric", "0123456789")
+	out["randAscii"] = x.drawFrom("randAscii", printableASCII())
 	out["randBytes"] = x.randBytes
-	out["shuffle"], out["uuidv4"] = x.shuffle, x.uuid
-	out["Binomial"], out["IndexToCombination"] = binomial, combination
-	out["GetSubnet24"], out["GetIPAddress"] = subnet24, addresses
+	out["shuffle"], out["uuidv4"] = x.shuffleText, x.randomUUID
+	out["Binomial"], out["IndexToCombination"] = binomialCoefficient, nthCombination
+	out["GetSubnet24"], out["GetIPAddress"] = nthSubnet24, addressesOf
 	return out
 }
 
-// sequence writes the numbers from first to last, both included, as the
+// numberSequence writes the numbers from first to last, both included, as the
 // command seq does: seq LAST, seq FIRST LAST or seq FIRST STEP LAST.
-func sequence(args ...int) (string, error) {
+func numberSequence(args ...int) (string, error) {
 	from, step, to := 1, 1, 0
 	switch len(args) {
 	case 1:
@@ -149,8 +149,8 @@ func sequence(args ...int) (string, error) {
 	return strings.Trim(fmt.Sprint(list), "[]"), err
 }
 
-// printable are the characters of ASCII from the blank to the tilde.
-func printable() string {
+// printableASCII are the characters of ASCII from the blank to the tilde.
+func printableASCII() string {
 	var b strings.Builder
 	for c := byte(' '); c <= '~'; c++ {
 		b.WriteByte(c)
@@ -158,22 +158,22 @@ func printable() string {
 	return b.String()
 }
 
-// state begins a random function that gives more than letters or a number.
-func (x *executor) state() *uint64 {
-	s := begin(x.vars.Seed, x.vars.which(), x.calls)
+// newRandomState begins a random function that gives more than letters or a number.
+func (x *executor) newRandomState() *uint64 {
+	s := firstState(x.vars.Seed, x.vars.objectNumber(), x.calls)
 	x.calls++
 	return &s
 }
 
-// drawn makes a function that gives so many characters of an alphabet.
-func (x *executor) drawn(name, alphabet string) func(n int) (string, error) {
+// drawFrom makes a function that gives so many characters of an alphabet.
+func (x *executor) drawFrom(name, alphabet string) func(n int) (string, error) {
 	return func(n int) (string, error) {
 		if n < 0 || n > MaxOutput {
 			return "", fmt.Errorf("%s %d: not in 0 to %d", name, n, MaxOutput)
 		}
-		state, out := x.state(), make([]byte, n)
+		state, out := x.newRandomState(), make([]byte, n)
 		for i := range out {
-			out[i] = alphabet[below(state, uint64(len(alphabet)))]
+			out[i] = alphabet[randomBelow(state, uint64(len(alphabet)))]
 		}
 		return string(out), nil
 	}
@@ -184,36 +184,36 @@ func (x *executor) randBytes(n int) (string, error) {
 	if n < 0 || n > MaxOutput {
 		return "", fmt.Errorf("randBytes %d: not in 0 to %d", n, MaxOutput)
 	}
-	return base64.StdEncoding.EncodeToString(x.bytes(n)), nil
+	return base64.StdEncoding.EncodeToString(x.randomBytes(n)), nil
 }
 
-func (x *executor) bytes(n int) []byte {
-	state, out := x.state(), make([]byte, n)
+func (x *executor) randomBytes(n int) []byte {
+	state, out := x.newRandomState(), make([]byte, n)
 	for i := range out {
-		out[i] = byte(next(state))
+		out[i] = byte(nextRandom(state))
 	}
 	return out
 }
 
-func (x *executor) shuffle(s string) string {
-	state, r := x.state(), []rune(s)
+func (x *executor) shuffleText(s string) string {
+	state, r := x.newRandomState(), []rune(s)
 	for i := len(r) - 1; i > 0; i-- {
-		j := below(state, uint64(i)+1)
+		j := randomBelow(state, uint64(i)+1)
 		r[i], r[j] = r[j], r[i]
 	}
 	return string(r)
 }
 
-// uuid gives a UUID of version 4 (RFC 9562, section 5.4), but for its source.
-func (x *executor) uuid() string {
-	b := x.bytes(16)
+// randomUUID gives a UUID of version 4 (RFC 9562, section 5.4), but for its source.
+func (x *executor) randomUUID() string {
+	b := x.randomBytes(16)
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	s := hex.EncodeToString(b)
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// binomial is the number of ways to choose k of n things.
-func binomial(n, k int) (int, error) {
+// binomialCoefficient is the number of ways to choose k of n things.
+func binomialCoefficient(n, k int) (int, error) {
 	if k < 0 || n < k {
 		return 0, fmt.Errorf("Binomial %d %d: the numbers are not n >= k >= 0", n, k)
 	}
@@ -228,11 +228,11 @@ func binomial(n, k int) (int, error) {
 	return b, nil
 }
 
-// combination returns the combination of k of the numbers below n that stands
+// nthCombination returns the combination of k of the numbers below n that stands
 // at an index when all of them are in lexicographic order. dst is for its
 // result in kube-burner, and of no use here.
-func combination(_ []int, index, n, k int) ([]int, error) {
-	all, err := binomial(n, k)
+func nthCombination(_ []int, index, n, k int) ([]int, error) {
+	all, err := binomialCoefficient(n, k)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func combination(_ []int, index, n, k int) ([]int, error) {
 	}
 	out := make([]int, 0, k)
 	for v := 0; len(out) < k; v++ {
-		with, _ := binomial(n-v-1, k-len(out)-1) // combinations that go on with v
+		with, _ := binomialCoefficient(n-v-1, k-len(out)-1) // combinations that go on with v
 		if index < with {
 			out = append(out, v)
 			continue
@@ -251,15 +251,15 @@ func combination(_ []int, index, n, k int) ([]int, error) {
 	return out, nil
 }
 
-// subnet24 returns the i-th network of 256 addresses, from 1.0.0.0 on.
-func subnet24(i int) string {
+// nthSubnet24 returns the i-th network of 256 addresses, from 1.0.0.0 on.
+func nthSubnet24(i int) string {
 	address := netip.AddrFrom4([4]byte{byte(i>>16 + 1), byte(i >> 8), byte(i), 0})
 	return netip.PrefixFrom(address, 24).String()
 }
 
-// addresses returns those of a list, with a blank between them, that belong to
+// addressesOf returns those of a list, with a blank between them, that belong to
 // an iteration which takes so many.
-func addresses(list string, iteration, each int) (string, error) {
+func addressesOf(list string, iteration, each int) (string, error) {
 	all := strings.Split(list, " ")
 	from, to := iteration*each, (iteration+1)*each
 	if iteration < 0 || each < 0 || to > len(all) {
@@ -276,15 +276,15 @@ func (x *executor) readFile(path string) (string, error) {
 	return "", &NoFileError{path}
 }
 
-// labelled sets the labels by which kube-burner finds what it made. Those that
+// setKubeBurnerLabels sets the labels by which kube-burner finds what it made. Those that
 // stand in the template win.
-func labelled(object []byte, v Vars) ([]byte, error) {
+func setKubeBurnerLabels(object []byte, v Vars) ([]byte, error) {
 	index, ok := v.With[ObjectIndexVariable]
 	if !ok {
 		return object, nil
 	}
 	labels := map[string]any{
-		"kube-burner.io/index": fmt.Sprint(index), "kube-burner.io/replica": strconv.Itoa(v.replica()),
+		"kube-burner.io/index": fmt.Sprint(index), "kube-burner.io/replica": strconv.Itoa(v.replicaNumber()),
 		"kube-burner.io/job-iteration": strconv.Itoa(v.Index),
 	}
 	for label, name := range map[string]string{
@@ -300,7 +300,7 @@ func labelled(object []byte, v Vars) ([]byte, error) {
 	if err := in.Decode(&tree); err != nil {
 		return nil, err
 	}
-	if err := label(tree, labels); err != nil {
+	if err := addLabels(tree, labels); err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
@@ -310,9 +310,9 @@ func labelled(object []byte, v Vars) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// label puts labels on an object and on what it makes by itself.
-func label(object, labels map[string]any) error {
-	own, err := child(object, "metadata", "labels")
+// addLabels puts labels on an object and on what it makes by itself.
+func addLabels(object, labels map[string]any) error {
+	own, err := mapAt(object, "metadata", "labels")
 	if err != nil {
 		return err
 	}
@@ -328,7 +328,7 @@ func label(object, labels map[string]any) error {
 		places = [][]string{{"spec", "template", "metadata", "labels"}}
 	}
 	for _, place := range places {
-		to, err := child(object, place...)
+		to, err := mapAt(object, place...)
 		if err != nil {
 			return err
 		}
@@ -351,7 +351,7 @@ func labelVolumes(machine, labels map[string]any) error {
 		if !ok {
 			return errors.New("spec.dataVolumeTemplates: not a list of objects")
 		}
-		to, err := child(volume, "metadata", "labels")
+		to, err := mapAt(volume, "metadata", "labels")
 		if err != nil {
 			return err
 		}
@@ -362,8 +362,8 @@ func labelVolumes(machine, labels map[string]any) error {
 	return nil
 }
 
-// child returns the map at a path, and makes it where there is none.
-func child(m map[string]any, path ...string) (map[string]any, error) {
+// mapAt returns the map at a path, and makes it where there is none.
+func mapAt(m map[string]any, path ...string) (map[string]any, error) {
 	for i, name := range path {
 		if m[name] == nil {
 			m[name] = map[string]any{}

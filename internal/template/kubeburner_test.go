@@ -172,7 +172,7 @@ func FuzzKubeBurner(f *testing.F) {
 		with := map[string]any{"JobName": "j", "UUID": "u", "RunID": "r", "ObjectIndex": int64(1), "n": int64(3)}
 		v := Vars{Name: "x-1", Namespace: "ns", Index: index % (1 << 30), Replica: replica % (1 << 20), Seed: 1, With: with}
 		fast, ferr := c.Render(nil, v)
-		slow, serr := c.render(nil, v)
+		slow, serr := c.renderObject(nil, v)
 		if string(fast) != string(slow) || (ferr == nil) != (serr == nil) {
 			t.Errorf("by segments %s (%v), by executing %s (%v)", fast, ferr, slow, serr)
 		}

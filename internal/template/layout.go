@@ -8,8 +8,8 @@ type Layout struct{ plan *plan }
 // Layout returns that of an object, or nil where the template is executed for
 // it. Two objects have the same one if the results are equal.
 func (t *Template) Layout(v Vars) Layout {
-	p := t.plan(v)
-	if p.segments == nil || !substitutable(v.Name) || !substitutable(v.Namespace) {
+	p := t.planFor(v)
+	if p.segments == nil || !isSubstitutable(v.Name) || !isSubstitutable(v.Namespace) {
 		return Layout{}
 	}
 	return Layout{p}
@@ -29,4 +29,6 @@ func (l Layout) Text(i int) []byte { return l.plan.segments[i].text }
 
 // Append appends what an object has in hole i: letters, digits, dots and
 // dashes, or a whole number.
-func (l Layout) Append(dst []byte, i int, v Vars) []byte { return l.plan.segments[i].append(dst, v) }
+func (l Layout) Append(dst []byte, i int, v Vars) []byte {
+	return l.plan.segments[i].appendVariable(dst, v)
+}

@@ -17,8 +17,8 @@ var ErrEmpty = errors.New("the template gives no object")
 
 var errMany = errors.New("the template gives more than one object")
 
-// object turns the text that a template gave for an object into what is sent.
-func (d dialect) object(text []byte, v Vars) ([]byte, head, error) {
+// decodeObject turns the text that a template gave for an object into what is sent.
+func (d dialect) decodeObject(text []byte, v Vars) ([]byte, head, error) {
 	object, h, err := toJSON(text, d.lastWins)
 	if err == nil && d.finish != nil {
 		object, err = d.finish(object, v)
@@ -33,7 +33,7 @@ func toJSON(text []byte, lastWins bool) ([]byte, head, error) {
 	if len(text) == 0 {
 		return nil, head{}, ErrEmpty
 	}
-	object, err := compact(text, lastWins)
+	object, err := compactObject(text, lastWins)
 	if err != nil {
 		return nil, head{}, err
 	}
@@ -55,8 +55,8 @@ func toJSON(text []byte, lastWins bool) ([]byte, head, error) {
 	return object, head{version, kind}, nil
 }
 
-// compact returns one JSON value without white space.
-func compact(text []byte, lastWins bool) ([]byte, error) {
+// compactObject returns one JSON value without white space.
+func compactObject(text []byte, lastWins bool) ([]byte, error) {
 	if text[0] == '{' && json.Valid(text) {
 		var out bytes.Buffer
 		err := json.Compact(&out, text)
@@ -118,13 +118,13 @@ func oneDocument(text []byte) ([]byte, error) {
 func (t *Template) KindOf(v Vars) (apiVersion, kind string, err error) {
 	x := t.pool.Get().(*executor)
 	defer t.pool.Put(x)
-	text, err := x.execute(v, nil)
+	text, err := x.executeTemplate(v, nil)
 	if err != nil {
-		return "", "", t.explain(err, v.Name, v.With)
+		return "", "", t.explainError(err, v.Name, v.With)
 	}
 	_, h, err := toJSON(text, t.dialect.lastWins)
 	if err != nil {
-		return "", "", t.fail(v, err)
+		return "", "", t.wrapError(v, err)
 	}
 	return h.APIVersion, h.Kind, nil
 }
@@ -134,11 +134,11 @@ func (t *Template) KindOf(v Vars) (apiVersion, kind string, err error) {
 func (t *Template) Twice(v Vars) string {
 	x := t.pool.Get().(*executor)
 	defer t.pool.Put(x)
-	text, err := x.execute(v, nil)
+	text, err := x.executeTemplate(v, nil)
 	if err != nil || !t.dialect.lastWins {
 		return ""
 	}
-	_, err = compact(append(bytes.TrimSpace(text), '\n'), false)
+	_, err = compactObject(append(bytes.TrimSpace(text), '\n'), false)
 	if m := twice.FindStringSubmatch(fmt.Sprint(err)); m != nil {
 		return m[1]
 	}

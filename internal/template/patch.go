@@ -11,17 +11,17 @@ import (
 func (t *Template) RenderPatch(dst []byte, v Vars) ([]byte, error) {
 	x := t.pool.Get().(*executor)
 	defer t.pool.Put(x)
-	text, err := x.execute(v, nil)
+	text, err := x.executeTemplate(v, nil)
 	if err != nil {
-		return dst, t.explain(err, v.Name, v.With)
+		return dst, t.explainError(err, v.Name, v.With)
 	}
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
-		return dst, t.fail(v, ErrEmpty)
+		return dst, t.wrapError(v, ErrEmpty)
 	}
 	patch, err := compactPatch(text, t.dialect.lastWins)
 	if err != nil {
-		return dst, t.fail(v, err)
+		return dst, t.wrapError(v, err)
 	}
 	return append(dst, patch...), nil
 }
@@ -31,13 +31,13 @@ func compactPatch(text []byte, lastWins bool) ([]byte, error) {
 	if text[0] == '[' {
 		return compactJSON(text, lastWins)
 	}
-	return compact(text, lastWins)
+	return compactObject(text, lastWins)
 }
 
 func compactJSON(text []byte, lastWins bool) ([]byte, error) {
 	var out bytes.Buffer
 	if err := json.Compact(&out, text); err != nil {
-		return compact(text, lastWins) // a flow sequence of YAML may begin like that
+		return compactObject(text, lastWins) // a flow sequence of YAML may begin like that
 	}
 	return out.Bytes(), nil
 }

@@ -18,10 +18,10 @@ import (
 // plainLetters are in no number.
 const plainLetters = "ghijklmnpqrstuvwyzGHIJKLMNPQRSTUVWYZ"
 
-// substitutable tells whether a name makes every scalar that it is part of a
+// isSubstitutable tells whether a name makes every scalar that it is part of a
 // text, without quotes or escapes: such as "web-17" or "default".
-func substitutable(s string) bool {
-	if s == "" || len(s) > 253 || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
+func isSubstitutable(s string) bool {
+	if s == "" || len(s) > 253 || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
 		return false
 	}
 	plain, distinct := false, len(s) > 5 || !inWord(s)
@@ -50,11 +50,11 @@ func inWord(s string) bool {
 	return false
 }
 
-func alphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+func isAlphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// unsafe tells why a marker in a rendered text may not be replaced; empty when
+// explainUnsafe tells why a marker in a rendered text may not be replaced; empty when
 // each of them can be.
-func unsafe(text []byte, marks []mark) string {
+func explainUnsafe(text []byte, marks []mark) string {
 	if bytes.Contains(text, []byte("!!")) {
 		return "it has YAML tags"
 	}
@@ -83,7 +83,7 @@ func (m mark) unsafeAt(text []byte, at int, marks []mark) string {
 	for to < len(text) && wordByte(text[to]) {
 		to++
 	}
-	if from > 0 && !boundary(text[from-1]) || to < len(text) && !boundary(text[to]) {
+	if from > 0 && !endsWord(text[from-1]) || to < len(text) && !endsWord(text[to]) {
 		return "a value stands beside a sign that YAML may read"
 	}
 	around := string(text[from:at]) + string(text[at+len(m.text):to])
@@ -105,8 +105,8 @@ func (m mark) unsafeAt(text []byte, at int, marks []mark) string {
 
 // wordByte tells whether a byte continues a word, with no meaning of its own.
 func wordByte(c byte) bool {
-	return alphanumeric(c) || c >= 'A' && c <= 'Z' || strings.IndexByte("._/:@=+-", c) >= 0
+	return isAlphanumeric(c) || c >= 'A' && c <= 'Z' || strings.IndexByte("._/:@=+-", c) >= 0
 }
 
-// boundary tells whether a byte ends a word in YAML and JSON.
-func boundary(c byte) bool { return strings.IndexByte(" \t\r\n\"'[]{},()", c) >= 0 }
+// endsWord tells whether a byte ends a word in YAML and JSON.
+func endsWord(c byte) bool { return strings.IndexByte(" \t\r\n\"'[]{},()", c) >= 0 }

@@ -39,17 +39,17 @@ const (
 	drawn // a random value
 )
 
-// fill appends an object.
-func (p *plan) fill(dst []byte, v Vars) []byte {
+// appendObject appends an object.
+func (p *plan) appendObject(dst []byte, v Vars) []byte {
 	for i := range p.segments {
 		s := &p.segments[i]
-		dst = s.append(append(dst, s.text...), v)
+		dst = s.appendVariable(append(dst, s.text...), v)
 	}
 	return dst
 }
 
-// append appends what follows the segment's text.
-func (s *segment) append(dst []byte, v Vars) []byte {
+// appendVariable appends what follows the segment's text.
+func (s *segment) appendVariable(dst []byte, v Vars) []byte {
 	switch s.then {
 	case theName:
 		return append(dst, v.Name...)
@@ -58,15 +58,15 @@ func (s *segment) append(dst []byte, v Vars) []byte {
 	case theIndex:
 		return strconv.AppendInt(dst, int64(v.Index), 10)
 	case theReplica:
-		return strconv.AppendInt(dst, int64(v.replica()), 10)
+		return strconv.AppendInt(dst, int64(v.replicaNumber()), 10)
 	case drawn:
-		return s.random.append(dst, v.Seed, v.which())
+		return s.random.appendValue(dst, v.Seed, v.objectNumber())
 	}
 	return dst
 }
 
-// plan returns the one for an object, and makes it if it is the first.
-func (t *Template) plan(v Vars) *plan {
+// planFor returns the one for an object, and makes it if it is the first.
+func (t *Template) planFor(v Vars) *plan {
 	plans := t.plans.Load()
 	if plans != nil {
 		for _, p := range *plans {
@@ -102,21 +102,21 @@ func (t *Template) newPlan(v Vars) *plan {
 	}
 	x := t.pool.Get().(*executor)
 	defer t.pool.Put(x)
-	segments, why := x.cut(v)
+	segments, why := x.cutSegments(v)
 	if why != "" {
 		p.slow = why
 		return p
 	}
 	p.segments = segments
-	for _, o := range probes() {
+	for _, o := range probeObjects() {
 		o.Group, o.Seed, o.With = v.Group, v.Seed, v.With
-		text, err := x.execute(o, nil)
+		text, err := x.executeTemplate(o, nil)
 		if err != nil {
 			p.segments, p.slow = nil, "a probe failed"
 			return p
 		}
-		object, h, err := t.dialect.object(text, o)
-		if err != nil || !bytes.Equal(object, p.fill(nil, o)) {
+		object, h, err := t.dialect.decodeObject(text, o)
+		if err != nil || !bytes.Equal(object, p.appendObject(nil, o)) {
 			p.segments, p.slow = nil, "a probe differed"
 			return p
 		}
@@ -128,8 +128,8 @@ func (t *Template) newPlan(v Vars) *plan {
 	return p
 }
 
-// probes are objects unlike the markers and each other.
-func probes() []Vars {
+// probeObjects are objects unlike the markers and each other.
+func probeObjects() []Vars {
 	return []Vars{
 		{Name: "probe-0", Namespace: "default"},
 		{Name: "k-17", Namespace: "a-rather-long-name-for-a-namespace-1", Index: 17, Replica: 3},
@@ -148,8 +148,8 @@ const (
 	numberMarker    = 736152000 // + number of the call
 )
 
-// marker stands for a random value.
-func marker(r random) string {
+// randomMarker stands for a random value.
+func randomMarker(r random) string {
 	if r.letters == 0 {
 		return strconv.Itoa(numberMarker + r.call)
 	}
@@ -163,11 +163,11 @@ type mark struct {
 	random random
 }
 
-// cut makes segments from an object of markers, or tells why it cannot.
-func (x *executor) cut(v Vars) ([]segment, string) {
+// cutSegments makes segments from an object of markers, or tells why it cannot.
+func (x *executor) cutSegments(v Vars) ([]segment, string) {
 	var calls []random
 	v.Name, v.Namespace, v.Index, v.Replica = nameMarker, namespaceMarker, indexMarker, replicaMarker
-	text, err := x.execute(v, &calls)
+	text, err := x.executeTemplate(v, &calls)
 	if err != nil {
 		return nil, "it cannot be executed"
 	}
@@ -179,13 +179,13 @@ func (x *executor) cut(v Vars) ([]segment, string) {
 		{text: strconv.Itoa(indexMarker), then: theIndex}, {text: strconv.Itoa(replicaMarker), then: theReplica},
 	}
 	for _, r := range calls {
-		marks = append(marks, mark{marker(r), drawn, r})
+		marks = append(marks, mark{randomMarker(r), drawn, r})
 	}
 	object, _, err := toJSON(text, x.dialect.lastWins)
 	if err != nil {
 		return nil, "it is not an object"
 	}
-	if why := unsafe(text, marks); why != "" {
+	if why := explainUnsafe(text, marks); why != "" {
 		return nil, why
 	}
 	if inKey(object, marks) {
@@ -196,14 +196,14 @@ func (x *executor) cut(v Vars) ([]segment, string) {
 			return nil, "a value is not only printed"
 		}
 	}
-	if object, _, err = x.dialect.object(text, v); err != nil {
+	if object, _, err = x.dialect.decodeObject(text, v); err != nil {
 		return nil, "it cannot be completed"
 	}
-	return split(object, marks), ""
+	return splitAtMarkers(object, marks), ""
 }
 
-// split cuts an object at its markers.
-func split(object []byte, marks []mark) []segment {
+// splitAtMarkers cuts an object at its markers.
+func splitAtMarkers(object []byte, marks []mark) []segment {
 	var out []segment
 	for {
 		first, at := mark{}, len(object)
@@ -227,22 +227,22 @@ func inKey(object []byte, marks []mark) bool {
 	if json.Unmarshal(object, &v) != nil {
 		return true
 	}
-	return holds(v, func(key string) bool {
+	return hasKey(v, func(key string) bool {
 		return slices.ContainsFunc(marks, func(m mark) bool { return strings.Contains(key, m.text) })
 	})
 }
 
-// holds tells whether a key anywhere in v is such.
-func holds(v any, such func(string) bool) bool {
+// hasKey tells whether a key anywhere in v is such.
+func hasKey(v any, such func(string) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			if such(key) || holds(value, such) {
+			if such(key) || hasKey(value, such) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return holds(item, such) })
+		return slices.ContainsFunc(v, func(item any) bool { return hasKey(item, such) })
 	}
 	return false
 }

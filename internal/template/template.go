@@ -70,10 +70,10 @@ func Compile(name, text string, line int, dialect string) (*Template, error) {
 	}
 	parsed, err := texttemplate.New(templateName).Option("missingkey=" + d.missing).Funcs(limit.Functions(d.functions(&executor{}))).Parse(text)
 	if err != nil {
-		return nil, t.explain(err, "", nil)
+		return nil, t.explainError(err, "", nil)
 	}
 	t.dialect, t.parse = d, parsed
-	t.slow = inspect(parsed, d)
+	t.slow = explainUnsegmentable(parsed, d)
 	limit.Loops(parsed)
 	t.pool.New = func() any { return newExecutor(parsed, d) }
 	return t, nil
@@ -108,53 +108,53 @@ func (t *Template) Stamp(s object.Stamp, grouped bool) {
 // file and line, and the object. An object that is not of the first one's kind
 // is an error, because it would be sent to the wrong place.
 func (t *Template) Render(dst []byte, v Vars) ([]byte, error) {
-	p := t.plan(v)
-	if p.segments == nil || !substitutable(v.Name) || !substitutable(v.Namespace) {
-		return t.render(dst, v)
+	p := t.planFor(v)
+	if p.segments == nil || !isSubstitutable(v.Name) || !isSubstitutable(v.Namespace) {
+		return t.renderObject(dst, v)
 	}
-	out := p.fill(dst, v)
+	out := p.appendObject(dst, v)
 	if len(out)-len(dst) > MaxOutput {
-		return dst, t.fail(v, ErrTooLarge)
+		return dst, t.wrapError(v, ErrTooLarge)
 	}
 	return out, nil
 }
 
 // APIVersion returns that of the first object that was rendered, such as
 // "apps/v1"; empty before.
-func (t *Template) APIVersion() string { return t.first().APIVersion }
+func (t *Template) APIVersion() string { return t.firstHead().APIVersion }
 
 // Kind returns that of the first object that was rendered, such as
 // "Deployment"; empty before.
-func (t *Template) Kind() string { return t.first().Kind }
+func (t *Template) Kind() string { return t.firstHead().Kind }
 
-func (t *Template) first() head {
+func (t *Template) firstHead() head {
 	if h := t.head.Load(); h != nil {
 		return *h
 	}
 	return head{}
 }
 
-// render executes the template: the general way.
-func (t *Template) render(dst []byte, v Vars) ([]byte, error) {
+// renderObject executes the template: the general way.
+func (t *Template) renderObject(dst []byte, v Vars) ([]byte, error) {
 	x := t.pool.Get().(*executor)
 	defer t.pool.Put(x)
-	text, err := x.execute(v, nil)
+	text, err := x.executeTemplate(v, nil)
 	if err != nil {
-		return dst, t.explain(err, v.Name, v.With)
+		return dst, t.explainError(err, v.Name, v.With)
 	}
-	object, h, err := t.dialect.object(text, v)
+	object, h, err := t.dialect.decodeObject(text, v)
 	if err != nil {
-		return dst, t.fail(v, err)
+		return dst, t.wrapError(v, err)
 	}
 	if !t.head.CompareAndSwap(nil, &h) && *t.head.Load() != h {
-		return dst, t.fail(v, fmt.Errorf("it is a %s %s, but the first object was a %s %s",
+		return dst, t.wrapError(v, fmt.Errorf("it is a %s %s, but the first object was a %s %s",
 			h.APIVersion, h.Kind, t.APIVersion(), t.Kind()))
 	}
 	return append(dst, object...), nil
 }
 
-// fail says which object of which template cannot be made.
-func (t *Template) fail(v Vars, err error) error {
+// wrapError says which object of which template cannot be made.
+func (t *Template) wrapError(v Vars, err error) error {
 	return fmt.Errorf("%s:%d: object %q: %w", t.file, t.line, v.Name, err)
 }
 
@@ -164,8 +164,8 @@ const templateName = "body"
 // position finds line and message in an error of text/template.
 var position = regexp.MustCompile(`(?s)^template: ` + templateName + `:(\d+)(?::\d+)?: (?:executing "` + templateName + `" )?(.*)$`)
 
-// explain puts an error of text/template at the line of our file.
-func (t *Template) explain(err error, object string, with map[string]any) error {
+// explainError puts an error of text/template at the line of our file.
+func (t *Template) explainError(err error, object string, with map[string]any) error {
 	line, text := t.line, err.Error()
 	if m := position.FindStringSubmatch(text); m != nil {
 		n, _ := strconv.Atoi(m[1])

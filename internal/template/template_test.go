@@ -44,7 +44,7 @@ func compile(t testing.TB, text string) *Template {
 }
 
 // why returns why objects like v are not made of segments.
-func (t *Template) why(v Vars) string { return t.plan(v).slow }
+func (t *Template) why(v Vars) string { return t.planFor(v).slow }
 
 func TestRender(t *testing.T) {
 	with := map[string]any{"replicas": int64(30)}
@@ -143,7 +143,7 @@ func TestPaths(t *testing.T) {
 func same(t *testing.T, c *Template, v Vars) {
 	t.Helper()
 	fast, ferr := c.Render(nil, v)
-	slow, serr := c.render(nil, v)
+	slow, serr := c.renderObject(nil, v)
 	if !bytes.Equal(fast, slow) || fmt.Sprint(ferr) != fmt.Sprint(serr) {
 		t.Fatalf("%+v:\nfast %s %v\nslow %s %v", v, fast, ferr, slow, serr)
 	}
@@ -218,7 +218,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 func TestRandomRange(t *testing.T) {
 	counts := map[string]int{}
 	for i := range 3000 {
-		counts[string(random{call: 1, from: -1, to: 2}.append(nil, 9, i))]++
+		counts[string(random{call: 1, from: -1, to: 2}.appendValue(nil, 9, i))]++
 	}
 	for _, k := range []string{"-1", "0", "1"} {
 		if counts[k] < 850 || counts[k] > 1150 {
@@ -228,7 +228,7 @@ func TestRandomRange(t *testing.T) {
 	if len(counts) != 3 {
 		t.Errorf("values %v", counts)
 	}
-	if got := (random{letters: 37}).append(nil, 1, 1); len(got) != 37 {
+	if got := (random{letters: 37}).appendValue(nil, 1, 1); len(got) != 37 {
 		t.Errorf("%d letters, want 37", len(got))
 	}
 }

@@ -18,7 +18,7 @@ func VariablesOf(t *texttemplate.Template) (names []string, whole bool) {
 	r := reader{names: map[string]bool{}}
 	for _, part := range t.Templates() {
 		if part.Tree != nil {
-			r.list(part.Root, true)
+			r.readList(part.Root, true)
 		}
 	}
 	for name := range r.names {
@@ -35,40 +35,40 @@ type reader struct {
 	whole bool
 }
 
-func (r *reader) list(l *parse.ListNode, root bool) {
+func (r *reader) readList(l *parse.ListNode, root bool) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
-		r.node(n, root)
+		r.readNode(n, root)
 	}
 }
 
-func (r *reader) node(n parse.Node, root bool) {
+func (r *reader) readNode(n parse.Node, root bool) {
 	switch n := n.(type) {
 	case *parse.ActionNode:
-		r.value(n.Pipe, root)
+		r.readValue(n.Pipe, root)
 	case *parse.IfNode:
-		r.branch(&n.BranchNode, root, root)
+		r.readBranch(&n.BranchNode, root, root)
 	case *parse.WithNode:
-		r.branch(&n.BranchNode, root, false)
+		r.readBranch(&n.BranchNode, root, false)
 	case *parse.RangeNode:
-		r.branch(&n.BranchNode, root, false)
+		r.readBranch(&n.BranchNode, root, false)
 	case *parse.TemplateNode:
 		if n.Pipe != nil {
-			r.value(n.Pipe, root)
+			r.readValue(n.Pipe, root)
 		}
 	}
 }
 
-func (r *reader) branch(n *parse.BranchNode, root, inside bool) {
-	r.value(n.Pipe, root)
-	r.list(n.List, inside)
-	r.list(n.ElseList, root)
+func (r *reader) readBranch(n *parse.BranchNode, root, inside bool) {
+	r.readValue(n.Pipe, root)
+	r.readList(n.List, inside)
+	r.readList(n.ElseList, root)
 }
 
-// value notes what an expression reads.
-func (r *reader) value(n parse.Node, root bool) {
+// readValue notes what an expression reads.
+func (r *reader) readValue(n parse.Node, root bool) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
 		r.names[n.Ident[0]] = true
@@ -83,14 +83,14 @@ func (r *reader) value(n parse.Node, root bool) {
 	case *parse.DotNode:
 		r.whole = r.whole || root
 	case *parse.ChainNode:
-		r.value(n.Node, root)
+		r.readValue(n.Node, root)
 	case *parse.CommandNode:
 		for _, a := range n.Args {
-			r.value(a, root)
+			r.readValue(a, root)
 		}
 	case *parse.PipeNode:
 		for _, c := range n.Cmds {
-			r.value(c, root)
+			r.readValue(c, root)
 		}
 	}
 }

@@ -24,9 +24,9 @@ func newCodec() *codec {
 	}
 }
 
-// append appends an object's protobuf in its envelope, or says why it stays
+// appendEnvelope appends an object's protobuf in its envelope, or says why it stays
 // JSON.
-func (c *codec) append(dst, object []byte) (out []byte, why string) {
+func (c *codec) appendEnvelope(dst, object []byte) (out []byte, why string) {
 	typed, kind, err := c.json.Decode(object, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):

@@ -9,5 +9,5 @@ func (t *Template) Why(v template.Vars) string {
 	if layout.Holes() < 0 {
 		return "its template is executed"
 	}
-	return t.form(layout, v).why
+	return t.formFor(layout, v).why
 }

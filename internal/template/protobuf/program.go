@@ -42,12 +42,12 @@ type node struct {
 	nodes []int // directly in it
 }
 
-// marker stands for the value of a hole. It is text that no template has.
-func marker(i int) string { return fmt.Sprintf("zqhole%dqz", i) }
+// holeMarker stands for the value of a hole. It is text that no template has.
+func holeMarker(i int) string { return fmt.Sprintf("zqhole%dqz", i) }
 
-// compile finds the markers of JSON in its protobuf form, or says why it
+// compileProgram finds the markers of JSON in its protobuf form, or says why it
 // cannot.
-func compile(marked, encoded []byte, holes int) (*program, string) {
+func compileProgram(marked, encoded []byte, holes int) (*program, string) {
 	texts, why := markedTexts(marked, holes)
 	if why != "" {
 		return nil, why
@@ -57,11 +57,11 @@ func compile(marked, encoded []byte, holes int) (*program, string) {
 		return nil, "it has no envelope"
 	}
 	c.fixed = append(c.fixed, object.Magic...)
-	root := c.node()
-	if !c.message(encoded[len(object.Magic):], root) {
+	root := c.addNode()
+	if !c.compileMessage(encoded[len(object.Magic):], root) {
 		return nil, "a value does not stand in the protobuf form as it is"
 	}
-	c.emit(nothing, 0)
+	c.emitStep(nothing, 0)
 	if c.found != holes {
 		return nil, "a value is missing in the protobuf form"
 	}
@@ -77,24 +77,24 @@ type compiler struct {
 	fixed   []byte // since the last step
 }
 
-func (c *compiler) node() int {
+func (c *compiler) addNode() int {
 	c.program.nodes = append(c.program.nodes, node{})
 	return len(c.program.nodes) - 1
 }
 
-func (c *compiler) emit(then follow, which int) {
+func (c *compiler) emitStep(then follow, which int) {
 	c.program.steps = append(c.program.steps, step{append([]byte(nil), c.fixed...), then, which})
 	c.fixed = c.fixed[:0]
 }
 
-// keep takes bytes as they are into a node.
-func (c *compiler) keep(p []byte, in int) {
+// keepBytes takes bytes as they are into a node.
+func (c *compiler) keepBytes(p []byte, in int) {
 	c.fixed = append(c.fixed, p...)
 	c.program.nodes[in].fixed += len(p)
 }
 
-// message walks a message's fields; false when it is none.
-func (c *compiler) message(b []byte, in int) bool {
+// compileMessage walks a message's fields; false when it is none.
+func (c *compiler) compileMessage(b []byte, in int) bool {
 	for len(b) > 0 {
 		_, kind, tag := protowire.ConsumeTag(b)
 		if tag < 0 {
@@ -105,7 +105,7 @@ func (c *compiler) message(b []byte, in int) bool {
 			if size < 0 {
 				return false
 			}
-			c.keep(b[:tag+size], in)
+			c.keepBytes(b[:tag+size], in)
 			b = b[tag+size:]
 			continue
 		}
@@ -114,15 +114,15 @@ func (c *compiler) message(b []byte, in int) bool {
 			return false
 		}
 		if !strings.Contains(string(value), "zqhole") {
-			c.keep(b[:tag+size], in)
+			c.keepBytes(b[:tag+size], in)
 		} else {
-			c.keep(b[:tag], in)
-			inner := c.node()
+			c.keepBytes(b[:tag], in)
+			inner := c.addNode()
 			c.program.nodes[in].nodes = append(c.program.nodes[in].nodes, inner)
-			c.emit(aLength, inner)
+			c.emitStep(aLength, inner)
 			if c.texts[string(value)] {
-				c.text(string(value), inner)
-			} else if !c.message(value, inner) {
+				c.cutText(string(value), inner)
+			} else if !c.compileMessage(value, inner) {
 				return false
 			}
 		}
@@ -131,23 +131,23 @@ func (c *compiler) message(b []byte, in int) bool {
 	return true
 }
 
-// text cuts a text at its markers.
-func (c *compiler) text(s string, in int) {
+// cutText cuts a text at its markers.
+func (c *compiler) cutText(s string, in int) {
 	for {
 		first, at := -1, len(s)
 		for i := range c.holes {
-			if j := strings.Index(s, marker(i)); j >= 0 && j < at {
+			if j := strings.Index(s, holeMarker(i)); j >= 0 && j < at {
 				first, at = i, j
 			}
 		}
-		c.keep([]byte(s[:at]), in)
+		c.keepBytes([]byte(s[:at]), in)
 		if first < 0 {
 			return
 		}
 		c.program.nodes[in].holes = append(c.program.nodes[in].holes, first)
-		c.emit(aHole, first)
+		c.emitStep(aHole, first)
 		c.found++
-		s = s[at+len(marker(first)):]
+		s = s[at+len(holeMarker(first)):]
 	}
 }
 
@@ -158,24 +158,24 @@ func markedTexts(marked []byte, holes int) (map[string]bool, string) {
 		return nil, "a value is not a text"
 	}
 	out := map[string]bool{}
-	collect(v, out)
+	collectTexts(v, out)
 	for i := range holes {
-		if strings.Count(string(marked), marker(i)) != 1 {
+		if strings.Count(string(marked), holeMarker(i)) != 1 {
 			return nil, "it has a text of ours"
 		}
 	}
 	return out, ""
 }
 
-func collect(v any, out map[string]bool) {
+func collectTexts(v any, out map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, value := range v {
-			collect(value, out)
+			collectTexts(value, out)
 		}
 	case []any:
 		for _, value := range v {
-			collect(value, out)
+			collectTexts(value, out)
 		}
 	case string:
 		if strings.Contains(v, "zqhole") {
@@ -184,20 +184,20 @@ func collect(v any, out map[string]bool) {
 	}
 }
 
-// fill appends an object.
-func (p *program) fill(dst []byte, layout template.Layout, v template.Vars, s *scratch) []byte {
+// appendObject appends an object.
+func (p *program) appendObject(dst []byte, layout template.Layout, v template.Vars, s *scratch) []byte {
 	s.holes, s.ends = s.holes[:0], s.ends[:0]
 	for i := range layout.Holes() {
 		s.holes = layout.Append(s.holes, i, v)
 		s.ends = append(s.ends, len(s.holes))
 	}
-	p.measure(s)
+	p.measureNodes(s)
 	for i := range p.steps {
 		step := &p.steps[i]
 		dst = append(dst, step.fixed...)
 		switch step.then {
 		case aHole:
-			dst = append(dst, s.hole(step.which)...)
+			dst = append(dst, s.holeValue(step.which)...)
 		case aLength:
 			dst = binary.AppendUvarint(dst, uint64(s.sizes[step.which]))
 		}
@@ -205,16 +205,16 @@ func (p *program) fill(dst []byte, layout template.Layout, v template.Vars, s *s
 	return dst
 }
 
-// hole returns the value of one.
-func (s *scratch) hole(i int) []byte {
+// holeValue returns the value of one.
+func (s *scratch) holeValue(i int) []byte {
 	if i == 0 {
 		return s.holes[:s.ends[0]]
 	}
 	return s.holes[s.ends[i-1]:s.ends[i]]
 }
 
-// measure computes the sizes of all nodes: those in a node come after it.
-func (p *program) measure(s *scratch) {
+// measureNodes computes the sizes of all nodes: those in a node come after it.
+func (p *program) measureNodes(s *scratch) {
 	if cap(s.sizes) < len(p.nodes) {
 		s.sizes = make([]int, len(p.nodes))
 	}
@@ -223,7 +223,7 @@ func (p *program) measure(s *scratch) {
 		n := &p.nodes[i]
 		size := n.fixed
 		for _, hole := range n.holes {
-			size += len(s.hole(hole))
+			size += len(s.holeValue(hole))
 		}
 		for _, inner := range n.nodes {
 			size += s.sizes[inner] + protowire.SizeVarint(uint64(s.sizes[inner]))

@@ -59,19 +59,19 @@ func (t *Template) Render(dst []byte, v template.Vars) (body []byte, mediaType s
 	s := t.pool.Get().(*scratch)
 	defer t.pool.Put(s)
 	if layout := t.json.Layout(v); layout.Holes() >= 0 {
-		f := t.form(layout, v)
+		f := t.formFor(layout, v)
 		switch {
 		case f.never:
 			body, err = t.json.Render(dst, v)
 			return body, JSON, err
 		case f.program != nil:
-			return f.program.fill(dst, layout, v, s), Protobuf, nil
+			return f.program.appendObject(dst, layout, v, s), Protobuf, nil
 		}
 	}
 	if s.json, err = t.json.Render(s.json[:0], v); err != nil {
 		return dst, JSON, err
 	}
-	if body, why := t.codec.append(dst, s.json); why == "" {
+	if body, why := t.codec.appendEnvelope(dst, s.json); why == "" {
 		return body, Protobuf, nil
 	}
 	return append(dst, s.json...), JSON, nil
@@ -85,8 +85,8 @@ type form struct {
 	why     string
 }
 
-// form returns the one for a layout, and makes it if it is the first.
-func (t *Template) form(layout template.Layout, v template.Vars) *form {
+// formFor returns the one for a layout, and makes it if it is the first.
+func (t *Template) formFor(layout template.Layout, v template.Vars) *form {
 	forms := t.forms.Load()
 	if forms != nil {
 		for _, f := range *forms {
@@ -117,27 +117,27 @@ func withForm(forms *[]*form, f *form) *[]*form {
 // several objects.
 func (t *Template) newForm(layout template.Layout, v template.Vars) *form {
 	f := &form{layout: layout}
-	_, why := t.codec.append(nil, first(layout, v))
+	_, why := t.codec.appendEnvelope(nil, firstJSON(layout, v))
 	if why != "" {
 		f.never, f.why = true, why
 		return f
 	}
-	marked := bodyOf(layout, func(dst []byte, i int) []byte { return append(dst, marker(i)...) })
-	encoded, why := t.codec.append(nil, marked)
+	marked := bodyOf(layout, func(dst []byte, i int) []byte { return append(dst, holeMarker(i)...) })
+	encoded, why := t.codec.appendEnvelope(nil, marked)
 	if why != "" {
 		f.why = "a value is not a text: " + why
 		return f
 	}
-	if f.program, f.why = compile(marked, encoded, layout.Holes()); f.program == nil {
+	if f.program, f.why = compileProgram(marked, encoded, layout.Holes()); f.program == nil {
 		return f
 	}
-	for _, o := range probes() {
+	for _, o := range probeObjects() {
 		o.Group, o.Seed, o.With = v.Group, v.Seed, v.With
 		if t.json.Layout(o) != layout {
 			continue
 		}
-		want, why := t.codec.append(nil, first(layout, o))
-		if why != "" || !bytes.Equal(want, f.program.fill(nil, layout, o, new(scratch))) {
+		want, why := t.codec.appendEnvelope(nil, firstJSON(layout, o))
+		if why != "" || !bytes.Equal(want, f.program.appendObject(nil, layout, o, new(scratch))) {
 			f.program, f.why = nil, "a probe differed "+why
 			return f
 		}
@@ -154,13 +154,13 @@ func bodyOf(layout template.Layout, hole func(dst []byte, i int) []byte) []byte 
 	return append(out, layout.Text(layout.Holes())...)
 }
 
-// first writes the JSON of an object.
-func first(layout template.Layout, v template.Vars) []byte {
+// firstJSON writes the JSON of an object.
+func firstJSON(layout template.Layout, v template.Vars) []byte {
 	return bodyOf(layout, func(dst []byte, i int) []byte { return layout.Append(dst, i, v) })
 }
 
-// probes are objects unlike each other in the lengths of what differs.
-func probes() []template.Vars {
+// probeObjects are objects unlike each other in the lengths of what differs.
+func probeObjects() []template.Vars {
 	return []template.Vars{
 		{Name: "probe-0", Namespace: "default"},
 		{Name: "a-rather-long-name-for-an-object-" + string(bytes.Repeat([]byte("x"), 120)), Namespace: "namespace-17", Index: 17, Replica: 12345},
