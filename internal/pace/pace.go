@@ -60,7 +60,7 @@ func Poisson(rate float64, seed uint64) *Pace { return Constant(rate).Random(see
 // Ramp is a rate that goes evenly from one value to another over a time, and
 // then stays. Rates are in calls per second.
 func Ramp(from, to float64, over time.Duration) *Pace {
-	return &Pace{stages: lay([]Step{{Rate: from, To: to, For: over}})}
+	return &Pace{stages: layStages([]Step{{Rate: from, To: to, For: over}})}
 }
 
 // Step is a stretch of time: its rate at its begin and at its end, in calls per
@@ -72,7 +72,7 @@ type Step struct {
 }
 
 // Steps is one rate after another. After the last step its final rate stays.
-func Steps(steps ...Step) *Pace { return &Pace{stages: lay(steps)} }
+func Steps(steps ...Step) *Pace { return &Pace{stages: layStages(steps)} }
 
 // Random returns the pace with the same rates as a Poisson process (an
 // inhomogeneous one where the rate changes).
@@ -90,41 +90,41 @@ func (p *Pace) Due(i int) time.Duration {
 		i /= p.bundle
 	}
 	if p.jitter == nil {
-		return p.due(i)
+		return p.dueWithoutBundles(i)
 	}
-	return p.jitter.move(i, p.due)
+	return p.jitter.moveDue(i, p.dueWithoutBundles)
 }
 
-// due is Due without bundles and jitter.
-func (p *Pace) due(i int) time.Duration {
+// dueWithoutBundles is Due without bundles and jitter.
+func (p *Pace) dueWithoutBundles(i int) time.Duration {
 	switch {
 	case p.burst:
 		return 0
 	case p.replay != nil:
-		return replayed(p.replay, i)
+		return replayedTime(p.replay, i)
 	}
 	n := float64(i)
 	if p.arrivals != nil {
-		n = p.arrivals.at(i)
+		n = p.arrivals.timeOf(i)
 		if p.stretch > 0 {
 			n *= p.stretch
 		}
 	}
 	for k := len(p.stages) - 1; k > 0; k-- {
 		if s := p.stages[k]; n >= s.before {
-			return s.due(n)
+			return s.dueInStage(n)
 		}
 	}
-	return p.stages[0].due(n)
+	return p.stages[0].dueInStage(n)
 }
 
 // Rate returns the mean rate that is asked for, in calls per second: over all
 // steps or recorded times, or for ever where there is but one rate. +Inf for a
 // burst and for a closed pool.
-func (p *Pace) Rate() float64 { return p.rate() * float64(max(1, p.bundle)) }
+func (p *Pace) Rate() float64 { return p.rateWithoutBundles() * float64(max(1, p.bundle)) }
 
-// rate is Rate without bundles.
-func (p *Pace) rate() float64 {
+// rateWithoutBundles is Rate without bundles.
+func (p *Pace) rateWithoutBundles() float64 {
 	switch {
 	case p.burst:
 		return math.Inf(1)
@@ -147,8 +147,8 @@ type stage struct {
 	before   float64 // calls due before it
 }
 
-// lay puts steps behind each other and ends with the last one's final rate.
-func lay(steps []Step) []stage {
+// layStages puts steps behind each other and ends with the last one's final rate.
+func layStages(steps []Step) []stage {
 	var out []stage
 	start, before, rate := 0.0, 0.0, 0.0
 	for _, s := range steps {
@@ -161,14 +161,14 @@ func lay(steps []Step) []stage {
 	return append(out, stage{start: start, from: rate, to: rate, before: before})
 }
 
-// due returns when the n-th call of the whole pace is due, by this stage.
+// dueInStage returns when the n-th call of the whole pace is due, by this stage.
 //
 // With a rate of from + k t, the calls due until t are n = from t + k t²/2;
 // solved for t in the form that loses no digits when k is small.
-func (s stage) due(n float64) time.Duration {
+func (s stage) dueInStage(n float64) time.Duration {
 	n -= s.before
 	if n <= 0 {
-		return duration(s.start)
+		return toDuration(s.start)
 	}
 	k := 0.0
 	if s.length > 0 {
@@ -178,11 +178,11 @@ func (s stage) due(n float64) time.Duration {
 	if s.length > 0 {
 		t = min(t, s.length)
 	}
-	return duration(s.start + t)
+	return toDuration(s.start + t)
 }
 
-// duration turns seconds into a duration; what does not fit is Never.
-func duration(seconds float64) time.Duration {
+// toDuration turns seconds into a duration; what does not fit is Never.
+func toDuration(seconds float64) time.Duration {
 	if ns := seconds * 1e9; ns >= 0 && ns < math.MaxInt64 {
 		return time.Duration(math.Round(ns))
 	}

@@ -30,8 +30,8 @@ func newArrivals(seed uint64) *arrivals {
 	return &arrivals{rng: *rand.NewPCG(seed, 0x706f6973736f6e)}
 }
 
-// at returns the time of arrival i, i from 0.
-func (a *arrivals) at(i int) float64 {
+// timeOf returns the time of arrival i, i from 0.
+func (a *arrivals) timeOf(i int) float64 {
 	if i == a.next-1 {
 		return a.last
 	}
@@ -40,13 +40,13 @@ func (a *arrivals) at(i int) float64 {
 		a.rng, a.sum, a.next = a.marks[m].rng, a.marks[m].sum, m*distance
 	}
 	for a.next <= i {
-		a.draw()
+		a.drawNext()
 	}
 	return a.last
 }
 
-// draw takes the next arrival.
-func (a *arrivals) draw() {
+// drawNext takes the next arrival.
+func (a *arrivals) drawNext() {
 	if a.next%distance == 0 && a.next/distance == len(a.marks) {
 		a.marks = append(a.marks, mark{a.rng, a.sum})
 	}

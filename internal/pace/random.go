@@ -15,7 +15,7 @@ func Scattered(count int, window time.Duration, seed uint64) *Pace {
 		return p
 	}
 	p.arrivals = newArrivals(seed)
-	p.stretch = float64(count) / p.arrivals.at(count)
+	p.stretch = float64(count) / p.arrivals.timeOf(count)
 	return p
 }
 
@@ -44,18 +44,18 @@ type jitter struct {
 	seed  uint64
 }
 
-func (j *jitter) move(i int, due func(int) time.Duration) time.Duration {
+func (j *jitter) moveDue(i int, due func(int) time.Duration) time.Duration {
 	at, next := due(i), due(i+1)
 	if at == Never || next == Never {
 		return at
 	}
-	return at + time.Duration(j.share*unit(j.seed, uint64(i))*float64(next-at))
+	return at + time.Duration(j.share*unitDraw(j.seed, uint64(i))*float64(next-at))
 }
 
-// unit returns a number of [0, 1) for the i-th draw of a seed: the output
+// unitDraw returns a number of [0, 1) for the i-th draw of a seed: the output
 // function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom
 // number generators", 2014), 53 bits of it.
-func unit(seed, i uint64) float64 {
+func unitDraw(seed, i uint64) float64 {
 	z := seed ^ 0x6a6974746572 // tells these draws from others of the same seed
 	z = (z + (i+1)*0x9e3779b97f4a7c15)
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -37,7 +37,7 @@ func ReadTimes(in io.Reader) ([]time.Duration, error) {
 			continue
 		}
 		seconds, err := strconv.ParseFloat(text, 64)
-		if due := duration(seconds); err != nil || math.IsNaN(seconds) || seconds < 0 || due == Never {
+		if due := toDuration(seconds); err != nil || math.IsNaN(seconds) || seconds < 0 || due == Never {
 			return nil, fmt.Errorf("%d: %.40q is no due time: write seconds from the step's begin, such as 12.5", n, text)
 		} else {
 			times = append(times, due)
@@ -49,8 +49,8 @@ func ReadTimes(in io.Reader) ([]time.Duration, error) {
 	return times, nil
 }
 
-// replayed returns the i-th of sorted times.
-func replayed(times []time.Duration, i int) time.Duration {
+// replayedTime returns the i-th of sorted times.
+func replayedTime(times []time.Duration, i int) time.Duration {
 	if i >= len(times) {
 		return Never
 	}

@@ -134,8 +134,8 @@ type Failure struct {
 	Retried     int    `json:"retried"`          // attempts that failed and were followed by another
 }
 
-// encode returns the detail as JSON, empty where there is none.
-func (d Detail) encode() string {
+// encodeJSON returns the detail as JSON, empty where there is none.
+func (d Detail) encodeJSON() string {
 	if d == (Detail{}) {
 		return ""
 	}

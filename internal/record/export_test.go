@@ -10,7 +10,7 @@ func BreakFile(w *Writer) {
 // DecodeBlock decodes a block that may be damaged.
 func DecodeBlock(b []byte) {
 	s := &Stream{}
-	_ = s.decode(b, Visitor{Call: func(Call) {}, Phase: func(Phase) {}, Sample: func(Sample) {}, Event: func(Event) {},
+	_ = s.decodeBlock(b, Visitor{Call: func(Call) {}, Phase: func(Phase) {}, Sample: func(Sample) {}, Event: func(Event) {},
 		Scrape: func(Scrape) {}, Histogram: func(HistogramSample) {}, Gone: func(Gone) {}})
 }
 

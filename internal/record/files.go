@@ -37,24 +37,24 @@ func (d Dir) Open(name string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close() // which does not close what was opened in it
-	info, err := look(root, name)
+	info, err := statInside(root, name)
 	if err != nil {
-		return nil, d.named(name, err)
+		return nil, d.withUserPath(name, err)
 	}
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, d.named(name, err)
+		return nil, d.withUserPath(name, err)
 	}
 	// Something else may have been put there since the look.
 	if opened, err := file.Stat(); err != nil || !os.SameFile(info, opened) {
-		return nil, d.named(name, errors.Join(ErrNotFile, err, file.Close()))
+		return nil, d.withUserPath(name, errors.Join(ErrNotFile, err, file.Close()))
 	}
 	return file, nil
 }
 
-// look says what a name stands for. An error wraps ErrNotFile where that is not
+// statInside says what a name stands for. An error wraps ErrNotFile where that is not
 // an ordinary file in folders that are none of them a link.
-func look(root *os.Root, name string) (fs.FileInfo, error) {
+func statInside(root *os.Root, name string) (fs.FileInfo, error) {
 	for i, c := range name {
 		if c != '/' {
 			continue
@@ -86,8 +86,8 @@ func kindOf(mode fs.FileMode) string {
 	return "a device"
 }
 
-// named gives an error the path that the user knows.
-func (d Dir) named(name string, err error) error {
+// withUserPath gives an error the path that the user knows.
+func (d Dir) withUserPath(name string, err error) error {
 	var inside *fs.PathError
 	if errors.As(err, &inside) {
 		return &fs.PathError{Op: "open", Path: d.File(name), Err: inside.Err}
@@ -121,7 +121,7 @@ func (d Dir) Stat(name string) (info fs.FileInfo, ok bool) {
 		return nil, false
 	}
 	defer root.Close()
-	info, err = look(root, name)
+	info, err = statInside(root, name)
 	return info, err == nil
 }
 
@@ -190,7 +190,7 @@ func (d Dir) Create(name string, mode fs.FileMode) (*Pending, error) {
 	dir, base := path.Split(name)
 	p := &Pending{root: root, name: name, tmp: dir + "." + base + "." + rand.Text()[:12] + ".new", path: d.File(name)}
 	if p.file, err = root.OpenFile(p.tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode); err != nil {
-		return nil, errors.Join(fmt.Errorf("write %w", d.named(name, err)), root.Close())
+		return nil, errors.Join(fmt.Errorf("write %w", d.withUserPath(name, err)), root.Close())
 	}
 	return p, nil
 }
@@ -202,7 +202,7 @@ func (p *Pending) Path() string { return p.path }
 func (p *Pending) Write(b []byte) (int, error) {
 	n, err := p.file.Write(b)
 	if err != nil {
-		err = p.failed(err)
+		err = p.withUserPath(err)
 	}
 	return n, err
 }
@@ -210,27 +210,27 @@ func (p *Pending) Write(b []byte) (int, error) {
 // Keep puts the file in its place: all of it is on the disk before it has its
 // name, and the name is before Keep returns.
 func (p *Pending) Keep() error {
-	if !fleeting(p.name) {
+	if !isTransient(p.name) {
 		if err := p.file.Sync(); err != nil {
-			return p.failed(err)
+			return p.withUserPath(err)
 		}
 	}
 	if err := p.file.Close(); err != nil {
-		return p.failed(err)
+		return p.withUserPath(err)
 	}
 	if err := p.root.Rename(p.tmp, p.name); err != nil {
-		return p.failed(err)
+		return p.withUserPath(err)
 	}
 	p.tmp = ""
-	if fleeting(p.name) {
+	if isTransient(p.name) {
 		return nil
 	}
 	folder, err := p.root.Open(path.Dir(p.name))
 	if err != nil {
-		return p.failed(err)
+		return p.withUserPath(err)
 	}
 	if err := errors.Join(syncFolder(folder), folder.Close()); err != nil {
-		return p.failed(err)
+		return p.withUserPath(err)
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (p *Pending) Close() error {
 	return err
 }
 
-func (p *Pending) failed(err error) error {
+func (p *Pending) withUserPath(err error) error {
 	var inside *fs.PathError
 	if errors.As(err, &inside) { // it has the other name
 		err = inside.Err
@@ -258,9 +258,9 @@ func (p *Pending) failed(err error) error {
 	return fmt.Errorf("write %s: %w", p.path, err)
 }
 
-// fleeting tells files that are there only while a run is under way: nobody wants
+// isTransient tells files that are there only while a run is under way: nobody wants
 // them after a power loss, and waiting for the disk would disturb what is measured.
-func fleeting(name string) bool { return name == StatusFile || name == OwnerFile }
+func isTransient(name string) bool { return name == StatusFile || name == OwnerFile }
 
 // syncFolder sees to it that names in a folder are on the disk. Some file systems
 // cannot be asked for that.

@@ -12,8 +12,8 @@ import (
 // numbers stood in a mark's text. This is the one place that reads those texts, and
 // what the first builds of format 2 said of a death in words only.
 
-// mark returns the event that a mark of format 1 is.
-func mark(at clock.Time, kind, name, text string) Event {
+// eventOfMark returns the event that a mark of format 1 is.
+func eventOfMark(at clock.Time, kind, name, text string) Event {
 	e := Event{At: at, Type: EventType(kind), Name: name, Text: text}
 	switch e.Type {
 	case "unclean":

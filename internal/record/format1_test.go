@@ -41,7 +41,7 @@ func TestMarksOfFormat1(t *testing.T) {
 			Type: EventDied, Name: "etcd", Text: "died (exit status 1); the last of etcd.log:\n  killed at its memory limit",
 		}},
 	} {
-		if got := mark(0, c.kind, c.name, c.text); got != c.want {
+		if got := eventOfMark(0, c.kind, c.name, c.text); got != c.want {
 			t.Errorf("%s %q %q: %+v, want %+v", c.kind, c.name, c.text, got, c.want)
 		}
 	}

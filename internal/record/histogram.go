@@ -28,8 +28,8 @@ type Bucket struct {
 	Count uint64
 }
 
-// set makes h a copy of o, in h's own memory.
-func (h *Histogram) set(o *Histogram) {
+// copyFrom makes h a copy of o, in h's own memory.
+func (h *Histogram) copyFrom(o *Histogram) {
 	positive, negative := h.Positive, h.Negative
 	*h = *o
 	h.Positive, h.Negative = append(positive[:0], o.Positive...), append(negative[:0], o.Negative...)
@@ -38,7 +38,7 @@ func (h *Histogram) set(o *Histogram) {
 // Clone returns a copy of h.
 func (h *Histogram) Clone() *Histogram {
 	out := &Histogram{}
-	out.set(h)
+	out.copyFrom(h)
 	return out
 }
 
@@ -70,7 +70,7 @@ const (
 // AppendHistogram appends what h differs in from last, a few bytes where a few
 // buckets rose. An empty last makes it stand on its own.
 func AppendHistogram(b []byte, last, h *Histogram) []byte {
-	if rose(last, h) {
+	if hasGrown(last, h) {
 		b = append(b, histogramRise)
 	} else {
 		b = append(b, histogramAnew)
@@ -85,14 +85,14 @@ func AppendHistogram(b []byte, last, h *Histogram) []byte {
 	return appendRises(b, last.Negative, h.Negative)
 }
 
-// rose says whether h is last with more values in it.
-func rose(last, h *Histogram) bool {
+// hasGrown says whether h is last with more values in it.
+func hasGrown(last, h *Histogram) bool {
 	return last.Count > 0 && h.Count >= last.Count && h.ZeroCount >= last.ZeroCount && h.Schema == last.Schema &&
-		h.ZeroThreshold == last.ZeroThreshold && holds(h.Positive, last.Positive) && holds(h.Negative, last.Negative)
+		h.ZeroThreshold == last.ZeroThreshold && containsBuckets(h.Positive, last.Positive) && containsBuckets(h.Negative, last.Negative)
 }
 
-// holds says whether buckets has all of last's, each with at least as many values.
-func holds(buckets, last []Bucket) bool {
+// containsBuckets says whether buckets has all of last's, each with at least as many values.
+func containsBuckets(buckets, last []Bucket) bool {
 	i := 0
 	for _, l := range last {
 		for i < len(buckets) && buckets[i].Index < l.Index {
@@ -108,10 +108,10 @@ func holds(buckets, last []Bucket) bool {
 // appendRises writes the buckets that are not as in last, which buckets holds.
 func appendRises(b []byte, last, buckets []Bucket) []byte {
 	n := 0
-	rises(last, buckets, func(Bucket) { n++ })
+	forEachRise(last, buckets, func(Bucket) { n++ })
 	b = binary.AppendUvarint(b, uint64(n))
 	var at int32
-	rises(last, buckets, func(r Bucket) {
+	forEachRise(last, buckets, func(r Bucket) {
 		b = binary.AppendVarint(b, int64(r.Index)-int64(at))
 		b = binary.AppendUvarint(b, r.Count)
 		at = r.Index
@@ -119,8 +119,8 @@ func appendRises(b []byte, last, buckets []Bucket) []byte {
 	return b
 }
 
-// rises calls f for each bucket that rose or is new, with by how much.
-func rises(last, buckets []Bucket, f func(Bucket)) {
+// forEachRise calls f for each bucket that rose or is new, with by how much.
+func forEachRise(last, buckets []Bucket, f func(Bucket)) {
 	i := 0
 	for _, bucket := range buckets {
 		if i < len(last) && last[i].Index == bucket.Index {
@@ -144,7 +144,7 @@ func DecodeHistogram(b []byte, h *Histogram) ([]byte, error) {
 		if schema < LeastSchema || schema > MostSchema {
 			return nil, fmt.Errorf("%w of schema %d, which is none from %d to %d", errHistogram, schema, LeastSchema, MostSchema)
 		}
-		h.set(&Histogram{Schema: int32(schema), ZeroThreshold: c.float()})
+		h.copyFrom(&Histogram{Schema: int32(schema), ZeroThreshold: c.float()})
 	case histogramRise:
 	default:
 		return nil, errHistogram
@@ -152,22 +152,22 @@ func DecodeHistogram(b []byte, h *Histogram) ([]byte, error) {
 	h.Count += c.uint()
 	h.ZeroCount += c.uint()
 	h.Sum = c.float()
-	h.Positive = c.rises(h.Positive)
-	h.Negative = c.rises(h.Negative)
+	h.Positive = c.readRises(h.Positive)
+	h.Negative = c.readRises(h.Negative)
 	if c.bad != nil {
 		return nil, errHistogram
 	}
 	return c.b, nil
 }
 
-// rises adds what appendRises wrote to the buckets.
-func (c *cursor) rises(buckets []Bucket) []Bucket {
+// readRises adds what appendRises wrote to the buckets.
+func (c *cursor) readRises(buckets []Bucket) []Bucket {
 	n := c.uint()
 	if n == 0 {
 		return buckets
 	}
 	if n > uint64(len(c.b)/2) || n > MostBuckets { // each takes two bytes at least
-		c.fault("buckets")
+		c.failDamaged("buckets")
 		return buckets
 	}
 	rose := make([]Bucket, 0, n)
@@ -176,21 +176,21 @@ func (c *cursor) rises(buckets []Bucket) []Bucket {
 		step := c.int()
 		index += step
 		if index < math.MinInt32 || index > math.MaxInt32 || (len(rose) > 0 && step <= 0) {
-			c.fault("bucket")
+			c.failDamaged("bucket")
 		}
 		rose = append(rose, Bucket{int32(index), c.uint()})
 	}
 	if c.bad != nil {
 		return buckets
 	}
-	if buckets = merge(buckets, rose); len(buckets) > MostBuckets {
-		c.fault("buckets")
+	if buckets = mergeBuckets(buckets, rose); len(buckets) > MostBuckets {
+		c.failDamaged("buckets")
 	}
 	return buckets
 }
 
-// merge adds buckets to others, in others' memory where none is new.
-func merge(buckets, rose []Bucket) []Bucket {
+// mergeBuckets adds buckets to others, in others' memory where none is new.
+func mergeBuckets(buckets, rose []Bucket) []Bucket {
 	added := 0
 	i := 0
 	for _, r := range rose {

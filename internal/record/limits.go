@@ -47,7 +47,7 @@ const (
 // fewLabels is for how many labels memory is taken before they were read.
 const fewLabels = 32
 
-func (s *Stream) earn(bytes int) {
+func (s *Stream) earnBudget(bytes int) {
 	if s.earned == 0 {
 		s.earned = earnFloor
 	}
@@ -70,9 +70,9 @@ func (s *Stream) Refuse(why error) {
 	}
 }
 
-// define takes a series. Whoever writes it out writes its texts each time, however
+// defineSeries takes a series. Whoever writes it out writes its texts each time, however
 // often the stream refers to one.
-func (s *Stream) define(c *cursor, one Series) {
+func (s *Stream) defineSeries(c *cursor, one Series) {
 	written := len(one.Target) + len(one.Name)
 	for _, l := range one.Labels {
 		written += len(l.Name) + len(l.Value)

@@ -94,7 +94,7 @@ func (d Dir) ReadStream(name string, visit func(*Stream) Visitor) (*Stream, erro
 		if block, err = nextBlock(in, block, info.Size()-read); err != nil {
 			break
 		}
-		if err = s.decode(block, v); err != nil {
+		if err = s.decodeBlock(block, v); err != nil {
 			return s, fmt.Errorf("%s: block at byte %d: %w", path, read, err)
 		}
 		read += int64(len(block)) + blockHead
@@ -158,19 +158,19 @@ type cursor struct {
 	bad  error
 }
 
-// refuse ends the reading with a reason of its own.
-func (c *cursor) refuse(why error) {
+// failWith ends the reading with a reason of its own.
+func (c *cursor) failWith(why error) {
 	if c.bad == nil {
 		c.bad = why
 	}
 	c.b = nil
 }
 
-func (c *cursor) fault(what string) { c.refuse(fmt.Errorf("damaged record: %s", what)) }
+func (c *cursor) failDamaged(what string) { c.failWith(fmt.Errorf("damaged record: %s", what)) }
 
 func (c *cursor) byte() byte {
 	if len(c.b) == 0 {
-		c.fault("no kind")
+		c.failDamaged("no kind")
 		return 0
 	}
 	b := c.b[0]
@@ -181,7 +181,7 @@ func (c *cursor) byte() byte {
 func (c *cursor) uint() uint64 {
 	v, n := binary.Uvarint(c.b)
 	if n <= 0 {
-		c.fault("number")
+		c.failDamaged("number")
 		return 0
 	}
 	c.b = c.b[n:]
@@ -191,7 +191,7 @@ func (c *cursor) uint() uint64 {
 func (c *cursor) int() int64 {
 	v, n := binary.Varint(c.b)
 	if n <= 0 {
-		c.fault("number")
+		c.failDamaged("number")
 		return 0
 	}
 	c.b = c.b[n:]
@@ -201,7 +201,7 @@ func (c *cursor) int() int64 {
 func (c *cursor) string() string {
 	n := c.uint()
 	if n > uint64(len(c.b)) {
-		c.fault("text")
+		c.failDamaged("text")
 		return ""
 	}
 	s := string(c.b[:n])
@@ -209,41 +209,41 @@ func (c *cursor) string() string {
 	return s
 }
 
-// at reads a time as the difference to the last one of the block.
-func (c *cursor) at() clock.Time {
-	c.last = c.after(c.last)
+// readTime reads a time as the difference to the last one of the block.
+func (c *cursor) readTime() clock.Time {
+	c.last = c.readTimeAfter(c.last)
 	return c.last
 }
 
-// after reads a time as the difference to another.
-func (c *cursor) after(t clock.Time) clock.Time {
+// readTimeAfter reads a time as the difference to another.
+func (c *cursor) readTimeAfter(t clock.Time) clock.Time {
 	step := c.int()
 	if step < -2*int64(mostTime) || step > 2*int64(mostTime) { // both may be at an end
-		c.refuse(errTime)
+		c.failWith(errTime)
 		return t
 	}
 	if t += clock.Time(step); t < -mostTime || t > mostTime {
-		c.refuse(errTime)
+		c.failWith(errTime)
 		return 0
 	}
 	return t
 }
 
-// duration reads a time that something took.
-func (c *cursor) duration() time.Duration {
+// readDuration reads a time that something took.
+func (c *cursor) readDuration() time.Duration {
 	v := c.int()
 	if v < -2*int64(mostTime) || v > 2*int64(mostTime) {
-		c.refuse(errTime)
+		c.failWith(errTime)
 		return 0
 	}
 	return time.Duration(v)
 }
 
-// number reads the number of a call as the difference to the block's last one.
-func (c *cursor) number() uint32 {
+// readCallNumber reads the number of a call as the difference to the block's last one.
+func (c *cursor) readCallNumber() uint32 {
 	step := c.int()
 	if step < -math.MaxUint32 || step > math.MaxUint32 || c.mark+step < 1 || c.mark+step > math.MaxUint32 {
-		c.fault("number of a call")
+		c.failDamaged("number of a call")
 		return 0
 	}
 	c.mark += step
@@ -252,7 +252,7 @@ func (c *cursor) number() uint32 {
 
 func (c *cursor) float() float64 {
 	if len(c.b) < 8 {
-		c.fault("value")
+		c.failDamaged("value")
 		return 0
 	}
 	v := math.Float64frombits(binary.LittleEndian.Uint64(c.b))
@@ -260,21 +260,21 @@ func (c *cursor) float() float64 {
 	return v
 }
 
-func (s *Stream) decode(block []byte, v Visitor) error {
+func (s *Stream) decodeBlock(block []byte, v Visitor) error {
 	c := &cursor{b: block}
-	s.earn(len(block))
+	s.earnBudget(len(block))
 	for len(c.b) > 0 && c.bad == nil {
 		switch kind := c.byte(); kind {
 		case kindOp:
 			s.Spend(costOp)
-			s.Ops = append(s.Ops, c.op())
+			s.Ops = append(s.Ops, c.readOp())
 		case kindMemberOp:
-			op := c.op()
+			op := c.readOp()
 			op.Cluster = c.string()
 			s.Spend(costOp)
 			s.Ops = append(s.Ops, op)
 		case kindObject, kindLifecycle, kindMemberObject:
-			o := c.object()
+			o := c.readObject()
 			if kind != kindObject {
 				o.Lifecycle = c.string()
 			}
@@ -284,13 +284,13 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			s.Spend(costObject)
 			s.Objects = append(s.Objects, o)
 		case kindSeries:
-			s.define(c, c.series())
+			s.defineSeries(c, c.readSeries())
 		case kindCall, kindRetry, kindFlagged, kindNumbered:
 			s.visitCall(c, kind, v)
 		case kindLeftOut:
-			l := LeftOut{Op: OpID(c.uint()), Number: c.number()}
+			l := LeftOut{Op: OpID(c.uint()), Number: c.readCallNumber()}
 			if int(l.Op) >= len(s.Ops) {
-				c.fault("a call left out of an undefined operation")
+				c.failDamaged("a call left out of an undefined operation")
 			}
 			if c.bad == nil && v.LeftOut != nil {
 				v.LeftOut(l)
@@ -303,29 +303,29 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			s.Spend(costText)
 			s.texts = append(s.texts, c.string())
 		case kindSeriesRef:
-			s.define(c, c.seriesRef(s))
+			s.defineSeries(c, c.seriesRef(s))
 		case kindFamily:
 			s.Spend(costFamily)
 			s.Families = append(s.Families, Family{c.string(), c.string(), c.string()})
 		case kindScrape:
 			s.visitScrape(c, v)
 		case kindMark:
-			s.visitEvent(c, mark(c.at(), c.string(), c.string(), c.string()), v)
+			s.visitEvent(c, eventOfMark(c.readTime(), c.string(), c.string(), c.string()), v)
 		case kindEvent:
-			e := Event{At: c.at(), Type: EventType(c.string()), Name: c.string(), Text: c.string()}
+			e := Event{At: c.readTime(), Type: EventType(c.string()), Name: c.string(), Text: c.string()}
 			var err error
 			if e.Detail, err = decodeDetail(c.string()); err != nil {
-				c.fault("detail of an event")
+				c.failDamaged("detail of an event")
 			}
 			if e.Type == EventDied && e.MemoryLimit == "" {
 				e.MemoryLimit = parseDeath(e.Text)
 			}
 			s.visitEvent(c, e, v)
 		default:
-			c.fault(fmt.Sprintf("kind %d", kind))
+			c.failDamaged(fmt.Sprintf("kind %d", kind))
 		}
 		if s.refused != nil {
-			c.refuse(s.refused)
+			c.failWith(s.refused)
 		}
 	}
 	return c.bad
@@ -336,7 +336,7 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 func (s *Stream) visitEvent(c *cursor, e Event, v Visitor) {
 	s.Spend(costEvent)
 	if e.For < -time.Duration(mostTime) || e.For > time.Duration(mostTime) {
-		c.refuse(errTime)
+		c.failWith(errTime)
 	}
 	switch {
 	case c.bad != nil:
@@ -350,11 +350,11 @@ func (s *Stream) visitEvent(c *cursor, e Event, v Visitor) {
 	}
 }
 
-func (c *cursor) series() Series {
+func (c *cursor) readSeries() Series {
 	out := Series{Target: c.string(), Name: c.string()}
 	n := c.uint()
 	if n > uint64(len(c.b)/2) { // each label takes two bytes at least
-		c.fault("labels")
+		c.failDamaged("labels")
 	}
 	for i := uint64(0); i < n && c.bad == nil; i++ {
 		out.Labels = append(out.Labels, Label{c.string(), c.string()})
@@ -363,9 +363,9 @@ func (c *cursor) series() Series {
 }
 
 func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
-	call := Call{Op: OpID(c.uint()), Due: c.at()}
-	call.Sent = c.after(call.Due)
-	call.Done = c.after(call.Sent)
+	call := Call{Op: OpID(c.uint()), Due: c.readTime()}
+	call.Sent = c.readTimeAfter(call.Due)
+	call.Done = c.readTimeAfter(call.Sent)
 	code := c.uint()
 	call.Code, call.Outcome = uint16(code>>2), Outcome(code&3)
 	call.RetryAfter = time.Duration(min(c.uint(), uint64(mostTime/clock.Time(time.Second)))) * time.Second
@@ -378,34 +378,34 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 		call.Again, call.Reached, call.More = flags&flagAgain != 0, flags&flagReached != 0, flags&flagMore != 0
 	}
 	if kind == kindNumbered {
-		call.Number = c.number()
+		call.Number = c.readCallNumber()
 	}
 	if int(call.Op) >= len(s.Ops) || call.Outcome > Unknown {
-		c.fault("call of an undefined operation or outcome")
+		c.failDamaged("call of an undefined operation or outcome")
 	}
 	if c.bad == nil && v.Call != nil {
 		v.Call(call)
 	}
 }
 
-func (c *cursor) op() Op {
+func (c *cursor) readOp() Op {
 	return Op{Source: c.string(), Step: c.string(), Verb: c.string(), Resource: c.string(), Subresource: c.string(), Scope: c.string()}
 }
 
-func (c *cursor) object() Object {
+func (c *cursor) readObject() Object {
 	return Object{Resource: c.string(), Namespace: c.string(), Name: c.string(), UID: c.string(), Group: c.string()}
 }
 
 func (s *Stream) visitPhase(c *cursor, kind byte, v Visitor) {
-	p := Phase{Object: ObjectID(c.uint()), Phase: c.string(), At: c.at()}
+	p := Phase{Object: ObjectID(c.uint()), Phase: c.string(), At: c.readTime()}
 	if kind == kindPhaseWithin {
 		p.Within = time.Duration(min(c.uint(), uint64(Ever)))
 		if p.Within != Ever && p.Within > time.Duration(mostTime) {
-			c.refuse(errTime)
+			c.failWith(errTime)
 		}
 	}
 	if uint64(p.Object) >= uint64(len(s.Objects)) {
-		c.fault("phase of an undefined object")
+		c.failDamaged("phase of an undefined object")
 	}
 	if c.bad == nil && v.Phase != nil {
 		v.Phase(p)
@@ -413,14 +413,14 @@ func (s *Stream) visitPhase(c *cursor, kind byte, v Visitor) {
 }
 
 func (s *Stream) visitSample(c *cursor, kind byte, v Visitor) {
-	sample := Sample{Series: SeriesID(c.uint()), At: c.at()}
+	sample := Sample{Series: SeriesID(c.uint()), At: c.readTime()}
 	if kind == kindSampleInt {
 		sample.Value = float64(c.int())
 	} else {
 		sample.Value = c.float()
 	}
 	if int(sample.Series) >= len(s.Series) {
-		c.fault("sample of an undefined series")
+		c.failDamaged("sample of an undefined series")
 	}
 	if c.bad == nil && v.Sample != nil {
 		v.Sample(sample)

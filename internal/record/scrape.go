@@ -69,7 +69,7 @@ func (w *Writer) Family(f Family) {
 	w.string(f.Name)
 	w.string(f.Type)
 	w.string(f.Help)
-	w.full()
+	w.flushIfFullLocked()
 }
 
 // Define defines a series that the caller knows to be new, and returns its
@@ -77,17 +77,17 @@ func (w *Writer) Family(f Family) {
 func (w *Writer) Define(s Series) SeriesID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.define(s)
+	return w.defineSeriesLocked(s)
 }
 
-// define writes each text of a series once in the stream, so that a bucket of
+// defineSeriesLocked writes each text of a series once in the stream, so that a bucket of
 // a kube-apiserver's histogram takes some 25 bytes; callers hold mu.
-func (w *Writer) define(s Series) SeriesID {
+func (w *Writer) defineSeriesLocked(s Series) SeriesID {
 	id := w.nextSeries
 	w.nextSeries++
-	refs := append(w.refs[:0], w.text(s.Target), w.text(s.Name))
+	refs := append(w.refs[:0], w.textRefLocked(s.Target), w.textRefLocked(s.Name))
 	for _, l := range s.Labels {
-		refs = append(refs, w.text(l.Name), w.text(l.Value))
+		refs = append(refs, w.textRefLocked(l.Name), w.textRefLocked(l.Value))
 	}
 	w.refs = refs
 	w.buf = append(w.buf, kindSeriesRef)
@@ -95,12 +95,12 @@ func (w *Writer) define(s Series) SeriesID {
 	for _, ref := range refs {
 		w.uint(ref)
 	}
-	w.full()
+	w.flushIfFullLocked()
 	return id
 }
 
-// text returns the number of a text, defining it on first use; callers hold mu.
-func (w *Writer) text(s string) uint64 {
+// textRefLocked returns the number of a text, defining it on first use; callers hold mu.
+func (w *Writer) textRefLocked(s string) uint64 {
 	ref, ok := w.texts[s]
 	if !ok {
 		ref = uint64(len(w.texts))
@@ -119,19 +119,19 @@ func (w *Writer) Scrape(s *Scrape) {
 	slices.Sort(s.Gone)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	target := w.text(s.Target)
+	target := w.textRefLocked(s.Target)
 	w.buf = append(w.buf, kindScrape)
 	w.uint(target)
-	w.at(s.At)
+	w.writeTime(s.At)
 	w.int(int64(s.Took))
 	w.uint(uint64(s.Points))
-	w.values(s.Values)
+	w.writeValues(s.Values)
 	w.uint(uint64(len(s.Histograms)))
 	var last SeriesID
 	for _, h := range s.Histograms {
 		w.uint(uint64(h.Series - last))
 		last = h.Series
-		w.histogram(h)
+		w.writeHistogram(h)
 	}
 	w.uint(uint64(len(s.Gone)))
 	last = 0
@@ -139,12 +139,12 @@ func (w *Writer) Scrape(s *Scrape) {
 		w.uint(uint64(id - last))
 		last = id
 	}
-	w.full()
+	w.flushIfFullLocked()
 }
 
-// values writes whole numbers as differences to the series' last one, others
+// writeValues writes whole numbers as differences to the series' last one, others
 // as they are.
-func (w *Writer) values(values []Value) {
+func (w *Writer) writeValues(values []Value) {
 	if n := int(w.nextSeries); len(w.wholes) < n {
 		w.wholes = append(w.wholes, make([]int64, n-len(w.wholes))...)
 	}
@@ -153,7 +153,7 @@ func (w *Writer) values(values []Value) {
 	for _, v := range values {
 		step := uint64(v.Series-last) << 1
 		last = v.Series
-		if !whole(v.Value) {
+		if !isWhole(v.Value) {
 			w.uint(step | 1)
 			w.buf = binary.LittleEndian.AppendUint64(w.buf, math.Float64bits(v.Value))
 			continue
@@ -164,41 +164,41 @@ func (w *Writer) values(values []Value) {
 	}
 }
 
-// whole says whether an integer holds a value without loss; -0 is not one.
-func whole(v float64) bool {
+// isWhole says whether an integer holds a value without loss; -0 is not one.
+func isWhole(v float64) bool {
 	return v == math.Trunc(v) && math.Abs(v) < 1<<53 && !(v == 0 && math.Signbit(v))
 }
 
-func (w *Writer) histogram(h HistogramValue) {
+func (w *Writer) writeHistogram(h HistogramValue) {
 	last, ok := w.histograms[h.Series]
 	if !ok {
 		last = &Histogram{}
 		w.histograms[h.Series] = last
 	}
 	w.buf = AppendHistogram(w.buf, last, h.Value)
-	last.set(h.Value)
+	last.copyFrom(h.Value)
 }
 
 func (c *cursor) seriesRef(s *Stream) Series {
 	n := c.uint()
 	if n > uint64(len(c.b)/2) { // each label takes two bytes at least
-		c.fault("labels")
+		c.failDamaged("labels")
 		return Series{}
 	}
-	out := Series{Target: c.text(s), Name: c.text(s)}
+	out := Series{Target: c.readTextRef(s), Name: c.readTextRef(s)}
 	if n > 0 && n <= fewLabels {
 		out.Labels = make([]Label, 0, n)
 	}
 	for i := uint64(0); i < n && c.bad == nil; i++ {
-		out.Labels = append(out.Labels, Label{c.text(s), c.text(s)})
+		out.Labels = append(out.Labels, Label{c.readTextRef(s), c.readTextRef(s)})
 	}
 	return out
 }
 
-func (c *cursor) text(s *Stream) string {
+func (c *cursor) readTextRef(s *Stream) string {
 	ref := c.uint()
 	if ref >= uint64(len(s.texts)) {
-		c.fault("undefined text")
+		c.failDamaged("undefined text")
 		return ""
 	}
 	return s.texts[ref]
@@ -207,7 +207,7 @@ func (c *cursor) text(s *Stream) string {
 // visitScrape visits a scrape and then what it found, in the order of Scrape's
 // fields.
 func (s *Stream) visitScrape(c *cursor, v Visitor) {
-	head := Scrape{Target: c.text(s), At: c.at(), Took: c.duration(), Points: int(min(c.uint(), math.MaxInt32))}
+	head := Scrape{Target: c.readTextRef(s), At: c.readTime(), Took: c.readDuration(), Points: int(min(c.uint(), math.MaxInt32))}
 	if c.bad == nil && v.Scrape != nil {
 		v.Scrape(head)
 	}
@@ -230,7 +230,7 @@ func (s *Stream) visitScrape(c *cursor, v Visitor) {
 		before := len(h.Positive) + len(h.Negative)
 		var err error
 		if c.b, err = DecodeHistogram(c.b, h); err != nil {
-			c.refuse(fmt.Errorf("damaged record: %w", err))
+			c.failWith(fmt.Errorf("damaged record: %w", err))
 			return
 		}
 		s.Spend(costBucket * (len(h.Positive) + len(h.Negative) - before))
@@ -260,7 +260,7 @@ func (s *Stream) visitValues(c *cursor, at clock.Time, v Visitor) {
 		step := c.uint()
 		last += step >> 1
 		if c.bad == nil && last >= uint64(len(s.Series)) {
-			c.fault("value of an undefined series")
+			c.failDamaged("value of an undefined series")
 		}
 		if c.bad != nil {
 			return
@@ -282,7 +282,7 @@ func (s *Stream) visitValues(c *cursor, at clock.Time, v Visitor) {
 func (s *Stream) seriesAt(c *cursor, at *uint64) (SeriesID, bool) {
 	*at += c.uint()
 	if c.bad == nil && *at >= uint64(len(s.Series)) {
-		c.fault("scrape of an undefined series")
+		c.failDamaged("scrape of an undefined series")
 	}
 	return SeriesID(*at), c.bad == nil
 }

@@ -60,7 +60,7 @@ func (t *Tail) Next() (bool, error) {
 		if err != nil {
 			return t.read > from, fmt.Errorf("read record stream: %w", err)
 		}
-		if err := t.stream.decode(t.block, t.visit); err != nil {
+		if err := t.stream.decodeBlock(t.block, t.visit); err != nil {
 			return t.read > from, fmt.Errorf("block at byte %d: %w", t.read, err)
 		}
 		t.read += int64(len(t.block)) + blockHead

@@ -62,7 +62,7 @@ const (
 	flagMore
 )
 
-func flag(set bool, bit byte) byte {
+func flagBit(set bool, bit byte) byte {
 	if set {
 		return bit
 	}
@@ -126,7 +126,7 @@ func Create(path string) (*Writer, error) {
 		clock:  clock.Start(),
 		failed: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	w.reset()
+	w.resetBlock()
 	go w.flushLoop()
 	return w, nil
 }
@@ -139,7 +139,7 @@ func (w *Writer) flushLoop() {
 		select {
 		case <-tick.C:
 			w.mu.Lock()
-			w.flush()
+			w.flushLocked()
 			w.mu.Unlock()
 		case <-w.stop:
 			return
@@ -175,13 +175,13 @@ func (w *Writer) Close() error {
 		return w.err
 	}
 	w.closed = true
-	w.flush()
+	w.flushLocked()
 	w.mu.Unlock()
 	close(w.stop)
 	<-w.done
 	if err := errors.Join(w.file.Sync(), w.file.Close(), syncFolder(w.folder), w.folder.Close()); err != nil {
 		w.mu.Lock()
-		w.fail(err)
+		w.failLocked(err)
 		w.mu.Unlock()
 	}
 	return w.Err()
@@ -189,21 +189,21 @@ func (w *Writer) Close() error {
 
 const blockHead = 8
 
-func (w *Writer) reset() {
+func (w *Writer) resetBlock() {
 	w.buf = append(w.buf[:0], make([]byte, blockHead)...)
 	w.last, w.number = 0, 0
 }
 
-// flush writes the pending block; callers hold mu.
-func (w *Writer) flush() {
+// flushLocked writes the pending block; callers hold mu.
+func (w *Writer) flushLocked() {
 	if len(w.buf) == blockHead || w.err != nil {
-		w.reset()
+		w.resetBlock()
 		return
 	}
 	payload := w.buf[blockHead:]
 	if len(payload) > maxBlock {
-		w.fail(errBlock)
-		w.reset()
+		w.failLocked(errBlock)
+		w.resetBlock()
 		return
 	}
 	binary.LittleEndian.PutUint32(w.buf, uint32(len(payload)))
@@ -217,23 +217,23 @@ func (w *Writer) flush() {
 		// What was written of this block is damage: take it away again, so
 		// that the file ends with a whole block.
 		_ = w.file.Truncate(w.size)
-		w.fail(err)
+		w.failLocked(err)
 	} else {
 		w.size += int64(len(w.buf))
 	}
-	w.reset()
+	w.resetBlock()
 }
 
-func (w *Writer) fail(err error) {
+func (w *Writer) failLocked(err error) {
 	if w.err == nil {
 		w.err = fmt.Errorf("write record stream: %w", err)
 		close(w.failed)
 	}
 }
 
-func (w *Writer) full() {
+func (w *Writer) flushIfFullLocked() {
 	if len(w.buf) >= flushBytes {
-		w.flush()
+		w.flushLocked()
 	}
 }
 
@@ -244,8 +244,8 @@ func (w *Writer) string(s string) {
 	w.buf = append(w.buf, s...)
 }
 
-// at writes a time as the difference to the last one of the block.
-func (w *Writer) at(t clock.Time) {
+// writeTime writes a time as the difference to the last one of the block.
+func (w *Writer) writeTime(t clock.Time) {
 	w.int(int64(t - w.last))
 	w.last = t
 }
@@ -296,7 +296,7 @@ func (w *Writer) Object(o Object) ObjectID {
 	if kind == kindMemberObject {
 		w.string(o.Cluster)
 	}
-	w.full()
+	w.flushIfFullLocked()
 	return id
 }
 
@@ -309,7 +309,7 @@ func (w *Writer) Series(s Series) SeriesID {
 	if id, ok := w.series[key]; ok {
 		return id
 	}
-	id := w.define(s)
+	id := w.defineSeriesLocked(s)
 	w.series[key] = id
 	return id
 }
@@ -329,7 +329,7 @@ func (w *Writer) Call(c Call) {
 	}
 	w.buf = append(w.buf, kind)
 	w.uint(uint64(c.Op))
-	w.at(c.Due)
+	w.writeTime(c.Due)
 	w.int(int64(c.Sent - c.Due))
 	w.int(int64(c.Done - c.Sent))
 	w.uint(uint64(c.Code)<<2 | uint64(c.Outcome))
@@ -340,12 +340,12 @@ func (w *Writer) Call(c Call) {
 		w.buf = append(w.buf, c.Attempt)
 	}
 	if kind == kindFlagged || kind == kindNumbered {
-		w.buf = append(w.buf, flag(c.Again, flagAgain)|flag(c.Reached, flagReached)|flag(c.More, flagMore))
+		w.buf = append(w.buf, flagBit(c.Again, flagAgain)|flagBit(c.Reached, flagReached)|flagBit(c.More, flagMore))
 	}
 	if kind == kindNumbered {
-		w.count(c.Number)
+		w.writeNumber(c.Number)
 	}
-	w.full()
+	w.flushIfFullLocked()
 }
 
 // LeftOut appends that a call was not sent.
@@ -354,12 +354,12 @@ func (w *Writer) LeftOut(l LeftOut) {
 	defer w.mu.Unlock()
 	w.buf = append(w.buf, kindLeftOut)
 	w.uint(uint64(l.Op))
-	w.count(l.Number)
-	w.full()
+	w.writeNumber(l.Number)
+	w.flushIfFullLocked()
 }
 
-// count writes a number as the difference to the last one of the block.
-func (w *Writer) count(n uint32) {
+// writeNumber writes a number as the difference to the last one of the block.
+func (w *Writer) writeNumber(n uint32) {
 	w.int(int64(n) - w.number)
 	w.number = int64(n)
 }
@@ -368,7 +368,7 @@ func (w *Writer) count(n uint32) {
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.flush()
+	w.flushLocked()
 }
 
 // Phase appends a phase of an object's life.
@@ -382,31 +382,31 @@ func (w *Writer) Phase(p Phase) {
 	w.buf = append(w.buf, kind)
 	w.uint(uint64(p.Object))
 	w.string(p.Phase)
-	w.at(p.At)
+	w.writeTime(p.At)
 	if p.Within != 0 {
 		w.uint(uint64(p.Within))
 	}
-	w.full()
+	w.flushIfFullLocked()
 }
 
 // Sample appends a value of a series.
 func (w *Writer) Sample(s Sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	whole := whole(s.Value)
+	whole := isWhole(s.Value)
 	if whole {
 		w.buf = append(w.buf, kindSampleInt)
 	} else {
 		w.buf = append(w.buf, kindSampleFloat)
 	}
 	w.uint(uint64(s.Series))
-	w.at(s.At)
+	w.writeTime(s.At)
 	if whole {
 		w.int(int64(s.Value))
 	} else {
 		w.buf = binary.LittleEndian.AppendUint64(w.buf, math.Float64bits(s.Value))
 	}
-	w.full()
+	w.flushIfFullLocked()
 }
 
 // Event appends an event and flushes, since events are what a reader of a broken
@@ -419,17 +419,17 @@ func (w *Writer) Event(e Event) {
 	if math.IsInf(e.Rate, 0) || math.IsNaN(e.Rate) {
 		e.Rate = 0
 	}
-	detail := e.encode()
+	detail := e.encodeJSON()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buf = append(w.buf, kindEvent)
-	w.at(e.At)
+	w.writeTime(e.At)
 	w.string(string(e.Type))
 	w.string(e.Name)
 	w.string(e.Text)
 	w.string(detail)
 	if e.Type != EventScraped {
-		w.flush()
+		w.flushLocked()
 	}
 }
 

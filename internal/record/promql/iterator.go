@@ -20,11 +20,11 @@ type iterator struct {
 	now    int64
 }
 
-// milliseconds is when a moment of the run was, on the wall.
-func (d *DB) milliseconds(t clock.Time) int64 { return d.Wall(t).UnixMilli() }
+// wallMilliseconds is when a moment of the run was, on the wall.
+func (d *DB) wallMilliseconds(t clock.Time) int64 { return d.Wall(t).UnixMilli() }
 
 // Next goes on to a sample of a later millisecond.
-func (i *iterator) Next() chunkenc.ValueType { return i.after(i.cursor.Next) }
+func (i *iterator) Next() chunkenc.ValueType { return i.moveAfter(i.cursor.Next) }
 
 // unixMilli is an int64 under a name of its own, so that go vet does not take
 // Seek for an io.Seeker's.
@@ -33,24 +33,24 @@ type unixMilli = int64
 // Seek goes on to the first sample of a millisecond or later.
 func (i *iterator) Seek(ms unixMilli) chunkenc.ValueType {
 	if i.now >= ms {
-		return i.kind()
+		return i.valueType()
 	}
-	return i.after(func() bool { return i.cursor.Seek(i.db.Moment(time.UnixMilli(ms))) })
+	return i.moveAfter(func() bool { return i.cursor.Seek(i.db.Moment(time.UnixMilli(ms))) })
 }
 
-func (i *iterator) after(move func() bool) chunkenc.ValueType {
+func (i *iterator) moveAfter(move func() bool) chunkenc.ValueType {
 	for ok := move(); ok; ok = i.cursor.Next() {
-		if ms := i.db.milliseconds(i.cursor.At()); ms > i.now {
+		if ms := i.db.wallMilliseconds(i.cursor.At()); ms > i.now {
 			i.now = ms
-			return i.kind()
+			return i.valueType()
 		}
 	}
 	return chunkenc.ValNone
 }
 
-// kind says what the cursor stands at. The end of a series of histograms is
+// valueType says what the cursor stands at. The end of a series of histograms is
 // told by a value too.
-func (i *iterator) kind() chunkenc.ValueType {
+func (i *iterator) valueType() chunkenc.ValueType {
 	if i.cursor.IsHistogram() && !i.cursor.Stale() {
 		return chunkenc.ValHistogram
 	}
@@ -68,7 +68,7 @@ func (i *iterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.Histog
 	if h == nil {
 		h = &histogram.Histogram{}
 	}
-	native(h, i.cursor.Histogram())
+	toNative(h, i.cursor.Histogram())
 	return i.now, h
 }
 
@@ -84,15 +84,15 @@ func (*iterator) AtST() int64 { return 0 }
 
 func (*iterator) Err() error { return nil }
 
-// native puts a recorded histogram into Prometheus' form.
-func native(to *histogram.Histogram, from *record.Histogram) {
+// toNative puts a recorded histogram into Prometheus' form.
+func toNative(to *histogram.Histogram, from *record.Histogram) {
 	*to = histogram.Histogram{Schema: from.Schema, ZeroThreshold: from.ZeroThreshold, ZeroCount: from.ZeroCount, Count: from.Count, Sum: from.Sum}
-	to.PositiveSpans, to.PositiveBuckets = spans(from.Positive)
-	to.NegativeSpans, to.NegativeBuckets = spans(from.Negative)
+	to.PositiveSpans, to.PositiveBuckets = toSpans(from.Positive)
+	to.NegativeSpans, to.NegativeBuckets = toSpans(from.Negative)
 }
 
-// spans writes buckets as runs of neighbours, and their counts as differences.
-func spans(buckets []record.Bucket) ([]histogram.Span, []int64) {
+// toSpans writes buckets as runs of neighbours, and their counts as differences.
+func toSpans(buckets []record.Bucket) ([]histogram.Span, []int64) {
 	var out []histogram.Span
 	deltas := make([]int64, 0, len(buckets))
 	var count int64

@@ -23,28 +23,28 @@ type Selector struct {
 // faulty Match is an *ExprError.
 func (d *DB) Series(s Selector) ([][]record.Label, error) {
 	var out [][]record.Label
-	err := d.each(s, func(l labels.Labels) { out = append(out, labelsOf(l)) })
+	err := d.eachLabelSet(s, func(l labels.Labels) { out = append(out, labelsOf(l)) })
 	return out, err
 }
 
 // LabelNames returns the names of the labels of the selected series, sorted.
 func (d *DB) LabelNames(s Selector) ([]string, error) {
 	names := map[string]bool{}
-	err := d.each(s, func(l labels.Labels) { l.Range(func(l labels.Label) { names[l.Name] = true }) })
+	err := d.eachLabelSet(s, func(l labels.Labels) { l.Range(func(l labels.Label) { names[l.Name] = true }) })
 	return slices.Sorted(maps.Keys(names)), err
 }
 
 // LabelValues returns the values of a label of the selected series, sorted.
 func (d *DB) LabelValues(name string, s Selector) ([]string, error) {
 	values := map[string]bool{}
-	err := d.each(s, func(l labels.Labels) { values[l.Get(name)] = true })
+	err := d.eachLabelSet(s, func(l labels.Labels) { values[l.Get(name)] = true })
 	delete(values, "")
 	return slices.Sorted(maps.Keys(values)), err
 }
 
-// each visits the labels of the selected series, each once, sorted.
-func (d *DB) each(s Selector, visit func(labels.Labels)) error {
-	sets, err := d.matchers(s.Match)
+// eachLabelSet visits the labels of the selected series, each once, sorted.
+func (d *DB) eachLabelSet(s Selector, visit func(labels.Labels)) error {
+	sets, err := d.parseMatchers(s.Match)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (d *DB) each(s Selector, visit func(labels.Labels)) error {
 	defer d.mu.RUnlock()
 	var all []labelled
 	for _, set := range sets {
-		all = append(all, d.match(set)...)
+		all = append(all, d.matchSeries(set)...)
 	}
 	if len(sets) > 1 {
 		slices.SortStableFunc(all, func(a, b labelled) int { return labels.Compare(a.labels, b.labels) })
@@ -66,7 +66,7 @@ func (d *DB) each(s Selector, visit func(labels.Labels)) error {
 	return nil
 }
 
-func (d *DB) matchers(match []string) ([][]*labels.Matcher, error) {
+func (d *DB) parseMatchers(match []string) ([][]*labels.Matcher, error) {
 	if len(match) == 0 {
 		return [][]*labels.Matcher{nil}, nil
 	}

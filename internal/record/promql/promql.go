@@ -125,8 +125,8 @@ func (d *DB) Span() (first, last clock.Time, any bool) {
 // Instant evaluates an expression at one moment. The error of a faulty
 // expression is an *ExprError; others are ErrTimeout and ErrTooMuch.
 func (d *DB) Instant(ctx context.Context, expr string, at clock.Time) (Result, error) {
-	return d.run(ctx, expr, func() (engine.Query, error) {
-		return d.engine.NewInstantQuery(ctx, storage.QueryableFunc(d.querier), nil, expr, d.Wall(at))
+	return d.runQuery(ctx, expr, func() (engine.Query, error) {
+		return d.engine.NewInstantQuery(ctx, storage.QueryableFunc(d.newQuerier), nil, expr, d.Wall(at))
 	})
 }
 
@@ -139,13 +139,13 @@ func (d *DB) Range(ctx context.Context, expr string, from, to clock.Time, step t
 	if to < from {
 		return Result{}, fmt.Errorf("evaluate %q: the end is before the begin", expr)
 	}
-	return d.run(ctx, expr, func() (engine.Query, error) {
-		return d.engine.NewRangeQuery(ctx, storage.QueryableFunc(d.querier), nil, expr, d.Wall(from), d.Wall(to), step)
+	return d.runQuery(ctx, expr, func() (engine.Query, error) {
+		return d.engine.NewRangeQuery(ctx, storage.QueryableFunc(d.newQuerier), nil, expr, d.Wall(from), d.Wall(to), step)
 	})
 }
 
-// run evaluates a query while the store stands still.
-func (d *DB) run(ctx context.Context, expr string, begin func() (engine.Query, error)) (Result, error) {
+// runQuery evaluates a query while the store stands still.
+func (d *DB) runQuery(ctx context.Context, expr string, begin func() (engine.Query, error)) (Result, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	q, err := begin()
@@ -157,7 +157,7 @@ func (d *DB) run(ctx context.Context, expr string, begin func() (engine.Query, e
 	if r.Err != nil {
 		return Result{}, evalError(expr, r.Err)
 	}
-	return d.result(expr, r)
+	return d.toResult(expr, r)
 }
 
 // Check says what is wrong with an expression without evaluating it; its error

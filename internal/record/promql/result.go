@@ -63,23 +63,23 @@ type Bucket struct {
 // most is how many warnings, and how many infos, a result has at most.
 const most = 10
 
-func (d *DB) result(expr string, r *engine.Result) (Result, error) {
+func (d *DB) toResult(expr string, r *engine.Result) (Result, error) {
 	var out Result
 	switch v := r.Value.(type) {
 	case engine.Scalar:
 		out.Kind = Scalar
-		out.Series = []Series{{Points: []Point{{At: d.moment(v.T), Value: v.V}}}}
+		out.Series = []Series{{Points: []Point{{At: d.momentOf(v.T), Value: v.V}}}}
 	case engine.String:
-		out.Kind, out.Text, out.At = String, v.V, d.moment(v.T)
+		out.Kind, out.Text, out.At = String, v.V, d.momentOf(v.T)
 	case engine.Vector:
 		out.Kind = Vector
 		for _, s := range v {
-			out.Series = append(out.Series, Series{labelsOf(s.Metric), []Point{{d.moment(s.T), s.F, histogramOf(s.H)}}})
+			out.Series = append(out.Series, Series{labelsOf(s.Metric), []Point{{d.momentOf(s.T), s.F, histogramOf(s.H)}}})
 		}
 	case engine.Matrix:
 		out.Kind = Matrix
 		for _, s := range v {
-			out.Series = append(out.Series, Series{labelsOf(s.Metric), d.points(s)})
+			out.Series = append(out.Series, Series{labelsOf(s.Metric), d.mergePoints(s)})
 		}
 	default:
 		return out, fmt.Errorf("evaluate %q: a result of type %s", expr, typeOf(r.Value))
@@ -95,19 +95,19 @@ func typeOf(v parser.Value) parser.ValueType {
 	return v.Type()
 }
 
-func (d *DB) moment(ms int64) clock.Time { return d.Moment(time.UnixMilli(ms)) }
+func (d *DB) momentOf(ms int64) clock.Time { return d.Moment(time.UnixMilli(ms)) }
 
-// points puts a series' values and histograms in the order of time.
-func (d *DB) points(s engine.Series) []Point {
+// mergePoints puts a series' values and histograms in the order of time.
+func (d *DB) mergePoints(s engine.Series) []Point {
 	out := make([]Point, 0, len(s.Floats)+len(s.Histograms))
 	floats, histograms := s.Floats, s.Histograms
 	for len(floats) > 0 || len(histograms) > 0 {
 		if len(histograms) == 0 || (len(floats) > 0 && floats[0].T < histograms[0].T) {
-			out = append(out, Point{At: d.moment(floats[0].T), Value: floats[0].F})
+			out = append(out, Point{At: d.momentOf(floats[0].T), Value: floats[0].F})
 			floats = floats[1:]
 			continue
 		}
-		out = append(out, Point{At: d.moment(histograms[0].T), Histogram: histogramOf(histograms[0].H)})
+		out = append(out, Point{At: d.momentOf(histograms[0].T), Histogram: histogramOf(histograms[0].H)})
 		histograms = histograms[1:]
 	}
 	return out

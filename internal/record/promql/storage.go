@@ -17,7 +17,7 @@ import (
 // querier hands the store's series to the engine; the DB is locked meanwhile.
 type querier struct{ db *DB }
 
-func (d *DB) querier(_, _ int64) (storage.Querier, error) { return querier{d}, nil }
+func (d *DB) newQuerier(_, _ int64) (storage.Querier, error) { return querier{d}, nil }
 
 func (querier) Close() error { return nil }
 
@@ -39,18 +39,18 @@ func (q querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 		end = hints.End
 	}
 	var found []storage.Series
-	for _, s := range q.db.match(matchers) {
+	for _, s := range q.db.matchSeries(matchers) {
 		if ctx.Err() != nil {
 			return storage.ErrSeriesSet(ctx.Err())
 		}
-		if first, ok := s.First(); ok && q.db.milliseconds(first) <= end {
-			found = append(found, &storage.SeriesEntry{Lset: s.labels, SampleIteratorFn: q.db.iterate(s.Series)})
+		if first, ok := s.First(); ok && q.db.wallMilliseconds(first) <= end {
+			found = append(found, &storage.SeriesEntry{Lset: s.labels, SampleIteratorFn: q.db.newIterator(s.Series)})
 		}
 	}
 	return &set{series: found}
 }
 
-func (d *DB) iterate(s *series.Series) func(chunkenc.Iterator) chunkenc.Iterator {
+func (d *DB) newIterator(s *series.Series) func(chunkenc.Iterator) chunkenc.Iterator {
 	return func(chunkenc.Iterator) chunkenc.Iterator {
 		return &iterator{db: d, cursor: s.Cursor(), now: math.MinInt64}
 	}
@@ -73,12 +73,12 @@ type labelled struct {
 	labels labels.Labels
 }
 
-// match returns the series that match, sorted by their labels. Of several with
+// matchSeries returns the series that match, sorted by their labels. Of several with
 // the same labels it is the first.
-func (d *DB) match(matchers []*labels.Matcher) []labelled {
+func (d *DB) matchSeries(matchers []*labels.Matcher) []labelled {
 	var out []labelled
 	b := labels.NewScratchBuilder(12)
-	for _, name := range d.names(matchers) {
+	for _, name := range d.matchNames(matchers) {
 		for _, s := range d.store.Named(name) {
 			b.Reset()
 			b.Add(labels.MetricName, name)
@@ -86,7 +86,7 @@ func (d *DB) match(matchers []*labels.Matcher) []labelled {
 				b.Add(l.Name, l.Value)
 			}
 			b.Sort()
-			if l := b.Labels(); matches(l, matchers) {
+			if l := b.Labels(); matchesLabels(l, matchers) {
 				out = append(out, labelled{s, l})
 			}
 		}
@@ -95,8 +95,8 @@ func (d *DB) match(matchers []*labels.Matcher) []labelled {
 	return slices.CompactFunc(out, func(a, b labelled) bool { return labels.Equal(a.labels, b.labels) })
 }
 
-// names returns the metric names that match.
-func (d *DB) names(matchers []*labels.Matcher) []string {
+// matchNames returns the metric names that match.
+func (d *DB) matchNames(matchers []*labels.Matcher) []string {
 	for _, m := range matchers {
 		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
 			return []string{m.Value}
@@ -111,7 +111,7 @@ func (d *DB) names(matchers []*labels.Matcher) []string {
 	return out
 }
 
-func matches(l labels.Labels, matchers []*labels.Matcher) bool {
+func matchesLabels(l labels.Labels, matchers []*labels.Matcher) bool {
 	for _, m := range matchers {
 		value := l.Get(m.Name)
 		if m.Name == "le" || m.Name == "quantile" {

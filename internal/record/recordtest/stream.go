@@ -133,15 +133,15 @@ func Damage(stream []byte, rnd *rand.Rand) (out []byte, resealed bool) {
 	for i, payload := range blocks {
 		payload = slices.Clone(payload)
 		if i == hit {
-			payload = mutate(payload, rnd)
+			payload = mutateBytes(payload, rnd)
 		}
 		out = Append(out, payload)
 	}
 	return out, true
 }
 
-// mutate changes some bytes of a payload, or takes some away, or puts some in.
-func mutate(b []byte, rnd *rand.Rand) []byte {
+// mutateBytes changes some bytes of a payload, or takes some away, or puts some in.
+func mutateBytes(b []byte, rnd *rand.Rand) []byte {
 	for range 1 + rnd.IntN(4) {
 		if len(b) < 2 {
 			return b

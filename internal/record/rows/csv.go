@@ -54,7 +54,7 @@ func (w *CSV[T]) Write(rows []T) (int, error) {
 	for i := range rows {
 		row := reflect.ValueOf(&rows[i]).Elem()
 		for k, c := range w.columns {
-			w.line[k] = c.text(row.Field(c.field))
+			w.line[k] = c.formatValue(row.Field(c.field))
 		}
 		if err := w.out.Write(w.line); err != nil {
 			return i, fmt.Errorf("write CSV: %w", err)
@@ -72,22 +72,22 @@ func (w *CSV[T]) Close() error {
 	return nil
 }
 
-// text writes one value.
-func (c Column) text(v reflect.Value) string {
+// formatValue writes one value.
+func (c Column) formatValue(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			return ""
 		}
-		return Column{}.text(v.Elem())
+		return Column{}.formatValue(v.Elem())
 	case reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
-			parts[i] = Column{}.text(v.Index(i))
+			parts[i] = Column{}.formatValue(v.Index(i))
 		}
 		return strings.Join(parts, " ")
 	case reflect.String:
-		return harmless(v.String())
+		return defuseFormula(v.String())
 	case reflect.Float64:
 		if c.Optional && v.IsZero() {
 			return ""
@@ -100,9 +100,9 @@ func (c Column) text(v reflect.Value) string {
 	return strconv.FormatInt(v.Int(), 10)
 }
 
-// harmless puts an apostrophe before a text that a spreadsheet would run as a
+// defuseFormula puts an apostrophe before a text that a spreadsheet would run as a
 // formula: names come from whoever wrote the scenario.
-func harmless(s string) string {
+func defuseFormula(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
 		return "'" + s
 	}

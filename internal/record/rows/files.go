@@ -62,7 +62,7 @@ func Export(run, folder, extension string, open func(*Files) Sinks) ([]File, err
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	f := &Files{Manifest: manifest, folder: into, extension: extension}
-	defer f.drop()
+	defer f.removeUnfinished()
 	sinks := open(f)
 	count := map[string]int{}
 	if err = f.err; err == nil {
@@ -85,8 +85,8 @@ func Export(run, folder, extension string, open func(*Files) Sinks) ([]File, err
 	return out, nil
 }
 
-// drop removes what was not finished.
-func (f *Files) drop() {
+// removeUnfinished removes what was not finished.
+func (f *Files) removeUnfinished() {
 	for _, file := range f.made {
 		_ = file.Close()
 	}

@@ -54,19 +54,19 @@ func FillShared(path string, workers int, to Sinks) (map[string]int, error) {
 	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
 		f.stream = s
 		return record.Visitor{
-			Call: f.call, Phase: f.phase, Sample: f.sample, Gone: f.gone,
-			Histogram: f.histogram, Scrape: f.scrape, Event: func(e record.Event) {
+			Call: f.fillCall, Phase: f.fillPhase, Sample: f.fillSample, Gone: f.fillGone,
+			Histogram: f.fillHistogram, Scrape: f.fillScrape, Event: func(e record.Event) {
 				if e.Type == record.EventWorkerClock && e.Worker >= 0 && e.Worker < len(clocks) {
 					clocks[e.Worker].Add(e)
 				}
-				f.event(e)
+				f.fillEvent(e)
 			},
 		}
 	})
 	for i := 0; i < len(clocks) && err == nil; i++ {
 		_, err = record.Dir(filepath.Dir(path)).ReadStream(record.WorkerFile(i), func(s *record.Stream) record.Visitor {
 			f.stream = s
-			return record.Visitor{Call: func(c record.Call) { f.call(clocks[i].Move(c)) }}
+			return record.Visitor{Call: func(c record.Call) { f.fillCall(clocks[i].Move(c)) }}
 		})
 		if record.NoStream(err) {
 			err = nil // it never brought any
@@ -75,7 +75,7 @@ func FillShared(path string, workers int, to Sinks) (map[string]int, error) {
 	count := map[string]int{}
 	faults := []error{err}
 	for i, t := range []ender{f.calls, f.lifecycles, f.samples, f.histograms, f.scrapes, f.events} {
-		n, err := t.end()
+		n, err := t.closeBatch()
 		count[Tables()[i]] = n
 		faults = append(faults, err)
 	}
@@ -97,14 +97,14 @@ func newBatch[T any](to Sink[T]) *batch[T] {
 	return &batch[T]{to: to, rows: make([]T, 0, batchRows)}
 }
 
-func (b *batch[T]) add(row T) {
+func (b *batch[T]) addRow(row T) {
 	b.rows = append(b.rows, row)
 	if len(b.rows) == batchRows {
-		b.flush()
+		b.flushRows()
 	}
 }
 
-func (b *batch[T]) flush() {
+func (b *batch[T]) flushRows() {
 	if b.err == nil && len(b.rows) > 0 {
 		_, b.err = b.to.Write(b.rows)
 		b.n += len(b.rows)
@@ -114,10 +114,10 @@ func (b *batch[T]) flush() {
 }
 
 // ender is a batch of any table.
-type ender interface{ end() (int, error) }
+type ender interface{ closeBatch() (int, error) }
 
-func (b *batch[T]) end() (int, error) {
-	b.flush()
+func (b *batch[T]) closeBatch() (int, error) {
+	b.flushRows()
 	return b.n, errors.Join(b.err, b.to.Close())
 }
 
@@ -140,13 +140,13 @@ func newFiller(to Sinks) *filler {
 	}
 }
 
-func (f *filler) call(c record.Call) {
+func (f *filler) fillCall(c record.Call) {
 	op := &f.stream.Ops[c.Op]
 	again := int32(0)
 	if c.Again {
 		again = 1
 	}
-	f.calls.add(Call{
+	f.calls.addRow(Call{
 		Due: int64(c.Due), Sent: int64(c.Sent), Done: int64(c.Done),
 		Source: op.Source, Step: op.Step, Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Scope: op.Scope, Cluster: op.Cluster,
 		Outcome: c.Outcome.String(), Code: int32(c.Code), Again: again, Attempt: int32(c.Attempt), RetryAfter: int64(c.RetryAfter / time.Second),
@@ -154,7 +154,7 @@ func (f *filler) call(c record.Call) {
 	})
 }
 
-func (f *filler) phase(p record.Phase) {
+func (f *filler) fillPhase(p record.Phase) {
 	o := &f.stream.Objects[p.Object]
 	row := Phase{
 		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Lifecycle: o.Lifecycle, Cluster: o.Cluster,
@@ -163,34 +163,36 @@ func (f *filler) phase(p record.Phase) {
 	if p.Within != record.Ever {
 		row.Within = (*int64)(&p.Within)
 	}
-	f.lifecycles.add(row)
+	f.lifecycles.addRow(row)
 }
 
-func (f *filler) sample(s record.Sample) {
-	f.samples.add(f.of(s.Series, Sample{At: int64(s.At), Value: &s.Value}))
+func (f *filler) fillSample(s record.Sample) {
+	f.samples.addRow(f.nameSeries(s.Series, Sample{At: int64(s.At), Value: &s.Value}))
 }
 
-func (f *filler) gone(g record.Gone) { f.samples.add(f.of(g.Series, Sample{At: int64(g.At)})) }
+func (f *filler) fillGone(g record.Gone) {
+	f.samples.addRow(f.nameSeries(g.Series, Sample{At: int64(g.At)}))
+}
 
-// of names the series of a sample.
-func (f *filler) of(id record.SeriesID, s Sample) Sample {
+// nameSeries names the series of a sample.
+func (f *filler) nameSeries(id record.SeriesID, s Sample) Sample {
 	series := &f.stream.Series[id]
 	s.Series, s.Target, s.Name, s.Labels = int64(id), series.Target, series.Name, f.labelsOf(id)
 	return s
 }
 
-func (f *filler) histogram(h record.HistogramSample) {
-	named, v := f.of(h.Series, Sample{}), h.Value
+func (f *filler) fillHistogram(h record.HistogramSample) {
+	named, v := f.nameSeries(h.Series, Sample{}), h.Value
 	row := Histogram{
 		Series: named.Series, Target: named.Target, Name: named.Name, Labels: named.Labels, At: int64(h.At),
 		Count: int64(v.Count), Sum: v.Sum, Schema: v.Schema, ZeroThreshold: v.ZeroThreshold, ZeroCount: int64(v.ZeroCount),
 	}
-	row.PositiveIndex, row.PositiveCount = buckets(v.Positive)
-	row.NegativeIndex, row.NegativeCount = buckets(v.Negative)
-	f.histograms.add(row)
+	row.PositiveIndex, row.PositiveCount = bucketColumns(v.Positive)
+	row.NegativeIndex, row.NegativeCount = bucketColumns(v.Negative)
+	f.histograms.addRow(row)
 }
 
-func buckets(all []record.Bucket) (index []int32, count []int64) {
+func bucketColumns(all []record.Bucket) (index []int32, count []int64) {
 	for _, b := range all {
 		if b.Count > 0 {
 			index, count = append(index, b.Index), append(count, int64(b.Count))
@@ -199,11 +201,11 @@ func buckets(all []record.Bucket) (index []int32, count []int64) {
 	return index, count
 }
 
-func (f *filler) scrape(s record.Scrape) {
-	f.scrapes.add(Scrape{Target: s.Target, At: int64(s.At), Took: int64(s.Took), Points: int64(s.Points)})
+func (f *filler) fillScrape(s record.Scrape) {
+	f.scrapes.addRow(Scrape{Target: s.Target, At: int64(s.At), Took: int64(s.Took), Points: int64(s.Points)})
 }
 
-func (f *filler) event(e record.Event) {
+func (f *filler) fillEvent(e record.Event) {
 	row := Event{
 		At: int64(e.At), Type: string(e.Type), Name: e.Name, Text: e.Text,
 		Reason: string(e.Reason), Step: e.Step, Count: int64(e.Count), Rate: e.Rate, Parallel: int64(e.Parallel), For: int64(e.For),
@@ -212,7 +214,7 @@ func (f *filler) event(e record.Event) {
 		row.Verb, row.Resource, row.Subresource, row.Object = x.Verb, x.Resource, x.Subresource, x.Object
 		row.Code, row.StatusReason, row.Count, row.Retried = int32(x.Code), x.Reason, int64(x.Count), int64(x.Retried)
 	}
-	f.events.add(row)
+	f.events.addRow(row)
 }
 
 // labelsOf writes the labels of a series as JSON, once.

@@ -70,11 +70,11 @@ func (c *Cursor) Histogram() *record.Histogram {
 // Next goes to the next sample; it is false after the last.
 func (c *Cursor) Next() bool {
 	for {
-		t := c.next()
+		t := c.nextTime()
 		if t == math.MaxInt64 {
 			return false
 		}
-		if c.step(t) {
+		if c.stepTo(t) {
 			return true
 		}
 	}
@@ -86,10 +86,10 @@ func (c *Cursor) Seek(t clock.Time) bool {
 	if (c.sample > 0 || c.stale) && c.now >= t {
 		return true
 	}
-	if c.sample = max(c.sample, before(c.s.at, t)); c.sample > 0 {
-		c.time = max(c.time, before(c.times, t))
-		c.fail = max(c.fail, before(c.failed, t))
-		c.gone = max(c.gone, before(c.s.gone, t))
+	if c.sample = max(c.sample, countBefore(c.s.at, t)); c.sample > 0 {
+		c.time = max(c.time, countBefore(c.times, t))
+		c.fail = max(c.fail, countBefore(c.failed, t))
+		c.gone = max(c.gone, countBefore(c.s.gone, t))
 		last := c.s.at[c.sample-1]
 		c.live, c.stale = c.gone == 0 || c.s.gone[c.gone-1] < last, false
 		// Where the target could not be read just before t, the end of the
@@ -98,13 +98,13 @@ func (c *Cursor) Seek(t clock.Time) bool {
 	return c.Next()
 }
 
-// before is how many times are before t.
-func before(times []clock.Time, t clock.Time) int {
+// countBefore is how many times are before t.
+func countBefore(times []clock.Time, t clock.Time) int {
 	return sort.Search(len(times), func(i int) bool { return times[i] >= t })
 }
 
-// next is when something happens next.
-func (c *Cursor) next() clock.Time {
+// nextTime is when something happens next.
+func (c *Cursor) nextTime() clock.Time {
 	t := clock.Time(math.MaxInt64)
 	for _, list := range [...]struct {
 		times []clock.Time
@@ -117,13 +117,13 @@ func (c *Cursor) next() clock.Time {
 	return t
 }
 
-// step takes all that happens at t and says whether that is a sample.
-func (c *Cursor) step(t clock.Time) bool {
+// stepTo takes all that happens at t and says whether that is a sample.
+func (c *Cursor) stepTo(t clock.Time) bool {
 	was := c.live && !c.stale
-	scraped := take(c.times, &c.time, t)
-	sampled := take(c.s.at, &c.sample, t)
-	failed := take(c.failed, &c.fail, t)
-	ended := take(c.s.gone, &c.gone, t)
+	scraped := advanceList(c.times, &c.time, t)
+	sampled := advanceList(c.s.at, &c.sample, t)
+	failed := advanceList(c.failed, &c.fail, t)
+	ended := advanceList(c.s.gone, &c.gone, t)
 	switch {
 	case sampled:
 		c.live = true
@@ -142,8 +142,8 @@ func (c *Cursor) step(t clock.Time) bool {
 	return false
 }
 
-// take goes on in a list where its next time is t.
-func take(times []clock.Time, done *int, t clock.Time) bool {
+// advanceList goes on in a list where its next time is t.
+func advanceList(times []clock.Time, done *int, t clock.Time) bool {
 	if *done == len(times) || times[*done] != t {
 		return false
 	}

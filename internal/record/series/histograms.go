@@ -28,7 +28,7 @@ type Buckets struct {
 func (s *Store) Histograms(q HistogramQuery) (groups []Buckets, known bool) {
 	sums := map[string]*grouped{}
 	buckets := s.Select(q.Target, q.Family+"_bucket", q.Labels)
-	restarts := restarts(buckets, q)
+	restarts := findRestarts(buckets, q)
 	for _, one := range buckets {
 		known = true
 		le, err := strconv.ParseFloat(one.Label("le"), 64)
@@ -36,7 +36,7 @@ func (s *Store) Histograms(q HistogramQuery) (groups []Buckets, known bool) {
 		if len(restarts) > 0 {
 			at = restarts[histogramOf(one)]
 		}
-		rise, ok := one.increase(q.From, q.To, at)
+		rise, ok := one.increaseWithRestarts(q.From, q.To, at)
 		if err != nil || !ok || (q.Keep != nil && !q.Keep(one)) {
 			continue
 		}
@@ -53,21 +53,21 @@ func (s *Store) Histograms(q HistogramQuery) (groups []Buckets, known bool) {
 			continue
 		}
 		known = true
-		if rise, ok := one.growth(q.From, q.To); ok {
+		if rise, ok := one.growthBetween(q.From, q.To); ok {
 			g := groupOf(sums, one, q.By)
-			g.native.add(rise)
+			g.native.addGrowth(rise)
 		}
 	}
-	return ordered(sums), known
+	return orderedBuckets(sums), known
 }
 
-// restarts says when histograms fell, all their values taken together: a bucket
+// findRestarts says when histograms fell, all their values taken together: a bucket
 // alone may have had so few that it does not show.
-func restarts(buckets []*Series, q HistogramQuery) map[string][]clock.Time {
+func findRestarts(buckets []*Series, q HistogramQuery) map[string][]clock.Time {
 	out := map[string][]clock.Time{}
 	for _, one := range buckets {
 		if le, err := strconv.ParseFloat(one.Label("le"), 64); err == nil && math.IsInf(le, 1) {
-			if at := one.falls(q.From, q.To); len(at) > 0 {
+			if at := one.findFalls(q.From, q.To); len(at) > 0 {
 				out[histogramOf(one)] = at
 			}
 		}
@@ -118,10 +118,10 @@ func groupOf(sums map[string]*grouped, one *Series, by []string) *grouped {
 	return g
 }
 
-func ordered(sums map[string]*grouped) []Buckets {
+func orderedBuckets(sums map[string]*grouped) []Buckets {
 	keys := make([]string, 0, len(sums))
 	for key, g := range sums {
-		g.refine()
+		g.addNativeBounds()
 		if g.counts[math.Inf(1)] > 0 {
 			keys = append(keys, key)
 		}
@@ -143,10 +143,10 @@ func ordered(sums map[string]*grouped) []Buckets {
 	return out
 }
 
-// refine puts the bounds of the native histogram among the classic ones. It
+// addNativeBounds puts the bounds of the native histogram among the classic ones. It
 // does nothing where the two do not hold the same values, as when a process
 // has classic buckets only.
-func (g *grouped) refine() {
+func (g *grouped) addNativeBounds() {
 	total, classic := g.counts[math.Inf(1)]
 	if classic && total != g.native.count {
 		return
@@ -154,7 +154,7 @@ func (g *grouped) refine() {
 	if !classic && g.native.count > 0 {
 		g.counts[math.Inf(1)], g.sum = g.native.count, g.native.sum
 	}
-	for le, count := range g.native.cumulative() {
+	for le, count := range g.native.cumulativeCounts() {
 		if _, known := g.counts[le]; !known {
 			g.counts[le] = count
 		}

@@ -45,20 +45,20 @@ const (
 	spanOffset, spanLength                             = 1, 2
 )
 
-// metric reads one metric's message and tells what changed.
-func (t *Tracker) metric(f *protoFamily, raw []byte, d *Delta) (*protoMetric, error) {
-	m, err := f.metric(raw)
+// readMetric reads one metric's message and tells what changed.
+func (t *Tracker) readMetric(f *protoFamily, raw []byte, d *Delta) (*protoMetric, error) {
+	m, err := f.findMetric(raw)
 	if err != nil {
 		return nil, err
 	}
 	r := metricReader{slots: make([]slot, 0, max(1, len(m.slots)))}
-	if !r.read(raw) {
+	if !r.readMetric(raw) {
 		return nil, errProto("a metric")
 	}
-	t.slots(f, m, r.slots, d)
+	t.takeSlots(f, m, r.slots, d)
 	if r.native && f.accepted[partPlain] {
 		if m.native < 0 {
-			m.native = t.add(Point{Name: f.Name, Labels: m.labels})
+			m.native = t.addPoint(Point{Name: f.Name, Labels: m.labels})
 			m.hist = &record.Histogram{}
 		}
 		if !m.live || t.resend || !m.hist.Equal(&r.hist) {
@@ -69,19 +69,19 @@ func (t *Tracker) metric(f *protoFamily, raw []byte, d *Delta) (*protoMetric, er
 	return m, nil
 }
 
-// slots takes a metric's values. A histogram whose bounds are not those that it
+// takeSlots takes a metric's values. A histogram whose bounds are not those that it
 // had gets new points for them.
-func (t *Tracker) slots(f *protoFamily, m *protoMetric, now []slot, d *Delta) {
+func (t *Tracker) takeSlots(f *protoFamily, m *protoMetric, now []slot, d *Delta) {
 	before := m.slots
 	for i := range now {
 		s := &now[i]
-		if i < len(before) && before[i].part == s.part && same(before[i].bound, s.bound) {
+		if i < len(before) && before[i].part == s.part && sameValue(before[i].bound, s.bound) {
 			s.index = before[i].index
 		} else {
-			s.index = t.slot(f, m, *s)
+			s.index = t.slotIndex(f, m, *s)
 		}
 		if s.index >= 0 {
-			t.set(s.index, s.value, !m.live, d)
+			t.setValue(s.index, s.value, !m.live, d)
 		}
 	}
 	for _, s := range before {
@@ -92,11 +92,11 @@ func (t *Tracker) slots(f *protoFamily, m *protoMetric, now []slot, d *Delta) {
 	m.slots = now
 }
 
-// slot returns the index of a value that its metric did not have in this place
+// slotIndex returns the index of a value that its metric did not have in this place
 // before; it may have had it in another.
-func (t *Tracker) slot(f *protoFamily, m *protoMetric, s slot) int {
+func (t *Tracker) slotIndex(f *protoFamily, m *protoMetric, s slot) int {
 	for _, b := range m.slots {
-		if b.part == s.part && same(b.bound, s.bound) {
+		if b.part == s.part && sameValue(b.bound, s.bound) {
 			return b.index
 		}
 	}
@@ -106,31 +106,31 @@ func (t *Tracker) slot(f *protoFamily, m *protoMetric, s slot) int {
 	p := Point{Name: f.names[s.part], Labels: m.labels}
 	switch {
 	case s.part == partBucket:
-		p.Labels = with(m.labels, "le", number(s.bound))
+		p.Labels = withLabel(m.labels, "le", formatBound(s.bound))
 	case !math.IsInf(s.bound, -1):
-		p.Labels = with(m.labels, "quantile", number(s.bound))
+		p.Labels = withLabel(m.labels, "quantile", formatBound(s.bound))
 	}
-	return t.add(p)
+	return t.addPoint(p)
 }
 
-// with returns sorted labels with one more.
-func with(labels []record.Label, name, value string) []record.Label {
+// withLabel returns sorted labels with one more.
+func withLabel(labels []record.Label, name, value string) []record.Label {
 	out := append(make([]record.Label, 0, len(labels)+1), labels...)
 	out = append(out, record.Label{Name: name, Value: value})
 	sortLabels(out)
 	return out
 }
 
-// number writes a bound as the text format does.
-func number(v float64) string {
+// formatBound writes a bound as the text format does.
+func formatBound(v float64) string {
 	if math.IsInf(v, 1) {
 		return "+Inf"
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// points is how many points a metric has.
-func (m *protoMetric) points() int {
+// countPoints is how many points a metric has.
+func (m *protoMetric) countPoints() int {
 	n := 0
 	for _, s := range m.slots {
 		if s.index >= 0 {
@@ -143,8 +143,8 @@ func (m *protoMetric) points() int {
 	return n
 }
 
-// gone tells that a metric is no longer there.
-func (m *protoMetric) gone(d *Delta) {
+// reportGone tells that a metric is no longer there.
+func (m *protoMetric) reportGone(d *Delta) {
 	for _, s := range m.slots {
 		if s.index >= 0 {
 			d.Gone = append(d.Gone, s.index)
@@ -155,11 +155,11 @@ func (m *protoMetric) gone(d *Delta) {
 	}
 }
 
-// metric finds a metric by the bytes of its labels, which come first in its
+// findMetric finds a metric by the bytes of its labels, which come first in its
 // message.
-func (f *protoFamily) metric(raw []byte) (*protoMetric, error) {
+func (f *protoFamily) findMetric(raw []byte) (*protoMetric, error) {
 	end := 0
-	ok := fields(raw, func(one field) bool {
+	ok := forEachField(raw, func(one field) bool {
 		if one.num == metricLabel {
 			end = one.end
 		}
@@ -172,9 +172,9 @@ func (f *protoFamily) metric(raw []byte) (*protoMetric, error) {
 		return m, nil
 	}
 	m := &protoMetric{native: -1}
-	fields(raw[:end], func(one field) bool {
+	forEachField(raw[:end], func(one field) bool {
 		var l record.Label
-		ok = ok && fields(one.b, func(part field) bool {
+		ok = ok && forEachField(one.b, func(part field) bool {
 			switch part.num {
 			case labelName:
 				l.Name = string(part.b)
@@ -202,83 +202,83 @@ type metricReader struct {
 	native bool
 }
 
-func (r *metricReader) add(part int, bound, value float64) {
+func (r *metricReader) addSlot(part int, bound, value float64) {
 	r.slots = append(r.slots, slot{part, bound, -1, value})
 }
 
-// read reads a Metric; it is false where that is damaged.
-func (r *metricReader) read(raw []byte) bool {
+// readMetric reads a Metric; it is false where that is damaged.
+func (r *metricReader) readMetric(raw []byte) bool {
 	fine := true
-	ok := fields(raw, func(f field) bool {
+	ok := forEachField(raw, func(f field) bool {
 		switch f.num {
 		case metricGauge, metricCounter, metricUntyped:
 			value := 0.0
-			fine = fields(f.b, func(v field) bool {
+			fine = forEachField(f.b, func(v field) bool {
 				if v.num == simpleValue {
-					value = v.float()
+					value = v.asFloat()
 				}
 				return true
 			})
-			r.add(partPlain, math.Inf(-1), value)
+			r.addSlot(partPlain, math.Inf(-1), value)
 		case metricSummary:
-			fine = r.summary(f.b)
+			fine = r.readSummary(f.b)
 		case metricHistogram:
-			fine = r.histogram(f.b)
+			fine = r.readHistogram(f.b)
 		}
 		return fine
 	})
 	return ok && fine
 }
 
-func (r *metricReader) summary(raw []byte) bool {
+func (r *metricReader) readSummary(raw []byte) bool {
 	fine := true
-	r.add(partCount, math.Inf(-1), 0)
-	r.add(partSum, math.Inf(-1), 0)
-	ok := fields(raw, func(f field) bool {
+	r.addSlot(partCount, math.Inf(-1), 0)
+	r.addSlot(partSum, math.Inf(-1), 0)
+	ok := forEachField(raw, func(f field) bool {
 		switch f.num {
 		case summaryCount:
 			r.slots[0].value = float64(f.v)
 		case summarySum:
-			r.slots[1].value = f.float()
+			r.slots[1].value = f.asFloat()
 		case summaryQuantile:
 			var bound, value float64
-			fine = fields(f.b, func(q field) bool {
+			fine = forEachField(f.b, func(q field) bool {
 				switch q.num {
 				case quantileBound:
-					bound = q.float()
+					bound = q.asFloat()
 				case quantileValue:
-					value = q.float()
+					value = q.asFloat()
 				}
 				return true
 			})
-			r.add(partPlain, bound, value)
+			r.addSlot(partPlain, bound, value)
 		}
 		return fine
 	})
 	return ok && fine
 }
 
-// histogram reads a Histogram: classic buckets, a native histogram, or both.
+// readHistogram reads a Histogram: classic buckets, a native histogram, or both.
 // The bucket without an upper end need not be there, it holds all values.
-func (r *metricReader) histogram(raw []byte) bool {
+func (r *metricReader) readHistogram(raw []byte) bool {
 	var n nativeReader
 	fine, count, sum := true, 0.0, 0.0
-	r.add(partCount, math.Inf(-1), 0)
-	r.add(partSum, math.Inf(-1), 0)
-	ok := fields(raw, func(f field) bool {
+	r.addSlot(partCount, math.Inf(-1), 0)
+	r.addSlot(partSum, math.Inf(-1), 0)
+	ok := forEachField(raw, func(f field) bool {
 		switch f.num {
 		case histogramCount:
 			count, n.Count = float64(f.v), f.v
 		case histogramCountFloat:
-			if v := f.float(); v > 0 {
+			if v := f.asFloat(); v > 0 {
 				count, n.float = v, true
 			}
 		case histogramSum:
-			sum, n.Sum = f.float(), f.float()
+			sum, n.Sum = f.asFloat(), f.asFloat()
 		case histogramBucket:
-			fine = r.bucket(f.b)
+			fine = r.readBucket(f.b)
 		default:
-			fine = n.field(f)
+			fine = n.readField(f)
 		}
 		return fine
 	})
@@ -286,30 +286,30 @@ func (r *metricReader) histogram(raw []byte) bool {
 		return false
 	}
 	r.slots[0].value, r.slots[1].value = count, sum
-	r.native, r.hist = n.finish()
+	r.native, r.hist = n.toHistogram()
 	classic := len(r.slots) > 2
 	if last := r.slots[len(r.slots)-1]; (classic || !r.native) && !math.IsInf(last.bound, 1) {
-		r.add(partBucket, math.Inf(1), count)
+		r.addSlot(partBucket, math.Inf(1), count)
 	}
 	return true
 }
 
-func (r *metricReader) bucket(raw []byte) bool {
+func (r *metricReader) readBucket(raw []byte) bool {
 	var bound, count float64
-	ok := fields(raw, func(f field) bool {
+	ok := forEachField(raw, func(f field) bool {
 		switch f.num {
 		case bucketCount:
 			count = float64(f.v)
 		case bucketCountFloat:
-			if v := f.float(); v > 0 {
+			if v := f.asFloat(); v > 0 {
 				count = v
 			}
 		case bucketBound:
-			bound = f.float()
+			bound = f.asFloat()
 		}
 		return true
 	})
-	r.add(partBucket, bound, count)
+	r.addSlot(partBucket, bound, count)
 	return ok
 }
 
@@ -326,13 +326,13 @@ type span struct {
 	length uint32
 }
 
-func (n *nativeReader) field(f field) bool {
+func (n *nativeReader) readField(f field) bool {
 	ok := true
 	switch f.num {
 	case nativeSchema:
-		n.Schema = int32(f.signed())
+		n.Schema = int32(f.asSigned())
 	case nativeZeroThreshold:
-		n.ZeroThreshold = f.float()
+		n.ZeroThreshold = f.asFloat()
 	case nativeZeroCount:
 		n.ZeroCount = f.v
 	case nativeZeroFloat, nativeNegFloat, nativePosFloat:
@@ -351,10 +351,10 @@ func (n *nativeReader) field(f field) bool {
 
 func appendSpan(spans []span, raw []byte) ([]span, bool) {
 	var s span
-	ok := fields(raw, func(f field) bool {
+	ok := forEachField(raw, func(f field) bool {
 		switch f.num {
 		case spanOffset:
-			s.offset = int32(f.signed())
+			s.offset = int32(f.asSigned())
 		case spanLength:
 			s.length = uint32(f.v)
 		}
@@ -366,7 +366,7 @@ func appendSpan(spans []span, raw []byte) ([]span, bool) {
 // appendDeltas reads a repeated sint64, packed or not.
 func appendDeltas(deltas []int64, f field) ([]int64, bool) {
 	if f.b == nil {
-		return append(deltas, f.signed()), true
+		return append(deltas, f.asSigned()), true
 	}
 	for b := f.b; len(b) > 0; {
 		v, n := protowire.ConsumeVarint(b)
@@ -379,9 +379,9 @@ func appendDeltas(deltas []int64, f field) ([]int64, bool) {
 	return deltas, true
 }
 
-// finish says whether there was a native histogram, as Prometheus tells one
+// toHistogram says whether there was a native histogram, as Prometheus tells one
 // from a classic one that has no values: by its spans or its zero bucket.
-func (n *nativeReader) finish() (bool, record.Histogram) {
+func (n *nativeReader) toHistogram() (bool, record.Histogram) {
 	if n.float || len(n.posSpans)+len(n.negSpans) == 0 && n.ZeroThreshold == 0 && n.ZeroCount == 0 {
 		return false, record.Histogram{}
 	}
@@ -390,14 +390,14 @@ func (n *nativeReader) finish() (bool, record.Histogram) {
 		return false, record.Histogram{}
 	}
 	var ok, also bool
-	n.Positive, ok = buckets(n.posSpans, n.positive)
-	n.Negative, also = buckets(n.negSpans, n.negative)
+	n.Positive, ok = bucketsOfSpans(n.posSpans, n.positive)
+	n.Negative, also = bucketsOfSpans(n.negSpans, n.negative)
 	return ok && also, n.Histogram
 }
 
-// buckets puts the counts of spans, which are told as differences to the one
+// bucketsOfSpans puts the counts of spans, which are told as differences to the one
 // before, in their places. It is false where they do not fit together.
-func buckets(spans []span, deltas []int64) ([]record.Bucket, bool) {
+func bucketsOfSpans(spans []span, deltas []int64) ([]record.Bucket, bool) {
 	if len(deltas) > record.MostBuckets {
 		return nil, false
 	}

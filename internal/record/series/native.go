@@ -17,14 +17,14 @@ type native struct {
 	last  record.Histogram
 }
 
-func (n *native) add(h *record.Histogram) {
+func (n *native) addHistogram(h *record.Histogram) {
 	n.coded = record.AppendHistogram(n.coded, &n.last, h)
 	n.last = *h.Clone()
 }
 
-// histograms gives the samples of a native histogram in the order of time, each
+// eachHistogram gives the samples of a native histogram in the order of time, each
 // valid until the next.
-func (s *Series) histograms() iter.Seq2[clock.Time, *record.Histogram] {
+func (s *Series) eachHistogram() iter.Seq2[clock.Time, *record.Histogram] {
 	return func(yield func(clock.Time, *record.Histogram) bool) {
 		var h record.Histogram
 		coded := s.native.coded
@@ -50,15 +50,15 @@ type growth struct {
 	count, sum float64
 }
 
-// growth returns by how much a native histogram grew from one moment to
+// growthBetween returns by how much a native histogram grew from one moment to
 // another, by the rules of Increase: a fall is taken for a restart from nothing,
 // and one that was there when its target was first looked at counts from that
 // look. It is false where nothing is known of the time.
-func (s *Series) growth(from, to clock.Time) (growth, bool) {
+func (s *Series) growthBetween(from, to clock.Time) (growth, bool) {
 	var total growth
 	var begin, last *record.Histogram // of the stretch in which it only grew
 	known := false
-	for at, h := range s.histograms() {
+	for at, h := range s.eachHistogram() {
 		if at > to {
 			break
 		}
@@ -66,22 +66,22 @@ func (s *Series) growth(from, to clock.Time) (growth, bool) {
 		switch {
 		case at <= from, last == nil && !s.target.lookedAtBefore(s.at[0]):
 			begin = h.Clone()
-		case last == nil || grew(last, h):
+		case last == nil || hasOnlyGrown(last, h):
 		default:
-			total.add(between(begin, last))
-			total.add(between(last, h))
+			total.addGrowth(growthSince(begin, last))
+			total.addGrowth(growthSince(last, h))
 			begin = h.Clone()
 		}
 		last = h.Clone()
 	}
 	if known {
-		total.add(between(begin, last))
+		total.addGrowth(growthSince(begin, last))
 	}
 	return total, known
 }
 
-// grew says whether h is last with more values, plainly: in the same buckets.
-func grew(last, h *record.Histogram) bool {
+// hasOnlyGrown says whether h is last with more values, plainly: in the same buckets.
+func hasOnlyGrown(last, h *record.Histogram) bool {
 	if h.Count < last.Count || h.ZeroCount < last.ZeroCount || h.Schema != last.Schema || h.ZeroThreshold != last.ZeroThreshold {
 		return false
 	}
@@ -97,26 +97,26 @@ func grew(last, h *record.Histogram) bool {
 	return true
 }
 
-// between is by how much a histogram grew since begin, nil being nothing.
-func between(begin, end *record.Histogram) growth {
+// growthSince is by how much a histogram grew since begin, nil being nothing.
+func growthSince(begin, end *record.Histogram) growth {
 	out := growth{schema: end.Schema}
-	out.take(end, 1)
+	out.addHistogram(end, 1)
 	if begin == nil || begin.Schema < end.Schema { // finer ones come with a restart only
 		return out
 	}
-	out.take(begin, -1)
+	out.addHistogram(begin, -1)
 	fewer := out.zero < 0 || out.count < 0
 	for _, n := range out.buckets {
 		fewer = fewer || n < 0
 	}
 	if fewer { // it was restarted in between and soon had more values than before
-		return between(nil, end)
+		return growthSince(nil, end)
 	}
 	return out
 }
 
-// take adds a histogram's values, sign times.
-func (g *growth) take(h *record.Histogram, sign float64) {
+// addHistogram adds a histogram's values, sign times.
+func (g *growth) addHistogram(h *record.Histogram, sign float64) {
 	one := growth{schema: h.Schema, threshold: h.ZeroThreshold, zero: sign * float64(h.ZeroCount),
 		count: sign * float64(h.Count), sum: sign * h.Sum, buckets: map[int32]float64{}}
 	for _, b := range h.Negative {
@@ -125,16 +125,16 @@ func (g *growth) take(h *record.Histogram, sign float64) {
 	for _, b := range h.Positive {
 		one.buckets[b.Index] += sign * float64(b.Count)
 	}
-	g.add(one)
+	g.addGrowth(one)
 }
 
-// add adds another growth; both take the coarser one's buckets.
-func (g *growth) add(o growth) {
+// addGrowth adds another growth; both take the coarser one's buckets.
+func (g *growth) addGrowth(o growth) {
 	if g.buckets == nil {
 		g.schema, g.buckets = o.schema, map[int32]float64{}
 	}
 	schema, threshold := min(g.schema, o.schema), max(g.threshold, o.threshold)
-	a, b := g.coarser(schema, threshold), o.coarser(schema, threshold)
+	a, b := g.toCoarser(schema, threshold), o.toCoarser(schema, threshold)
 	for index, n := range b.buckets {
 		a.buckets[index] += n
 	}
@@ -142,9 +142,9 @@ func (g *growth) add(o growth) {
 	*g = a
 }
 
-// coarser has fewer buckets: each step of the schema makes one of two. What
+// toCoarser has fewer buckets: each step of the schema makes one of two. What
 // lies within the threshold is in the bucket around 0.
-func (g *growth) coarser(schema int32, threshold float64) growth {
+func (g *growth) toCoarser(schema int32, threshold float64) growth {
 	out := growth{schema: schema, threshold: threshold, zero: g.zero, count: g.count, sum: g.sum, buckets: map[int32]float64{}}
 	steps := g.schema - schema
 	for index, n := range g.buckets {
@@ -161,8 +161,8 @@ func (g *growth) coarser(schema int32, threshold float64) growth {
 // upTo is where a bucket ends.
 func upTo(index, schema int32) float64 { return math.Exp2(math.Ldexp(float64(index), -int(schema))) }
 
-// cumulative is how many values were up to each bound of a bucket that has any.
-func (g *growth) cumulative() map[float64]float64 {
+// cumulativeCounts is how many values were up to each bound of a bucket that has any.
+func (g *growth) cumulativeCounts() map[float64]float64 {
 	out := map[float64]float64{}
 	sum := g.zero
 	if g.zero > 0 {

@@ -72,10 +72,10 @@ func (t *Tracker) updateProto(body []byte, d *Delta) error {
 			at++
 		} else {
 			var err error
-			if f, err = t.family(raw); err != nil {
+			if f, err = t.findFamily(raw); err != nil {
 				return err
 			}
-			if err := t.metrics(f, raw, d); err != nil {
+			if err := t.readMetrics(f, raw, d); err != nil {
 				return fmt.Errorf("%w: %s", err, f.Name)
 			}
 			if i := slices.Index(s.order, f); i >= 0 {
@@ -87,14 +87,14 @@ func (t *Tracker) updateProto(body []byte, d *Delta) error {
 	}
 	s.order, s.spare = next, s.order
 	for _, f := range s.all {
-		f.settle(t.now, d)
+		f.reportGone(t.now, d)
 	}
 	return nil
 }
 
-// settle tells which points are no longer there; it is called when a whole
+// reportGone tells which points are no longer there; it is called when a whole
 // exposition has been read.
-func (f *protoFamily) settle(now uint32, d *Delta) {
+func (f *protoFamily) reportGone(now uint32, d *Delta) {
 	if f.seen != now {
 		f.raw, f.order, f.settled = nil, f.order[:0], false
 	}
@@ -103,9 +103,9 @@ func (f *protoFamily) settle(now uint32, d *Delta) {
 		for _, m := range f.all {
 			live := f.seen == now && m.seen == f.read
 			if live {
-				f.points += m.points()
+				f.points += m.countPoints()
 			} else if m.live {
-				m.gone(d)
+				m.reportGone(d)
 			}
 			m.live = live
 		}
@@ -113,11 +113,11 @@ func (f *protoFamily) settle(now uint32, d *Delta) {
 	d.Points += f.points
 }
 
-// family finds the family of a message by its name.
-func (t *Tracker) family(raw []byte) (*protoFamily, error) {
+// findFamily finds the family of a message by its name.
+func (t *Tracker) findFamily(raw []byte) (*protoFamily, error) {
 	var name, help []byte
 	var kind uint64
-	ok := fields(raw, func(f field) bool {
+	ok := forEachField(raw, func(f field) bool {
 		switch f.num {
 		case familyName:
 			name = f.b
@@ -138,7 +138,7 @@ func (t *Tracker) family(raw []byte) (*protoFamily, error) {
 	if kinds := []string{"counter", "gauge", "summary", "", "histogram", "histogram"}; kind < uint64(len(kinds)) {
 		f.Type = kinds[kind]
 	}
-	for i, part := range parts(f.Name) {
+	for i, part := range pointNames(f.Name) {
 		f.names[i], f.accepted[i] = part, t.accept(part)
 	}
 	if f.accepted != [4]bool{} {
@@ -149,21 +149,21 @@ func (t *Tracker) family(raw []byte) (*protoFamily, error) {
 	return f, nil
 }
 
-// metrics reads the metrics of a family whose message is not as it was before.
-func (t *Tracker) metrics(f *protoFamily, raw []byte, d *Delta) error {
+// readMetrics reads the metrics of a family whose message is not as it was before.
+func (t *Tracker) readMetrics(f *protoFamily, raw []byte, d *Delta) error {
 	if f.accepted == [4]bool{} {
 		return nil
 	}
 	old, next, at := f.order, f.spare[:0], 0
 	var fault error
-	ok := fields(raw, func(one field) bool {
+	ok := forEachField(raw, func(one field) bool {
 		if one.num != familyMetric {
 			return true
 		}
 		var m *protoMetric
 		if at < len(old) && !t.resend && bytes.Equal(one.b, f.raw[old[at].from:old[at].to]) {
 			m = old[at]
-		} else if m, fault = t.metric(f, one.b, d); fault != nil {
+		} else if m, fault = t.readMetric(f, one.b, d); fault != nil {
 			return false
 		}
 		if m.live {
@@ -192,14 +192,14 @@ type field struct {
 	end int
 }
 
-func (f field) float() float64 { return math.Float64frombits(f.v) }
+func (f field) asFloat() float64 { return math.Float64frombits(f.v) }
 
-// signed is the value of an sint32 or sint64.
-func (f field) signed() int64 { return protowire.DecodeZigZag(f.v) }
+// asSigned is the value of an sint32 or sint64.
+func (f field) asSigned() int64 { return protowire.DecodeZigZag(f.v) }
 
-// fields calls visit for each field of a message until it returns false; the
+// forEachField calls visit for each field of a message until it returns false; the
 // result is false where the message is damaged.
-func fields(message []byte, visit func(field) bool) bool {
+func forEachField(message []byte, visit func(field) bool) bool {
 	for b := message; len(b) > 0; {
 		num, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {

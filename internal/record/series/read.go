@@ -22,16 +22,16 @@ func (s *Store) Visitor(stream *record.Stream) record.Visitor {
 		Sample: func(v record.Sample) { s.Add(stream.Series, v) },
 		Event:  s.Event,
 		Scrape: func(v record.Scrape) {
-			s.scrape(v)
+			s.addScrape(v)
 			s.families = stream.Families
 		},
 		Histogram: func(v record.HistogramSample) {
-			one := s.series(stream.Series, v.Series, v.At)
+			one := s.seriesAt(stream.Series, v.Series, v.At)
 			if one.native == nil {
 				one.native = &native{}
 			}
 			one.at = append(one.at, v.At)
-			one.native.add(v.Value)
+			one.native.addHistogram(v.Value)
 		},
 		Gone: func(v record.Gone) {
 			if int(v.Series) < len(s.all) {
@@ -42,21 +42,21 @@ func (s *Store) Visitor(stream *record.Stream) record.Visitor {
 	}
 }
 
-// scrape takes note of a scrape, before its samples.
-func (s *Store) scrape(v record.Scrape) {
-	t := s.target(v.Target)
+// addScrape takes note of a scrape, before its samples.
+func (s *Store) addScrape(v record.Scrape) {
+	t := s.targetOf(v.Target)
 	t.scrapes = append(t.scrapes, v.At)
-	s.derive(&t.up, record.Series{Target: v.Target, Name: "up"}, v.At, 1)
-	s.derive(&t.took, record.Series{Target: v.Target, Name: "scrape_duration_seconds"}, v.At, v.Took.Seconds())
-	s.derive(&t.points, record.Series{Target: v.Target, Name: "scrape_samples_scraped"}, v.At, float64(v.Points))
+	s.addDerived(&t.up, record.Series{Target: v.Target, Name: "up"}, v.At, 1)
+	s.addDerived(&t.took, record.Series{Target: v.Target, Name: "scrape_duration_seconds"}, v.At, v.Took.Seconds())
+	s.addDerived(&t.points, record.Series{Target: v.Target, Name: "scrape_samples_scraped"}, v.At, float64(v.Points))
 }
 
-// derive adds a sample of a series that stands for the scrapes themselves.
-func (s *Store) derive(one **Series, named record.Series, at clock.Time, v float64) {
+// addDerived adds a sample of a series that stands for the scrapes themselves.
+func (s *Store) addDerived(one **Series, named record.Series, at clock.Time, v float64) {
 	if *one == nil {
-		*one = &Series{Series: named, target: s.target(named.Target), from: derived}
+		*one = &Series{Series: named, target: s.targetOf(named.Target), from: derived}
 		s.byName[named.Name] = append(s.byName[named.Name], *one)
 	}
 	(*one).at, (*one).values = append((*one).at, at), append((*one).values, v)
-	s.see(at)
+	s.extendRange(at)
 }

@@ -58,14 +58,14 @@ func NewStore() *Store {
 
 // Add adds a sample of a stream; defined are the stream's definitions so far.
 func (s *Store) Add(defined []record.Series, v record.Sample) {
-	one := s.series(defined, v.Series, v.At)
+	one := s.seriesAt(defined, v.Series, v.At)
 	one.at, one.values = append(one.at, v.At), append(one.values, v.Value)
 }
 
-// series returns the series that has a sample at a moment.
-func (s *Store) series(defined []record.Series, id record.SeriesID, at clock.Time) *Series {
+// seriesAt returns the series that has a sample at a moment.
+func (s *Store) seriesAt(defined []record.Series, id record.SeriesID, at clock.Time) *Series {
 	for i := len(s.all); i <= int(id); i++ {
-		one := &Series{Series: defined[i], target: s.target(defined[i].Target)}
+		one := &Series{Series: defined[i], target: s.targetOf(defined[i].Target)}
 		s.all = append(s.all, one)
 		s.byName[one.Name] = append(s.byName[one.Name], one)
 	}
@@ -77,11 +77,11 @@ func (s *Store) series(defined []record.Series, id record.SeriesID, at clock.Tim
 	if n := len(t.metered); one.from == metered && (n == 0 || t.metered[n-1] < at) {
 		t.metered = append(t.metered, at)
 	}
-	s.see(at)
+	s.extendRange(at)
 	return one
 }
 
-func (s *Store) see(at clock.Time) {
+func (s *Store) extendRange(at clock.Time) {
 	if !s.any {
 		s.first, s.last, s.any = at, at, true
 	}
@@ -97,17 +97,17 @@ func (s *Store) Families() []record.Family { return s.families }
 
 // Event takes note of a scrape; events of other types are ignored.
 func (s *Store) Event(m record.Event) {
-	t := s.target(m.Name)
+	t := s.targetOf(m.Name)
 	switch n := len(t.scrapes); {
 	case m.Type == record.EventScraped && (n == 0 || t.scrapes[n-1] != m.At):
 		t.scrapes = append(t.scrapes, m.At)
 	case m.Type == record.EventScrapeFailed:
 		t.failed = append(t.failed, m.At)
-		s.derive(&t.up, record.Series{Target: m.Name, Name: "up"}, m.At, 0)
+		s.addDerived(&t.up, record.Series{Target: m.Name, Name: "up"}, m.At, 0)
 	}
 }
 
-func (s *Store) target(name string) *target {
+func (s *Store) targetOf(name string) *target {
 	t, ok := s.targets[name]
 	if !ok {
 		t = &target{}
@@ -212,7 +212,7 @@ func (s *Series) Sample(i int) (clock.Time, float64) { return s.at[i], s.values[
 // At returns the value at a moment: that of the last sample until then. It is
 // false where nothing had been read yet.
 func (s *Series) At(t clock.Time) (float64, bool) {
-	if i := s.until(t); i > 0 {
+	if i := s.countUntil(t); i > 0 {
 		return s.values[i-1], true
 	}
 	return 0, false
@@ -222,7 +222,7 @@ func (s *Series) At(t clock.Time) (float64, bool) {
 // was found to serve it no longer, and it has no sample since. At knows nothing
 // of that.
 func (s *Series) Gone(t clock.Time) bool {
-	n, i := sort.Search(len(s.gone), func(i int) bool { return s.gone[i] > t }), s.until(t)
+	n, i := sort.Search(len(s.gone), func(i int) bool { return s.gone[i] > t }), s.countUntil(t)
 	return n > 0 && (i == 0 || s.gone[n-1] > s.at[i-1])
 }
 
@@ -236,15 +236,15 @@ func (s *Series) Last() (float64, bool) { return s.At(math.MaxInt64) }
 // Max returns the largest value in effect between two moments: that at from,
 // and all samples after it until to.
 func (s *Series) Max(from, to clock.Time) (float64, bool) {
-	lo, hi := max(s.until(from)-1, 0), s.until(to)
+	lo, hi := max(s.countUntil(from)-1, 0), s.countUntil(to)
 	if lo >= hi {
 		return 0, false
 	}
 	return slices.Max(s.values[lo:hi]), true
 }
 
-// until returns how many samples were taken at t or before.
-func (s *Series) until(t clock.Time) int {
+// countUntil returns how many samples were taken at t or before.
+func (s *Series) countUntil(t clock.Time) int {
 	return sort.Search(len(s.at), func(i int) bool { return s.at[i] > t })
 }
 
@@ -257,13 +257,13 @@ func (s *Series) until(t clock.Time) int {
 // that was there when its target was first looked at counts from that look.
 // It is false where nothing is known of the time: no sample until to.
 func (s *Series) Increase(from, to clock.Time) (float64, bool) {
-	return s.increase(from, to, nil)
+	return s.increaseWithRestarts(from, to, nil)
 }
 
-// increase is Increase where it is known when the counter was restarted: it
+// increaseWithRestarts is Increase where it is known when the counter was restarted: it
 // then began at 0, whatever it has reached since.
-func (s *Series) increase(from, to clock.Time, restarts []clock.Time) (float64, bool) {
-	first, end := s.until(from), s.until(to)
+func (s *Series) increaseWithRestarts(from, to clock.Time, restarts []clock.Time) (float64, bool) {
+	first, end := s.countUntil(from), s.countUntil(to)
 	if end == 0 {
 		return 0, false
 	}
@@ -295,10 +295,10 @@ func (s *Series) increase(from, to clock.Time, restarts []clock.Time) (float64, 
 	return sum + last*float64(len(restarts)), true
 }
 
-// falls returns when a counter fell after from and until to.
-func (s *Series) falls(from, to clock.Time) []clock.Time {
+// findFalls returns when a counter fell after from and until to.
+func (s *Series) findFalls(from, to clock.Time) []clock.Time {
 	var out []clock.Time
-	for i := max(1, s.until(from)); i < s.until(to); i++ {
+	for i := max(1, s.countUntil(from)); i < s.countUntil(to); i++ {
 		if s.values[i] < s.values[i-1] {
 			out = append(out, s.at[i])
 		}

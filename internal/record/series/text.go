@@ -58,21 +58,21 @@ func (t *Tracker) updateText(body []byte, d *Delta) error {
 		if to < from {
 			to = len(body)
 		}
-		r.line(body, from, to)
+		r.readLine(body, from, to)
 		from = to + 1
 	}
-	if err := r.parse(body); err != nil {
+	if err := r.parseFresh(body); err != nil {
 		s.spare = r.next
 		return err
 	}
 	s.body, s.lines, s.spare = body, r.next, s.lines
-	s.gone(t.now, d)
-	r.describe()
+	s.reportGone(t.now, d)
+	r.reportFamilies()
 	return nil
 }
 
-// line takes one line; those never seen are left for parse.
-func (r *textReader) line(body []byte, from, to int) {
+// readLine takes one line; those never seen are left for parse.
+func (r *textReader) readLine(body []byte, from, to int) {
 	s, line := &r.text, body[from:to]
 	entry := textLine{int32(from), int32(to), -1}
 	var before textLine
@@ -87,35 +87,35 @@ func (r *textReader) line(body []byte, from, to int) {
 	case len(line) == 0:
 		return
 	case line[0] == '#':
-		r.comment(string(line))
-	case !r.accepts(nameOf(line)):
+		r.readComment(string(line))
+	case !r.acceptsName(nameOf(line)):
 		if known && before.point < 0 {
 			r.at++
 		}
 	default:
-		key, value, ok := split(line)
+		key, value, ok := splitLine(line)
 		i, seen := s.index[string(key)]
 		if !ok || !seen {
 			r.fresh = append(r.fresh, len(r.next))
 			break
 		}
 		r.at = int(s.at[i]) + 1
-		r.set(i, value, !s.live[i], r.delta)
+		r.setValue(i, value, !s.live[i], r.delta)
 		entry.point = int32(i)
 	}
 	if entry.point >= 0 {
-		s.mark(int(entry.point), len(r.next), r.now)
+		s.markSeen(int(entry.point), len(r.next), r.now)
 	}
 	r.next = append(r.next, entry)
 }
 
-// mark notes that a point was seen, and in which line.
-func (s *textState) mark(i, line int, now uint32) {
+// markSeen notes that a point was seen, and in which line.
+func (s *textState) markSeen(i, line int, now uint32) {
 	s.at[i], s.seen[i] = int32(line), now
 }
 
-// gone tells the points that were in the last exposition and are not in this.
-func (s *textState) gone(now uint32, d *Delta) {
+// reportGone tells the points that were in the last exposition and are not in this.
+func (s *textState) reportGone(now uint32, d *Delta) {
 	for i, seen := range s.seen {
 		switch {
 		case seen == now:
@@ -138,7 +138,7 @@ func nameOf(line []byte) []byte {
 	return line
 }
 
-func (t *Tracker) accepts(name []byte) bool {
+func (t *Tracker) acceptsName(name []byte) bool {
 	ok, known := t.text.names[string(name)]
 	if !known {
 		// The name of a line such as {"a.name",...} is inside the braces; such
@@ -149,8 +149,8 @@ func (t *Tracker) accepts(name []byte) bool {
 	return ok
 }
 
-// parse takes the lines that were not seen before, or cannot be told by their text.
-func (r *textReader) parse(body []byte) error {
+// parseFresh takes the lines that were not seen before, or cannot be told by their text.
+func (r *textReader) parseFresh(body []byte) error {
 	if len(r.fresh) == 0 {
 		return nil
 	}
@@ -167,32 +167,32 @@ func (r *textReader) parse(body []byte) error {
 		if !r.accept(p.Name) {
 			continue
 		}
-		text, _, ok := split(lines[n])
+		text, _, ok := splitLine(lines[n])
 		key := string(text)
 		if !ok {
-			key = identity(p.Point)
+			key = pointIdentity(p.Point)
 		}
 		i, known := s.index[key]
 		if !known {
-			i = r.add(p.Point)
+			i = r.addPoint(p.Point)
 			s.index[key] = i
 			s.at, s.seen, s.live = append(s.at, 0), append(s.seen, 0), append(s.live, false)
 		}
-		r.set(i, p.value, !s.live[i], r.delta)
+		r.setValue(i, p.value, !s.live[i], r.delta)
 		r.next[r.fresh[n]].point = int32(i)
-		s.mark(i, r.fresh[n], r.now)
+		s.markSeen(i, r.fresh[n], r.now)
 	}
 	return nil
 }
 
-// identity is a text for points whose lines have none that stays the same, as
+// pointIdentity is a text for points whose lines have none that stays the same, as
 // with a timestamp; no line begins so.
-func identity(p Point) string { return fmt.Sprintf("\x00%s%q", p.Name, p.Labels) }
+func pointIdentity(p Point) string { return fmt.Sprintf("\x00%s%q", p.Name, p.Labels) }
 
-// split cuts a line into the text of its name and labels and its value. It
+// splitLine cuts a line into the text of its name and labels and its value. It
 // declines (ok is false) whatever is not plainly that, such as a timestamp
 // after the value: the full parser then decides.
-func split(line []byte) (key []byte, value float64, ok bool) {
+func splitLine(line []byte) (key []byte, value float64, ok bool) {
 	at := bytes.LastIndexByte(line, ' ')
 	if at <= 0 || at == len(line)-1 {
 		return nil, 0, false
@@ -208,8 +208,8 @@ func split(line []byte) (key []byte, value float64, ok bool) {
 	return key, value, true
 }
 
-// comment takes note of what a family is.
-func (r *textReader) comment(line string) {
+// readComment takes note of what a family is.
+func (r *textReader) readComment(line string) {
 	f := strings.SplitN(line, " ", 4)
 	if len(f) < 4 || f[0] != "#" {
 		return
@@ -229,14 +229,14 @@ func (r *textReader) comment(line string) {
 	}
 }
 
-// describe tells of the families that are new.
-func (r *textReader) describe() {
+// reportFamilies tells of the families that are new.
+func (r *textReader) reportFamilies() {
 	if len(r.fresh) == 0 {
 		return
 	}
 	var names []string
 	for name, f := range r.text.meta {
-		if !f.told && slices.ContainsFunc(parts(name), func(part string) bool { return r.text.names[part] }) {
+		if !f.told && slices.ContainsFunc(pointNames(name), func(part string) bool { return r.text.names[part] }) {
 			names = append(names, name)
 			f.told = true
 		}
@@ -270,14 +270,14 @@ func parseLines(lines [][]byte) ([]parsed, error) {
 		if family == nil || len(family.Metric) == 0 {
 			return parseEach(lines)
 		}
-		points = append(points, untyped(family))
+		points = append(points, untypedSample(family))
 		family.Metric = family.Metric[1:]
 	}
 	return points, nil
 }
 
-// untyped is the first sample of an untyped family.
-func untyped(family *dto.MetricFamily) parsed {
+// untypedSample is the first sample of an untyped family.
+func untypedSample(family *dto.MetricFamily) parsed {
 	m := family.Metric[0]
 	p := parsed{Point: Point{Name: family.GetName()}, value: m.GetUntyped().GetValue()}
 	for _, l := range m.Label {
@@ -302,7 +302,7 @@ func parseEach(lines [][]byte) ([]parsed, error) {
 			return points, parseError(line, err)
 		}
 		for _, family := range families {
-			points = append(points, untyped(family))
+			points = append(points, untypedSample(family))
 		}
 	}
 	return points, nil

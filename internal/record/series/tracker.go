@@ -108,26 +108,26 @@ const MostPoints = 300_000
 // ErrTooMany says that a target has served more points than it may. It can be read no more.
 var ErrTooMany = errors.New("it has served too many series")
 
-// add gives a new point its index.
-func (t *Tracker) add(p Point) int {
+// addPoint gives a new point its index.
+func (t *Tracker) addPoint(p Point) int {
 	t.over = t.over || len(t.values) >= t.most
 	t.fresh = append(t.fresh, p)
 	t.values = append(t.values, math.NaN())
 	return len(t.values) - 1
 }
 
-// set takes a point's value.
-func (t *Tracker) set(i int, v float64, always bool, d *Delta) {
-	if always || t.resend || !same(t.values[i], v) {
+// setValue takes a point's value.
+func (t *Tracker) setValue(i int, v float64, always bool, d *Delta) {
+	if always || t.resend || !sameValue(t.values[i], v) {
 		t.values[i] = v
 		d.Changed = append(d.Changed, Change{i, v})
 	}
 }
 
-// same compares values; a NaN (a quantile of an empty summary) is its like.
-func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+// sameValue compares values; a NaN (a quantile of an empty summary) is its like.
+func sameValue(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 
-// parts are the names of the points that a family may have.
-func parts(family string) []string {
+// pointNames are the names of the points that a family may have.
+func pointNames(family string) []string {
 	return []string{family, family + "_bucket", family + "_sum", family + "_count"}
 }
