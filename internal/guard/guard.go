@@ -31,7 +31,7 @@ const mostTrace = 256 << 10
 func Verb(stderr io.Writer, verb func() int) (code int) {
 	defer func() {
 		if why := recover(); why != nil {
-			report(stderr, why)
+			reportPanic(stderr, why)
 			code = ExitCode
 		}
 	}()
@@ -42,7 +42,7 @@ func Verb(stderr io.Writer, verb func() int) (code int) {
 // the process had started is cleaned up after as when it is killed.
 func Go(f func()) {
 	go func() {
-		defer end()
+		defer exitOnPanic()
 		f()
 	}()
 }
@@ -58,7 +58,7 @@ func Handler(h http.Handler) http.Handler {
 			case http.ErrAbortHandler:
 				panic(why)
 			default:
-				report(text.NewScreen(os.Stderr), why)
+				reportPanic(text.NewScreen(os.Stderr), why)
 				os.Exit(ExitCode)
 			}
 		}()
@@ -72,22 +72,22 @@ type Group struct{ sync.WaitGroup }
 // Go calls a function in a goroutine that Wait waits for.
 func (g *Group) Go(f func()) {
 	g.WaitGroup.Go(func() {
-		defer end()
+		defer exitOnPanic()
 		f()
 	})
 }
 
-// end ends the process when it is called by a panic.
-func end() {
+// exitOnPanic ends the process when it is called by a panic.
+func exitOnPanic() {
 	if why := recover(); why != nil {
-		report(text.NewScreen(os.Stderr), why)
+		reportPanic(text.NewScreen(os.Stderr), why)
 		os.Exit(ExitCode)
 	}
 }
 
-// report says what happened. With GOTRACEBACK=crash it goes on with the panic, for a
+// reportPanic says what happened. With GOTRACEBACK=crash it goes on with the panic, for a
 // core dump.
-func report(stderr io.Writer, why any) {
+func reportPanic(stderr io.Writer, why any) {
 	level := os.Getenv("GOTRACEBACK")
 	trace := make([]byte, mostTrace)
 	trace = trace[:runtime.Stack(trace, level != "" && level != "single" && level != "0")]

@@ -32,11 +32,11 @@ func Golden[T ~string | ~[]byte](t testing.TB, path string, got T) {
 	for n < min(len(was), len(is)) && was[n] == is[n] {
 		n++
 	}
-	t.Errorf("%s differs from line %d on (go test -update writes it anew)\n got %s\nwant %s", path, n+1, few(is[n:]), few(was[n:]))
+	t.Errorf("%s differs from line %d on (go test -update writes it anew)\n got %s\nwant %s", path, n+1, firstLines(is[n:]), firstLines(was[n:]))
 }
 
-// few returns the first of some lines, which are enough to see what changed.
-func few(lines []string) string {
+// firstLines returns the first of some lines, which are enough to see what changed.
+func firstLines(lines []string) string {
 	if len(lines) == 0 {
 		return "the file's end"
 	}

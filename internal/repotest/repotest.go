@@ -45,7 +45,7 @@ func Binary(t testing.TB) string {
 	if testing.Short() {
 		t.Skip("boots a real plane")
 	}
-	return program(t, "WINDTUNNEL_BIN", "windtunnel", "make build")
+	return programPath(t, "WINDTUNNEL_BIN", "windtunnel", "make build")
 }
 
 // Kubectl returns the absolute path of the kubectl that WINDTUNNEL_KUBECTL names, or
@@ -55,11 +55,11 @@ func Kubectl(t testing.TB) string {
 	if testing.Short() {
 		t.Skip("runs kubectl")
 	}
-	return program(t, "WINDTUNNEL_KUBECTL", "kubectl", "make kubectl")
+	return programPath(t, "WINDTUNNEL_KUBECTL", "kubectl", "make kubectl")
 }
 
-// program returns the absolute path of what a variable names, or of bin/name.
-func program(t testing.TB, variable, name, target string) string {
+// programPath returns the absolute path of what a variable names, or of bin/name.
+func programPath(t testing.TB, variable, name, target string) string {
 	t.Helper()
 	path := os.Getenv(variable)
 	if path == "" {

@@ -33,7 +33,7 @@ func Trace(t *testing.T, path string, do func(t *testing.T, s Step) string) {
 		if lines[i] == "" || strings.HasPrefix(lines[i], "#") {
 			continue
 		}
-		step := command(lines[i])
+		step := parseCommand(lines[i])
 		for i++; i < len(lines) && lines[i] != "----"; i++ {
 			out.WriteString(lines[i] + "\n")
 			step.Input += lines[i] + "\n"
@@ -55,7 +55,7 @@ func Trace(t *testing.T, path string, do func(t *testing.T, s Step) string) {
 	Golden(t, path, out.String())
 }
 
-func command(line string) Step {
+func parseCommand(line string) Step {
 	words := strings.Fields(line)
 	s := Step{Line: line, Name: words[0], Args: map[string]string{}}
 	for _, word := range words[1:] {

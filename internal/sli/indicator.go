@@ -55,13 +55,13 @@ const Component = "component"
 const Cluster = "cluster"
 
 // Statistics of durations and other distributions; every other pNN is one too.
-func distribution() []string {
+func distributionStatistics() []string {
 	return []string{"p99", "p50", "p90", "p99.9", "p99.99", "max", "mean", "rate", "sum"}
 }
 
-func rates() []string { return []string{"rate", "sum", "max", "p50", "p90", "p99"} }
+func rateStatistics() []string { return []string{"rate", "sum", "max", "p50", "p90", "p99"} }
 
-func levels() []string { return []string{"max", "mean", "p50", "p90", "p99"} }
+func levelStatistics() []string { return []string{"max", "mean", "p50", "p90", "p99"} }
 
 // Verbs are the API verbs of calls, Scopes what a call speaks of.
 func Verbs() []string {
@@ -80,8 +80,8 @@ func callLabels(more ...string) map[string][]string {
 	return out
 }
 
-// labels allow any value of these names.
-func labels(names ...string) map[string][]string {
+// anyLabels allow any value of these names.
+func anyLabels(names ...string) map[string][]string {
 	out := map[string][]string{}
 	for _, name := range names {
 		out[name] = nil
@@ -106,7 +106,7 @@ func StartupPhases() []string {
 
 // All returns the table, part by part.
 func All() []Indicator {
-	return slices.Concat(calls(), pods(), watches(), queues(), clients(), store(), processes(), networks())
+	return slices.Concat(callIndicators(), podIndicators(), watchIndicators(), queueIndicators(), clientIndicators(), etcdIndicators(), processIndicators(), networkIndicators())
 }
 
 // Find returns the indicator of a name.

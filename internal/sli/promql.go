@@ -17,76 +17,76 @@ func (x Indicator) PromQL(statistic string) string {
 	switch x.Kind {
 	case Histogram:
 		if statistic == "max" || strings.HasPrefix(statistic, "p") {
-			return scale + "histogram_quantile(" + share(statistic) + ", " + x.sum("increase", "_bucket", "le") + ")"
+			return scale + "histogram_quantile(" + quantileShare(statistic) + ", " + x.sumQuery("increase", "_bucket", "le") + ")"
 		}
-		return scale + x.counted(statistic)
+		return scale + x.countedQuery(statistic)
 	case Summary:
-		return scale + x.counted(statistic)
+		return scale + x.countedQuery(statistic)
 	case Counter:
 		switch statistic {
 		case "rate":
-			return scale + x.sum("rate", "")
+			return scale + x.sumQuery("rate", "")
 		case "sum":
-			return scale + x.sum("increase", "")
+			return scale + x.sumQuery("increase", "")
 		}
-		return scale + over(statistic, strings.ReplaceAll(x.sum("rate", ""), "%v", "30s"))
+		return scale + overTimeQuery(statistic, strings.ReplaceAll(x.sumQuery("rate", ""), "%v", "30s"))
 	case Gauge:
 		across := "sum"
 		if x.Most {
 			across = "max"
 		}
-		return scale + over(statistic, across+x.by()+" ("+x.Family+x.matchers()+")")
+		return scale + overTimeQuery(statistic, across+x.groupingClause()+" ("+x.Family+x.labelMatchers()+")")
 	case Share:
-		return x.sum("increase", "") + " / sum (increase(" + x.Family + "[%v]))"
+		return x.sumQuery("increase", "") + " / sum (increase(" + x.Family + "[%v]))"
 	}
 	return ""
 }
 
-// counted asks for a statistic of values of which sum and number are known.
-func (x Indicator) counted(statistic string) string {
+// countedQuery asks for a statistic of values of which sum and number are known.
+func (x Indicator) countedQuery(statistic string) string {
 	switch statistic {
 	case "rate":
-		return x.sum("rate", "_count")
+		return x.sumQuery("rate", "_count")
 	case "sum":
-		return x.sum("increase", "_sum")
+		return x.sumQuery("increase", "_sum")
 	}
-	return x.sum("increase", "_sum") + " / " + x.sum("increase", "_count")
+	return x.sumQuery("increase", "_sum") + " / " + x.sumQuery("increase", "_count")
 }
 
-// sum adds up rates or increases of the family's series with a suffix.
-func (x Indicator) sum(function, suffix string, more ...string) string {
-	return "sum" + x.by(more...) + " (" + function + "(" + x.Family + suffix + x.matchers() + "[%v]))"
+// sumQuery adds up rates or increases of the family's series with a suffix.
+func (x Indicator) sumQuery(function, suffix string, more ...string) string {
+	return "sum" + x.groupingClause(more...) + " (" + function + "(" + x.Family + suffix + x.labelMatchers() + "[%v]))"
 }
 
-// by is the grouping of what the indicator is split by.
-func (x Indicator) by(more ...string) string {
+// groupingClause is the grouping of what the indicator is split by.
+func (x Indicator) groupingClause(more ...string) string {
 	if names := append(more, x.Per...); len(names) > 0 {
 		return " by (" + strings.Join(names, ", ") + ")"
 	}
 	return ""
 }
 
-// over asks for a statistic of an expression's values in the run.
-func over(statistic, expr string) string {
+// overTimeQuery asks for a statistic of an expression's values in the run.
+func overTimeQuery(statistic, expr string) string {
 	switch statistic {
 	case "max":
 		return "max_over_time((" + expr + ")[%v:])"
 	case "mean":
 		return "avg_over_time((" + expr + ")[%v:])"
 	}
-	return "quantile_over_time(" + share(statistic) + ", (" + expr + ")[%v:])"
+	return "quantile_over_time(" + quantileShare(statistic) + ", (" + expr + ")[%v:])"
 }
 
-// share is a quantile's share: 0.999 of p99.9.
-func share(statistic string) string {
+// quantileShare is a quantile's share: 0.999 of p99.9.
+func quantileShare(statistic string) string {
 	if statistic == "max" {
 		return "1"
 	}
 	return "0." + strings.ReplaceAll(strings.TrimPrefix(statistic, "p"), ".", "")
 }
 
-// matchers writes Where as PromQL's label matchers.
-func (x Indicator) matchers() string {
+// labelMatchers writes Where as PromQL's label matchers.
+func (x Indicator) labelMatchers() string {
 	var parts []string
 	for _, m := range x.Where {
 		operator := "=~"

@@ -66,39 +66,39 @@ func NewChanges(seed uint64) *Changes {
 // 0.01, in its order.
 func (c *Changes) Find(values []float64, level float64) []Change {
 	var out []Change
-	c.find(values, level, 0, &out)
+	c.findChanges(values, level, 0, &out)
 	slices.SortFunc(out, func(a, b Change) int { return a.At - b.At })
 	return out
 }
 
-func (c *Changes) find(values []float64, level float64, from int, out *[]Change) {
+func (c *Changes) findChanges(values []float64, level float64, from int, out *[]Change) {
 	if len(values) < 2*LeastSegment {
 		return
 	}
-	ranked := ranks(values)
-	at, energy := c.clearest(ranked)
+	ranked := rankValues(values)
+	at, energy := c.clearestSplit(ranked)
 	if energy == 0 {
 		return
 	}
-	p := c.chance(ranked, energy, level)
+	p := c.chanceOf(ranked, energy, level)
 	if p > level {
 		return
 	}
 	*out = append(*out, Change{from + at, p})
-	c.find(values[:at], level, from, out)
-	c.find(values[at:], level, from+at, out)
+	c.findChanges(values[:at], level, from, out)
+	c.findChanges(values[at:], level, from+at, out)
 }
 
-// chance is how often these ranks, shuffled, show at least an energy. Where that
+// chanceOf is how often these ranks, shuffled, show at least an energy. Where that
 // is more often than level says it stops to count, and returns 1.
-func (c *Changes) chance(ranked []float64, energy, level float64) float64 {
-	known := c.null(ranked)
+func (c *Changes) chanceOf(ranked []float64, energy, level float64) float64 {
+	known := c.nullOf(ranked)
 	n := min(max(fewestShuffles, int(math.Ceil(2/max(level, LeastLevel)))), mostShuffles)
 	least, clear := energy*(1-1e-9), 1
 	for i := range n {
 		if i == len(known.most) {
 			known.r.Shuffle(len(known.order), func(i, j int) { known.order[i], known.order[j] = known.order[j], known.order[i] })
-			_, e := c.clearest(known.order)
+			_, e := c.clearestSplit(known.order)
 			known.most = append(known.most, e)
 		}
 		if known.most[i] >= least {
@@ -111,8 +111,8 @@ func (c *Changes) chance(ranked []float64, energy, level float64) float64 {
 	return float64(clear) / float64(n+1)
 }
 
-// null returns what is known of all orders of some ranks.
-func (c *Changes) null(ranked []float64) *null {
+// nullOf returns what is known of all orders of some ranks.
+func (c *Changes) nullOf(ranked []float64) *null {
 	order := slices.Clone(ranked)
 	slices.Sort(order)
 	var key []byte
@@ -132,7 +132,7 @@ func (c *Changes) null(ranked []float64) *null {
 // number up to before, or LeastSegment, will do.
 func (c *Changes) Visible(before int, level float64) int {
 	for after := LeastSegment; after <= max(before, LeastSegment); after++ {
-		if c.sees(before, after, level) {
+		if c.canSee(before, after, level) {
 			return after
 		}
 	}
@@ -141,11 +141,11 @@ func (c *Changes) Visible(before int, level float64) int {
 
 // Sees says whether any change at all can be believed among n values.
 func (c *Changes) Sees(n int, level float64) bool {
-	return n >= 2*LeastSegment && c.sees(n/2, n-n/2, level)
+	return n >= 2*LeastSegment && c.canSee(n/2, n-n/2, level)
 }
 
-// sees says whether it is believed that all of some values lie above all others.
-func (c *Changes) sees(before, after int, level float64) bool {
+// canSee says whether it is believed that all of some values lie above all others.
+func (c *Changes) canSee(before, after int, level float64) bool {
 	if level < LeastLevel {
 		return false
 	}
@@ -157,18 +157,18 @@ func (c *Changes) sees(before, after int, level float64) bool {
 			values[i] += 2
 		}
 	}
-	ranked := ranks(values)
-	at, energy := c.clearest(ranked)
-	return at >= before-1 && at <= before+1 && c.chance(ranked, energy, level) <= level
+	ranked := rankValues(values)
+	at, energy := c.clearestSplit(ranked)
+	return at >= before-1 && at <= before+1 && c.chanceOf(ranked, energy, level) <= level
 }
 
-// clearest returns the place k of a sequence, and how clear it is: the energy
+// clearestSplit returns the place k of a sequence, and how clear it is: the energy
 // distance between v[:k] and v[k:end], weighted by the sizes of both (equation 7
 // of the paper with exponent 1), at its largest over k and end. That the right
 // side may end early shows a level that comes and goes again.
-func (c *Changes) clearest(v []float64) (at int, energy float64) {
+func (c *Changes) clearestSplit(v []float64) (at int, energy float64) {
 	n := len(v)
-	sums := c.pairs(v)
+	sums := c.pairSums(v)
 	all := sums[:n+1] // of v[:end]
 	for k := LeastSegment; k <= n-LeastSegment; k++ {
 		from := sums[k*(n+1) : (k+1)*(n+1)] // of v[k:end]
@@ -184,9 +184,9 @@ func (c *Changes) clearest(v []float64) (at int, energy float64) {
 	return at, energy
 }
 
-// pairs returns for each k and end, at k*(n+1)+end, the sum of the distances of
+// pairSums returns for each k and end, at k*(n+1)+end, the sum of the distances of
 // all pairs within v[k:end].
-func (c *Changes) pairs(v []float64) []float64 {
+func (c *Changes) pairSums(v []float64) []float64 {
 	n := len(v)
 	c.sums = slices.Grow(c.sums[:0], (n+1)*(n+1))[:(n+1)*(n+1)]
 	clear(c.sums)
@@ -201,8 +201,8 @@ func (c *Changes) pairs(v []float64) []float64 {
 	return c.sums
 }
 
-// ranks replaces values by their ranks; equal ones have the mean of theirs.
-func ranks(values []float64) []float64 {
+// rankValues replaces values by their ranks; equal ones have the mean of theirs.
+func rankValues(values []float64) []float64 {
 	order := make([]int, len(values))
 	for i := range order {
 		order[i] = i

@@ -66,7 +66,7 @@ func (d *Durations) AddBetween(lo, hi time.Duration) {
 // Merge adds all values of the others.
 func (d *Durations) Merge(others ...*Durations) {
 	for _, o := range others {
-		for v := range o.each {
+		for v := range o.eachKnown {
 			d.Add(time.Duration(v))
 		}
 		d.censored = append(d.censored, o.censored...)
@@ -85,12 +85,12 @@ func Merged(parts []*Durations) *Durations {
 	return out
 }
 
-// each yields the values that are known exactly: ascending once sorted, else in
+// eachKnown yields the values that are known exactly: ascending once sorted, else in
 // any order.
-func (d *Durations) each(yield func(int64) bool) {
+func (d *Durations) eachKnown(yield func(int64) bool) {
 	if d.isSorted {
 		for i := range d.n {
-			if !yield(d.at(i)) {
+			if !yield(d.valueAt(i)) {
 				return
 			}
 		}
@@ -110,8 +110,8 @@ func (d *Durations) each(yield func(int64) bool) {
 	}
 }
 
-// at is the i-th of the known values, ascending, of a sorted sample.
-func (d *Durations) at(i int) int64 {
+// valueAt is the i-th of the known values, ascending, of a sorted sample.
+func (d *Durations) valueAt(i int) int64 {
 	switch {
 	case i < d.negative:
 		return d.long[i]
@@ -211,7 +211,7 @@ func sortUint32(v []uint32) {
 // Sorted returns the values that are known exactly in ascending order.
 func (d *Durations) Sorted() []int64 {
 	d.Sort()
-	return slices.Collect(d.each)
+	return slices.Collect(d.eachKnown)
 }
 
 // Quantile returns the q-quantile in seconds (see Rank for its definition).
@@ -229,71 +229,71 @@ func (d *Durations) Quantile(q float64) Estimate {
 	}
 	d.Sort()
 	k := Rank(n, q)
-	e := Estimate{Low: d.least(k), High: d.most(k), Samples: n}
+	e := Estimate{Low: d.kthLow(k), High: d.kthHigh(k), Samples: n}
 	e.Value = e.High
 	if math.IsInf(e.High, 1) {
 		e.Value = e.Low
 	}
-	d.interval(&e, q)
+	d.setInterval(&e, q)
 	if !e.Exact() {
-		e.warn("%d of %s known only within bounds: the %s lies %s", len(d.censored), samples(n), Name(q), e.span())
+		e.addWarning("%d of %s known only within bounds: the %s lies %s", len(d.censored), countSamples(n), Name(q), e.describeRange())
 	}
 	return e
 }
 
-// interval sets the estimate's confidence interval and says what is wrong with it.
-func (d *Durations) interval(e *Estimate, q float64) {
+// setInterval sets the estimate's confidence interval and says what is wrong with it.
+func (d *Durations) setInterval(e *Estimate, q float64) {
 	lo, hi := Interval(e.Samples, q, Confidence)
 	e.Interval = [2]float64{math.Inf(-1), math.Inf(1)}
 	if lo >= 1 {
-		e.Interval[0] = d.least(lo)
+		e.Interval[0] = d.kthLow(lo)
 	}
 	if hi <= e.Samples {
-		e.Interval[1] = d.most(hi)
+		e.Interval[1] = d.kthHigh(hi)
 		return
 	}
 	// Too few values to bound it from above; all 5 % then go to the other side.
 	if one, _ := Interval(e.Samples, q, 2*Confidence-1); one >= 1 {
-		e.Interval[0] = d.least(one)
+		e.Interval[0] = d.kthLow(one)
 	}
 	if Rank(e.Samples, q) == e.Samples {
-		e.warn("only %s: the %s is the largest value", samples(e.Samples), Name(q))
+		e.addWarning("only %s: the %s is the largest value", countSamples(e.Samples), Name(q))
 		return
 	}
-	e.warn("only %s: too few for an upper end of the 95 %% interval of the %s", samples(e.Samples), Name(q))
+	e.addWarning("only %s: too few for an upper end of the 95 %% interval of the %s", countSamples(e.Samples), Name(q))
 }
 
-// least is the k-th value in seconds if all are at their least.
-func (d *Durations) least(k int) float64 {
-	return seconds(d.kth(d.lows, k))
+// kthLow is the k-th value in seconds if all are at their least.
+func (d *Durations) kthLow(k int) float64 {
+	return toSeconds(d.kthWith(d.lows, k))
 }
 
-// most is the k-th value in seconds if all are at their most.
-func (d *Durations) most(k int) float64 {
+// kthHigh is the k-th value in seconds if all are at their most.
+func (d *Durations) kthHigh(k int) float64 {
 	if k > d.n+len(d.highs) {
 		return math.Inf(1)
 	}
-	return seconds(d.kth(d.highs, k))
+	return toSeconds(d.kthWith(d.highs, k))
 }
 
-// kth is the k-th of the known values and an ascending list together, from 1.
-func (d *Durations) kth(b []int64, k int) int64 {
+// kthWith is the k-th of the known values and an ascending list together, from 1.
+func (d *Durations) kthWith(b []int64, k int) int64 {
 	least := max(0, k-len(b)) // of the known values that are among the first k
 	n := least + sort.Search(min(k, d.n)-least, func(i int) bool {
 		i += least
-		return d.at(i) >= b[k-i-1]
+		return d.valueAt(i) >= b[k-i-1]
 	})
 	switch {
 	case n == 0:
 		return b[k-1]
 	case n == k:
-		return d.at(k - 1)
+		return d.valueAt(k - 1)
 	}
-	return max(d.at(n-1), b[k-n-1])
+	return max(d.valueAt(n-1), b[k-n-1])
 }
 
-// span says in words where an inexact value lies.
-func (e Estimate) span() string {
+// describeRange says in words where an inexact value lies.
+func (e Estimate) describeRange() string {
 	if math.IsInf(e.High, 1) {
 		return fmt.Sprintf("above %.4g", e.Low)
 	}
@@ -320,11 +320,11 @@ func (d *Durations) Mean() Estimate {
 	}
 	low, high := d.sum, d.sum
 	for _, v := range d.censored {
-		low += seconds(v.lo)
+		low += toSeconds(v.lo)
 		if v.hi == int64(Forever) {
 			high = math.Inf(1)
 		}
-		high += seconds(v.hi)
+		high += toSeconds(v.hi)
 	}
 	e := Estimate{Low: low / float64(n), High: high / float64(n), Samples: n}
 	e.Value = e.High
@@ -333,20 +333,20 @@ func (d *Durations) Mean() Estimate {
 		e.Value = e.Low
 	}
 	if !e.Exact() {
-		e.warn("%d of %s known only within bounds: the mean lies %s", len(d.censored), samples(n), e.span())
+		e.addWarning("%d of %s known only within bounds: the mean lies %s", len(d.censored), countSamples(n), e.describeRange())
 		return e
 	}
 	if n < 30 {
-		e.warn("only %s: too few for an interval of the mean", samples(n))
+		e.addWarning("only %s: too few for an interval of the mean", countSamples(n))
 		return e
 	}
 	var squares float64
-	for v := range d.each {
-		squares += (seconds(v) - e.Value) * (seconds(v) - e.Value)
+	for v := range d.eachKnown {
+		squares += (toSeconds(v) - e.Value) * (toSeconds(v) - e.Value)
 	}
 	half := 1.959963984540054 * math.Sqrt(squares/float64(n-1)/float64(n))
 	e.Interval = [2]float64{e.Value - half, e.Value + half}
 	return e
 }
 
-func seconds(v int64) float64 { return float64(v) / 1e9 }
+func toSeconds(v int64) float64 { return float64(v) / 1e9 }

@@ -25,8 +25,8 @@ const (
 // Shapes returns all of them, the slowest first.
 func Shapes() []Shape { return []Shape{Constant, Linear, Linearithmic, Quadratic} }
 
-// term is what b stands beside.
-func (s Shape) term(x float64) float64 {
+// shapeTerm is what b stands beside.
+func (s Shape) shapeTerm(x float64) float64 {
 	switch s {
 	case Linear:
 		return x
@@ -54,7 +54,7 @@ type Model struct {
 }
 
 // At returns the model's value at a size.
-func (m Model) At(x float64) float64 { return m.A + m.B*m.Shape.term(x) }
+func (m Model) At(x float64) float64 { return m.A + m.B*m.Shape.shapeTerm(x) }
 
 // Growth is what runs of several sizes say of a quantity.
 type Growth struct {
@@ -103,10 +103,10 @@ func Grow(points []Point, seed uint64) (Growth, bool) {
 	}
 	g := Growth{points: slices.Clone(points), seed: seed, Models: fitAll(points)}
 	g.Best = g.Models[0]
-	k := exponent(points)
+	k := fitExponent(points)
 	samples := make([]float64, 0, Resamples)
-	g.resample(func(again []Point) { samples = append(samples, math.Exp2(exponent(again))) })
-	g.Doubling = percentiles(math.Exp2(k), samples, len(points))
+	g.drawResample(func(again []Point) { samples = append(samples, math.Exp2(fitExponent(again))) })
+	g.Doubling = percentileEstimate(math.Exp2(k), samples, len(points))
 	return g, true
 }
 
@@ -116,14 +116,14 @@ func Grow(points []Point, seed uint64) (Growth, bool) {
 // measured it is a projection and no measurement.
 func (g Growth) Project(x float64) Estimate {
 	samples := make([]float64, 0, Resamples)
-	g.resample(func(again []Point) {
+	g.drawResample(func(again []Point) {
 		if g.Best.Shape == Constant {
-			samples = append(samples, fit(Linear, again).At(x))
+			samples = append(samples, fitShape(Linear, again).At(x))
 		} else {
 			samples = append(samples, fitAll(again)[0].At(x))
 		}
 	})
-	return percentiles(g.Best.At(x), samples, len(g.points))
+	return percentileEstimate(g.Best.At(x), samples, len(g.points))
 }
 
 // Evidence returns the weight of all models of some shapes together.
@@ -141,7 +141,7 @@ func (g Growth) Evidence(shapes ...Shape) (sum float64) {
 func fitAll(points []Point) []Model {
 	var out []Model
 	for _, s := range Shapes() {
-		out = append(out, fit(s, points))
+		out = append(out, fitShape(s, points))
 	}
 	if standsOut(len(points), out[0].squares, out[1].squares) {
 		out[0].aicc = math.Inf(1)
@@ -170,16 +170,16 @@ func standsOut(n int, constant, line float64) bool {
 	return (constant-line)/(line/free) > t*t
 }
 
-// fit finds a shape's constants by least squares of logarithms. For a given
+// fitShape finds a shape's constants by least squares of logarithms. For a given
 // ratio r of b to a the best a follows at once; r is looked for on a grid of
 // its logarithm, from where b hardly counts to where a hardly does, and then
 // between the neighbours of the best.
-func fit(s Shape, points []Point) Model {
+func fitShape(s Shape, points []Point) Model {
 	best := ratioFit(s, points, 0)
 	if s != Constant {
 		least, most := math.Inf(1), 0.0
 		for _, p := range points {
-			least, most = min(least, s.term(p.X)), max(most, s.term(p.X))
+			least, most = min(least, s.shapeTerm(p.X)), max(most, s.shapeTerm(p.X))
 		}
 		low, high := math.Log(1/(ratioReach*most)), math.Log(ratioReach/max(least, most/ratioReach))
 		step, at := (high-low)/ratioGrid, low
@@ -218,7 +218,7 @@ const (
 func ratioFit(s Shape, points []Point, r float64) Model {
 	logs := make([]float64, len(points)) // of y / (1 + r term)
 	for i, p := range points {
-		logs[i] = math.Log(p.Y) - math.Log1p(r*s.term(p.X))
+		logs[i] = math.Log(p.Y) - math.Log1p(r*s.shapeTerm(p.X))
 	}
 	mean := stat.Mean(logs, nil)
 	m := Model{Shape: s, A: math.Exp(mean), B: r * math.Exp(mean)}
@@ -228,8 +228,8 @@ func ratioFit(s Shape, points []Point, r float64) Model {
 	return m
 }
 
-// exponent is that of the power law that fits best.
-func exponent(points []Point) float64 {
+// fitExponent is that of the power law that fits best.
+func fitExponent(points []Point) float64 {
 	x, y := make([]float64, len(points)), make([]float64, len(points))
 	for i, p := range points {
 		x[i], y[i] = math.Log(p.X), math.Log(p.Y)
@@ -238,9 +238,9 @@ func exponent(points []Point) float64 {
 	return slope
 }
 
-// resample draws the points anew: what the best model gives at each size, times
+// drawResample draws the points anew: what the best model gives at each size, times
 // one of the relative errors that it left.
-func (g Growth) resample(take func([]Point)) {
+func (g Growth) drawResample(take func([]Point)) {
 	n := len(g.points)
 	errors, mean := make([]float64, n), 0.0
 	for i, p := range g.points {
@@ -259,8 +259,8 @@ func (g Growth) resample(take func([]Point)) {
 	}
 }
 
-// percentiles makes an estimate of a value and its resamples.
-func percentiles(value float64, samples []float64, n int) Estimate {
+// percentileEstimate makes an estimate of a value and its resamples.
+func percentileEstimate(value float64, samples []float64, n int) Estimate {
 	slices.Sort(samples)
 	at := func(q float64) float64 { return samples[Rank(len(samples), q)-1] }
 	tail := (1 - Confidence) / 2

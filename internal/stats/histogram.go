@@ -34,27 +34,27 @@ func (h Histogram) Quantile(q float64) Estimate {
 		return Estimate{}
 	}
 	e := Estimate{Samples: n, Interval: [2]float64{math.Inf(-1), math.Inf(1)}}
-	at := h.holding(float64(Rank(n, q)))
-	e.Low, e.High = h.span(at)
-	e.Value = h.interpolate(at, q*h.Count())
+	at := h.bucketHolding(float64(Rank(n, q)))
+	e.Low, e.High = h.bucketBounds(at)
+	e.Value = h.interpolateIn(at, q*h.Count())
 	lo, hi := Interval(n, q, Confidence)
 	if lo >= 1 {
-		e.Interval[0], _ = h.span(h.holding(float64(lo)))
+		e.Interval[0], _ = h.bucketBounds(h.bucketHolding(float64(lo)))
 	}
 	if hi <= n {
-		_, e.Interval[1] = h.span(h.holding(float64(hi)))
+		_, e.Interval[1] = h.bucketBounds(h.bucketHolding(float64(hi)))
 	}
 	if n < Few && q >= 0.99 {
-		e.warn("only %s: the %s is hardly more than the largest value", samples(n), Name(q))
+		e.addWarning("only %s: the %s is hardly more than the largest value", countSamples(n), Name(q))
 	}
 	if math.IsInf(e.High, 1) {
-		e.warn("the %s lies above the histogram's last bound %s", Name(q), number(e.Low))
+		e.addWarning("the %s lies above the histogram's last bound %s", Name(q), formatNumber(e.Low))
 	}
 	return e
 }
 
-// holding returns the index of the bucket that holds the value of this rank.
-func (h Histogram) holding(rank float64) int {
+// bucketHolding returns the index of the bucket that holds the value of this rank.
+func (h Histogram) bucketHolding(rank float64) int {
 	for i, b := range h {
 		if b.Count >= rank {
 			return i
@@ -63,15 +63,15 @@ func (h Histogram) holding(rank float64) int {
 	return len(h) - 1
 }
 
-func (h Histogram) span(i int) (lo, hi float64) {
+func (h Histogram) bucketBounds(i int) (lo, hi float64) {
 	if i == 0 {
 		return math.Min(0, h[0].UpTo), h[0].UpTo
 	}
 	return h[i-1].UpTo, h[i].UpTo
 }
 
-func (h Histogram) interpolate(i int, rank float64) float64 {
-	lo, hi := h.span(i)
+func (h Histogram) interpolateIn(i int, rank float64) float64 {
+	lo, hi := h.bucketBounds(i)
 	if math.IsInf(hi, 1) {
 		return lo
 	}
@@ -118,9 +118,9 @@ func Parse(name string) (q float64, ok bool) {
 	return v / 100, true
 }
 
-func number(v float64) string { return fmt.Sprintf("%g", v) }
+func formatNumber(v float64) string { return fmt.Sprintf("%g", v) }
 
-func samples(n int) string {
+func countSamples(n int) string {
 	if n == 1 {
 		return "1 sample"
 	}

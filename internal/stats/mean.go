@@ -20,7 +20,7 @@ func Mean(values []float64) Estimate {
 	mean, deviation := stat.MeanStdDev(values, nil)
 	e := Estimate{Value: mean, Low: mean, High: mean, Samples: n, Interval: [2]float64{math.Inf(-1), math.Inf(1)}}
 	if n == 1 {
-		e.warn("one sample: too few for a 95 %% interval of the mean")
+		e.addWarning("one sample: too few for a 95 %% interval of the mean")
 		return e
 	}
 	t := distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(1 - (1-Confidence)/2)

@@ -34,13 +34,13 @@ func Permute(a int, measures [][]float64, seed uint64) []float64 {
 	n := len(measures[0])
 	t := stepDown{a: a}
 	for _, values := range measures {
-		t.rows = append(t.rows, standardise(winsorise(values)))
+		t.rows = append(t.rows, standardizeValues(replaceOutliers(values)))
 	}
-	t.start()
-	if choose(n, a) <= Rearrangements {
-		combinations(n, a, t.count)
+	t.startOrder()
+	if binomialCoefficient(n, a) <= Rearrangements {
+		eachCombination(n, a, t.countArrangement)
 	} else {
-		t.random(n, rand.New(rand.NewPCG(seed, 0)))
+		t.countRandom(n, rand.New(rand.NewPCG(seed, 0)))
 	}
 	least := 0.0
 	for k, i := range t.order { // a clearer measure has no larger p
@@ -56,10 +56,10 @@ func Permute(a int, measures [][]float64, seed uint64) []float64 {
 // standard deviation.
 const winsorAt = 1.5
 
-// winsorise returns values with outliers replaced by the nearest value that is
+// replaceOutliers returns values with outliers replaced by the nearest value that is
 // none (P. J. Huber, Robust Statistics (1981), section 1.7). Where most are the
 // same, nothing says what is an outlier.
-func winsorise(values []float64) []float64 {
+func replaceOutliers(values []float64) []float64 {
 	middle := Median(values).Value
 	away := make([]float64, len(values))
 	for i, v := range values {
@@ -76,10 +76,10 @@ func winsorise(values []float64) []float64 {
 	return out
 }
 
-// standardise returns values with mean 0 and sum of squares 1, all 0 where they
+// standardizeValues returns values with mean 0 and sum of squares 1, all 0 where they
 // are the same. For such values the t statistic of an arrangement grows with
 // the sum over one side, so that this sum stands for it.
-func standardise(values []float64) []float64 {
+func standardizeValues(values []float64) []float64 {
 	out, mean, squares := make([]float64, len(values)), 0.0, 0.0
 	for _, v := range values {
 		mean += v / float64(len(values))
@@ -107,7 +107,7 @@ type stepDown struct {
 	now   []float64
 }
 
-func (t *stepDown) start() {
+func (t *stepDown) startOrder() {
 	side := make([]int, t.a)
 	for i := range side {
 		side[i] = i
@@ -115,7 +115,7 @@ func (t *stepDown) start() {
 	t.seen, t.now, t.above = make([]float64, len(t.rows)), make([]float64, len(t.rows)), make([]float64, len(t.rows))
 	for i := range t.rows {
 		t.order = append(t.order, i)
-		t.seen[i] = t.distance(i, side)
+		t.seen[i] = t.distanceOf(i, side)
 	}
 	slices.SortStableFunc(t.order, func(i, j int) int {
 		switch {
@@ -128,8 +128,8 @@ func (t *stepDown) start() {
 	})
 }
 
-// distance is how far the runs of a side lie from the rest in measure i.
-func (t *stepDown) distance(i int, side []int) float64 {
+// distanceOf is how far the runs of a side lie from the rest in measure i.
+func (t *stepDown) distanceOf(i int, side []int) float64 {
 	sum := 0.0
 	for _, k := range side {
 		sum += t.rows[i][k]
@@ -137,12 +137,12 @@ func (t *stepDown) distance(i int, side []int) float64 {
 	return math.Abs(sum)
 }
 
-// count counts one arrangement.
-func (t *stepDown) count(side []int) {
+// countArrangement counts one arrangement.
+func (t *stepDown) countArrangement(side []int) {
 	most := 0.0
 	for k := len(t.order) - 1; k >= 0; k-- {
 		i := t.order[k]
-		most = max(most, t.distance(i, side))
+		most = max(most, t.distanceOf(i, side))
 		if most >= t.seen[i]-1e-9 {
 			t.above[k]++
 		}
@@ -150,24 +150,24 @@ func (t *stepDown) count(side []int) {
 	t.taken++
 }
 
-// random takes the true arrangement and random ones.
-func (t *stepDown) random(n int, r *rand.Rand) {
+// countRandom takes the true arrangement and random ones.
+func (t *stepDown) countRandom(n int, r *rand.Rand) {
 	runs := make([]int, n)
 	for i := range runs {
 		runs[i] = i
 	}
-	t.count(runs[:t.a])
+	t.countArrangement(runs[:t.a])
 	for range Rearrangements - 1 {
 		for i := range t.a {
 			j := i + r.IntN(n-i)
 			runs[i], runs[j] = runs[j], runs[i]
 		}
-		t.count(runs[:t.a])
+		t.countArrangement(runs[:t.a])
 	}
 }
 
-// combinations calls with every way to take k of n, in order.
-func combinations(n, k int, take func([]int)) {
+// eachCombination calls with every way to take k of n, in order.
+func eachCombination(n, k int, take func([]int)) {
 	pick := make([]int, k)
 	for i := range pick {
 		pick[i] = i

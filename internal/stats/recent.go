@@ -12,7 +12,7 @@ type recentWindow struct {
 	max    time.Duration
 }
 
-func (l *recentWindow) add(d time.Duration) {
+func (l *recentWindow) addDuration(d time.Duration) {
 	d = max(d, 0)
 	l.counts[bucketOf(d)]++
 	l.total++
@@ -26,9 +26,9 @@ func bucketOf(d time.Duration) int {
 	return min(shift*8+int(us>>shift)-8, 40*8-1)
 }
 
-// quantile returns the upper end of the bucket that holds the q-quantile; 0
+// quantileOf returns the upper end of the bucket that holds the q-quantile; 0
 // when nothing was counted.
-func (l *recentWindow) quantile(q float64) time.Duration {
+func (l *recentWindow) quantileOf(q float64) time.Duration {
 	rank := uint64(q * float64(l.total))
 	var seen uint64
 	for i, n := range l.counts {
@@ -54,11 +54,11 @@ type Recent struct {
 
 // Add counts a duration at a time of the run.
 func (r *Recent) Add(at, d time.Duration) {
-	r.turn(at)
-	r.windows[0].add(d)
+	r.turnWindows(at)
+	r.windows[0].addDuration(d)
 }
 
-func (r *Recent) turn(at time.Duration) {
+func (r *Recent) turnWindows(at time.Duration) {
 	for at-r.since >= recentSpan {
 		r.windows[1] = r.windows[0]
 		r.windows[0] = recentWindow{}
@@ -74,6 +74,6 @@ func (r *Recent) turn(at time.Duration) {
 // Quantile returns the upper end of the bucket (an eighth of its value wide) that
 // holds the q-quantile; 0 when nothing was counted.
 func (r *Recent) Quantile(at time.Duration, q float64) time.Duration {
-	r.turn(at)
-	return max(r.windows[0].quantile(q), r.windows[1].quantile(q))
+	r.turnWindows(at)
+	return max(r.windows[0].quantileOf(q), r.windows[1].quantileOf(q))
 }

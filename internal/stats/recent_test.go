@@ -7,14 +7,14 @@ import (
 
 func TestRecent(t *testing.T) {
 	var l recentWindow
-	if l.quantile(0.99) != 0 {
+	if l.quantileOf(0.99) != 0 {
 		t.Error("an empty one has a quantile")
 	}
 	for i := range 1000 {
-		l.add(time.Duration(i+1) * time.Millisecond)
+		l.addDuration(time.Duration(i+1) * time.Millisecond)
 	}
 	for q, want := range map[float64]time.Duration{0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond, 0.999: time.Second} {
-		if got := l.quantile(q); got < want || float64(got) > 1.13*float64(want) {
+		if got := l.quantileOf(q); got < want || float64(got) > 1.13*float64(want) {
 			t.Errorf("quantile %v is %v, want %v", q, got, want)
 		}
 	}

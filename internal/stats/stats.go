@@ -45,7 +45,7 @@ func (e Estimate) Bounded() bool {
 // Exact reports whether the statistic of the sample is known exactly.
 func (e Estimate) Exact() bool { return e.Low == e.High }
 
-func (e *Estimate) warn(format string, args ...any) {
+func (e *Estimate) addWarning(format string, args ...any) {
 	e.Warnings = append(e.Warnings, fmt.Sprintf(format, args...))
 }
 

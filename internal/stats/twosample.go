@@ -24,7 +24,7 @@ func Median(values []float64) Estimate {
 	if lo, hi := Interval(n, 0.5, Confidence); lo >= 1 && hi <= n {
 		e.Interval = [2]float64{s[lo-1], s[hi-1]}
 	} else {
-		e.warn("only %s: too few for a 95 %% interval of the median", samples(n))
+		e.addWarning("only %s: too few for a 95 %% interval of the median", countSamples(n))
 	}
 	return e
 }
@@ -60,24 +60,24 @@ func Ratio(a, b []float64) Estimate {
 	}
 	e := Estimate{Value: math.Exp((logs[(n-1)/2] + logs[n/2]) / 2), Samples: min(len(a), len(b)), Interval: [2]float64{0, math.Inf(1)}}
 	e.Low, e.High = e.Value, e.Value
-	k := rejected(len(a), len(b), (1-Confidence)/2)
+	k := countRejected(len(a), len(b), (1-Confidence)/2)
 	if k == 0 {
-		e.warn("only %d and %d values: too few for a 95 %% interval of their ratio", len(a), len(b))
+		e.addWarning("only %d and %d values: too few for a 95 %% interval of their ratio", len(a), len(b))
 		return e
 	}
 	e.Interval = [2]float64{math.Exp(logs[k-1]), math.Exp(logs[n-k])}
 	return e
 }
 
-// rejected returns how many values of U, from 0 up, together have at most this
+// countRejected returns how many values of U, from 0 up, together have at most this
 // probability when both samples are of one source.
-func rejected(n, m int, tail float64) int {
+func countRejected(n, m int, tail float64) int {
 	if n*m > 2500 { // by the normal distribution: the exact one takes long and differs in nothing
 		sd := math.Sqrt(float64(n) * float64(m) * float64(n+m+1) / 12)
 		return max(0, int(math.Floor(float64(n*m)/2+distuv.UnitNormal.Quantile(tail)*sd)))
 	}
 	ways := uCounts(n, m)
-	all := choose(n+m, n)
+	all := binomialCoefficient(n+m, n)
 	sum := 0.0
 	for u, w := range ways {
 		if sum += w; sum/all > tail*(1+1e-9) {
@@ -104,8 +104,8 @@ func uCounts(n, m int) []float64 {
 	return ways
 }
 
-// choose is how many ways there are to take k of n.
-func choose(n, k int) float64 {
+// binomialCoefficient is how many ways there are to take k of n.
+func binomialCoefficient(n, k int) float64 {
 	return math.Round(math.Exp(-math.Log(float64(n+1)) - mathext.Lbeta(float64(n-k+1), float64(k+1))))
 }
 
@@ -163,7 +163,7 @@ func Runs(effect, spread, level float64) int {
 // arrangements of the runs, before it can show anything at all at this level.
 func LeastRuns(level float64) int {
 	n := 1
-	for 2/choose(2*n, n) > level {
+	for 2/binomialCoefficient(2*n, n) > level {
 		n++
 	}
 	return n

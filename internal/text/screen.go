@@ -38,7 +38,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 			break
 		}
 	}
-	if _, err := io.WriteString(s.out, harmless(string(text[:whole]))); err != nil {
+	if _, err := io.WriteString(s.out, cleanLines(string(text[:whole]))); err != nil {
 		return 0, err
 	}
 	s.rest = append([]byte(nil), text[whole:]...)
@@ -49,7 +49,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 func (s *Screen) Lead(control, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := io.WriteString(s.out, control+harmless(text))
+	_, err := io.WriteString(s.out, control+cleanLines(text))
 	return err
 }
 
@@ -57,11 +57,11 @@ func (s *Screen) Lead(control, text string) error {
 // red or yellow, and as they were.
 func Colours() []string { return []string{"\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[0m"} }
 
-// harmless is Clean for texts of several lines, in which colours may be.
-func harmless(s string) string {
+// cleanLines is Clean for texts of several lines, in which colours may be.
+func cleanLines(s string) string {
 	clean := true
 	for _, c := range s {
-		clean = clean && (c == '\n' || c == '\t' || !steers(c))
+		clean = clean && (c == '\n' || c == '\t' || !isControl(c))
 	}
 	if clean {
 		return s
@@ -74,7 +74,7 @@ func harmless(s string) string {
 			continue
 		}
 		c, n := utf8.DecodeRuneInString(s[i:])
-		if c != '\n' && c != '\t' && steers(c) {
+		if c != '\n' && c != '\t' && isControl(c) {
 			c = utf8.RuneError
 		}
 		b.WriteRune(c)
@@ -95,9 +95,9 @@ func colourAt(s string) string {
 	return ""
 }
 
-// steers tells characters that do something to a terminal or to the order of letters
+// isControl tells characters that do something to a terminal or to the order of letters
 // rather than show.
-func steers(c rune) bool {
+func isControl(c rune) bool {
 	const apart = '\u200b' // Escape writes it
 	return unicode.IsControl(c) || unicode.Is(unicode.Cf, c) && c != apart || c == utf8.RuneError
 }

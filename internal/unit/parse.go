@@ -20,31 +20,31 @@ func Parse(text, of string) (float64, error) {
 		return v, nil
 	}
 	v, ok, want := 0.0, false, "a number"
-	switch k := dimension(of); k {
+	switch k := unitName(of); k {
 	case "seconds":
 		want = "a time such as 500ms, or a number of seconds"
 		d, err := time.ParseDuration(text)
 		v, ok = d.Seconds(), err == nil
 	case "bytes":
 		want = "a size such as 512Mi, or a number of bytes"
-		v, ok = size(text)
+		v, ok = parseSize(text)
 	case "bytes/s":
 		want = "a size per second such as 10Mi/s, or a number of bytes per second"
-		v, ok = perSecond(text, size)
+		v, ok = perSecond(text, parseSize)
 	case "1/s":
 		want = "a rate such as 50/s, or a number per second"
-		v, ok = perSecond(text, number)
+		v, ok = perSecond(text, parseNumber)
 	case "ratio", "percent":
 		want = map[string]string{"ratio": "a share such as 5% or 0.05", "percent": "a percentage such as 5%, or a number of percent"}[k]
 		left, percent := strings.CutSuffix(text, "%")
-		if v, ok = number(left); k == "ratio" {
+		if v, ok = parseNumber(left); k == "ratio" {
 			v /= 100
 		}
 		ok = ok && percent
 	case "cores":
 		want = "cores such as 0.5 or 500m"
 		left, milli := strings.CutSuffix(text, "m")
-		v, ok = number(left)
+		v, ok = parseNumber(left)
 		v, ok = v/1000, ok && milli
 	}
 	if !ok {
@@ -56,7 +56,7 @@ func Parse(text, of string) (float64, error) {
 // HasUnit tells whether a text is a number with a unit that Parse knows, whatever it is
 // a number of.
 func HasUnit(text string) bool {
-	if _, plain := number(text); plain {
+	if _, plain := parseNumber(text); plain {
 		return false
 	}
 	for _, of := range []string{"seconds", "1/s", "bytes", "bytes/s", "ratio", "cores"} {
@@ -67,8 +67,8 @@ func HasUnit(text string) bool {
 	return false
 }
 
-// dimension is what a unit of verdict.json, or what people call it, is a number of.
-func dimension(of string) string {
+// unitName is what a unit of verdict.json, or what people call it, is a number of.
+func unitName(of string) string {
 	switch of {
 	case "s", "second":
 		return "seconds"
@@ -83,14 +83,14 @@ func dimension(of string) string {
 	return of
 }
 
-func number(text string) (float64, bool) {
+func parseNumber(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// size reads a Kubernetes quantity; what people write behind it in full is no other
+// parseSize reads a Kubernetes quantity; what people write behind it in full is no other
 // size: 512MiB, 512MB.
-func size(text string) (float64, bool) {
+func parseSize(text string) (float64, bool) {
 	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
 	return q.AsApproximateFloat64(), err == nil && q.Sign() >= 0
 }

@@ -31,14 +31,14 @@ func Text(v float64, u string) string {
 	case "1/s", "/s":
 		return Number(v) + "/s"
 	case "bit/s":
-		return bits(v)
+		return formatBits(v)
 	case "", "1", "count":
 		return Number(v)
 	}
 	if n := Number(v); n != "1" {
 		return n + " " + u
 	}
-	return "1 " + singular(u)
+	return "1 " + singularOf(u)
 }
 
 // Count writes a number of things for people: "3000 pods", "1 simulated node".
@@ -49,7 +49,7 @@ func Count[N ~int | ~int32 | ~int64 | ~uint64](n N, things string) string {
 		if at := strings.LastIndexByte(things, ' '); at >= 0 {
 			adjectives, noun = things[:at+1], things[at+1:]
 		}
-		things = adjectives + singular(noun)
+		things = adjectives + singularOf(noun)
 	}
 	return strconv.FormatInt(int64(n), 10) + " " + things
 }
@@ -63,11 +63,11 @@ func Verb(n int, one, many string) string {
 	return many
 }
 
-// singular is the name of one of what a unit counts: "core" of "cores", "watch" of
+// singularOf is the name of one of what a unit counts: "core" of "cores", "watch" of
 // "watches". A unit that is no such name is itself.
-func singular(u string) string {
+func singularOf(u string) string {
 	if noun, group, ok := strings.Cut(u, "."); ok { // a resource, such as deployments.apps
-		return singular(noun) + "." + group
+		return singularOf(noun) + "." + group
 	}
 	switch one := strings.TrimSuffix(u, "s"); {
 	case len(u) < 4 || strings.ContainsAny(u, "/ ") || one == u:
@@ -83,8 +83,8 @@ func singular(u string) string {
 	}
 }
 
-// bits writes bits per second with the largest prefix of a thousand that fits.
-func bits(v float64) string {
+// formatBits writes bits per second with the largest prefix of a thousand that fits.
+func formatBits(v float64) string {
 	prefix := ""
 	for _, p := range []string{"k", "M", "G", "T"} {
 		if math.Abs(v) < 999.5 {
@@ -92,7 +92,7 @@ func bits(v float64) string {
 		}
 		v, prefix = v/1000, p
 	}
-	return Number(rounded(v, 3)) + " " + prefix + "bit/s"
+	return Number(roundTo(v, 3)) + " " + prefix + "bit/s"
 }
 
 // Number writes a number for people: whole numbers in full with thousands
@@ -106,20 +106,20 @@ func Number(v float64) string {
 	case a >= 1e15 || a > 0 && a < 1e-4:
 		return fmt.Sprintf("%.3g", v)
 	case v == math.Trunc(v) || a >= 999.5:
-		return grouped(strconv.FormatFloat(math.Round(v), 'f', 0, 64))
+		return groupDigits(strconv.FormatFloat(math.Round(v), 'f', 0, 64))
 	default:
-		return strconv.FormatFloat(rounded(v, 3), 'f', -1, 64)
+		return strconv.FormatFloat(roundTo(v, 3), 'f', -1, 64)
 	}
 }
 
-// rounded returns v with n significant digits.
-func rounded(v float64, n int) float64 {
+// roundTo returns v with n significant digits.
+func roundTo(v float64, n int) float64 {
 	out, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64)
 	return out
 }
 
-// grouped puts a comma between each three digits of a whole number.
-func grouped(digits string) string {
+// groupDigits puts a comma between each three digits of a whole number.
+func groupDigits(digits string) string {
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
 		sign, digits = "-", digits[1:]

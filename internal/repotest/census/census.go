@@ -59,17 +59,17 @@ func Take(ctx context.Context, kubeconfig string) (Census, error) {
 			}
 			for i := range list.Items {
 				o := &list.Items[i]
-				out[strings.TrimSuffix(r.Name+"."+gv.Group, ".")+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")] = about(r.Name, o)
+				out[strings.TrimSuffix(r.Name+"."+gv.Group, ".")+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")] = comparedPart(r.Name, o)
 			}
 		}
 	}
 	return out, nil
 }
 
-// about is what is compared of an object: its uid, its version and who manages what. What
+// comparedPart is what is compared of an object: its uid, its version and who manages what. What
 // renews itself, leases and the statuses of nodes, is compared without the version and the
 // status.
-func about(resource string, o *unstructured.Unstructured) string {
+func comparedPart(resource string, o *unstructured.Unstructured) string {
 	text := func(v any) string {
 		raw, err := json.Marshal(v)
 		if err != nil {

@@ -34,7 +34,7 @@ func TestHowAnEndingIsJudged(t *testing.T) {
 			if e.Name != c.ending {
 				continue
 			}
-			if got := e.faults(c.code, c.said); len(got) != c.faults {
+			if got := e.findFaults(c.code, c.said); len(got) != c.faults {
 				t.Errorf("%s, exit code %d, %q: %q", c.ending, c.code, c.said, got)
 			}
 		}

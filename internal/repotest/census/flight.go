@@ -40,8 +40,8 @@ func Endings() []Ending {
 	}
 }
 
-// early tells an ending in the midst of a run.
-func (e Ending) early() bool { return len(e.signals) > 0 }
+// isEarly tells an ending in the midst of a run.
+func (e Ending) isEarly() bool { return len(e.signals) > 0 }
 
 // Flight is a run in a cluster of others.
 type Flight struct {
@@ -63,7 +63,7 @@ type Result struct {
 // Fly flies once, ends it, and reports what is not as it should be.
 func (f Flight) Fly(t testing.TB, e Ending) Result {
 	t.Helper()
-	r := f.fly(t, e)
+	r := f.flyOnce(t, e)
 	for _, fault := range slices.Concat(r.Faults, r.Differences) {
 		t.Errorf("%s: %s", e.Name, fault)
 	}
@@ -73,29 +73,29 @@ func (f Flight) Fly(t testing.TB, e Ending) Result {
 	return r
 }
 
-func (f Flight) fly(t testing.TB, e Ending) (r Result) {
+func (f Flight) flyOnce(t testing.TB, e Ending) (r Result) {
 	t.Helper()
-	before := f.processes()
-	r.run(t, f, e)
+	before := f.countProcesses()
+	r.runUntilEnding(t, f, e)
 	if e.Cleans {
 		// Its subjects end some moments after it: what they made later nobody would find.
-		repotest.Eventually(t, "the processes of the run are gone", func() bool { return f.processes() <= before })
+		repotest.Eventually(t, "the processes of the run are gone", func() bool { return f.countProcesses() <= before })
 		out, err := exec.Command(f.Bin, "clean", "--kubeconfig", f.Kubeconfig, "--yes").CombinedOutput()
 		if err != nil {
 			r.Differences = append(r.Differences, "clean: "+err.Error())
 		}
 		r.Said += string(out)
 	}
-	r.Differences = append(r.Differences, f.differences(t)...)
+	r.Differences = append(r.Differences, f.awaitDifferences(t)...)
 	return r
 }
 
 // mostLooks is how often a census is taken, a second apart, until it is as before.
 const mostLooks = 60
 
-// differences compares the census with the one before. What the cluster's own controllers still
+// awaitDifferences compares the census with the one before. What the cluster's own controllers still
 // have to do, such as an APIService of a definition that is gone, is waited for.
-func (f Flight) differences(t testing.TB) (all []string) {
+func (f Flight) awaitDifferences(t testing.TB) (all []string) {
 	for range mostLooks {
 		now, err := Take(t.Context(), f.Kubeconfig)
 		if err != nil {
@@ -108,8 +108,8 @@ func (f Flight) differences(t testing.TB) (all []string) {
 	return all
 }
 
-// run flies until the ending, and finds fault with how the run takes it.
-func (r *Result) run(t testing.TB, f Flight, e Ending) {
+// runUntilEnding flies until the ending, and finds fault with how the run takes it.
+func (r *Result) runUntilEnding(t testing.TB, f Flight, e Ending) {
 	t.Helper()
 	said := &output{}
 	cmd := exec.Command(f.Bin, append([]string{"run", "--kubeconfig", f.Kubeconfig, "--max-neighbours", "95%"}, f.Args...)...)
@@ -119,14 +119,14 @@ func (r *Result) run(t testing.TB, f Flight, e Ending) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	if e.early() && f.reached(ended) {
+	if e.isEarly() && f.awaitStep(ended) {
 		if e.planeDies {
 			defer f.KillPlane(t)()
 		}
 		for _, s := range e.signals {
 			_ = cmd.Process.Signal(s)
 		}
-	} else if e.early() {
+	} else if e.isEarly() {
 		r.Faults = append(r.Faults, "the run was over before it could be ended in its midst")
 	}
 	var exit *exec.ExitError
@@ -134,13 +134,13 @@ func (r *Result) run(t testing.TB, f Flight, e Ending) {
 		r.Code = exit.ExitCode()
 	}
 	r.Said = said.String()
-	r.Faults = append(r.Faults, e.faults(r.Code, r.Said)...)
+	r.Faults = append(r.Faults, e.findFaults(r.Code, r.Said)...)
 }
 
-// reached waits until the run is in the step, and reports whether it comes so far: its end is
+// awaitStep waits until the run is in the step, and reports whether it comes so far: its end is
 // put back. go test bounds it, as a busy machine boots subjects slowly.
-func (f Flight) reached(ended chan error) bool {
-	for !f.begun() {
+func (f Flight) awaitStep(ended chan error) bool {
+	for !f.hasBegunStep() {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -151,15 +151,15 @@ func (f Flight) reached(ended chan error) bool {
 	return true
 }
 
-// faults says what is wrong with an exit code and with what the run said.
-func (e Ending) faults(code int, said string) (out []string) {
+// findFaults says what is wrong with an exit code and with what the run said.
+func (e Ending) findFaults(code int, said string) (out []string) {
 	unwanted := code != 2 // ended early, it is unknown
 	switch {
 	case slices.Contains(e.signals, os.Kill):
 		unwanted = code != -1
 	case e.Fails: // or unknown: a busy machine, and what a cluster of others cannot give
 		unwanted = code != 1 && code != 2
-	case !e.early():
+	case !e.isEarly():
 		unwanted = code < 0 || code > 2
 	}
 	if unwanted {
@@ -174,9 +174,9 @@ func (e Ending) faults(code int, said string) (out []string) {
 	return out
 }
 
-// begun reports whether the run has begun the step Until: its records say so. What it prints
+// hasBegunStep reports whether the run has begun the step Until: its records say so. What it prints
 // has no line for a step that is over within a moment.
-func (f Flight) begun() bool {
+func (f Flight) hasBegunStep() bool {
 	at := slices.Index(f.Args, "--out")
 	if at < 0 || at+1 == len(f.Args) {
 		return false
@@ -194,8 +194,8 @@ func (f Flight) begun() bool {
 	return regexp.MustCompile("(?s)step-begin" + name).Match(raw)
 }
 
-// processes counts those of the binary.
-func (f Flight) processes() (n int) {
+// countProcesses counts those of the binary.
+func (f Flight) countProcesses() (n int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if exe, err := os.Readlink("/proc/" + e.Name() + "/exe"); err == nil && exe == f.Bin {

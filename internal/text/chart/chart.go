@@ -90,7 +90,7 @@ text{font:13px system-ui,sans-serif;fill:var(--ink)}.title{font-size:17px;font-w
 
 // SVG writes the image. ErrEmpty where there is no point in it.
 func (c Chart) SVG(w io.Writer) error {
-	all := c.points()
+	all := c.allPoints()
 	if len(all) == 0 {
 		return ErrEmpty
 	}
@@ -105,15 +105,15 @@ func (c Chart) SVG(w io.Writer) error {
 			yield(v.Y)
 		}
 	}))
-	p.draw()
+	p.drawChart()
 	if _, err := io.WriteString(w, p.out.String()); err != nil {
 		return fmt.Errorf("write chart: %w", err)
 	}
 	return nil
 }
 
-// points are all that can be drawn.
-func (c Chart) points() []Point {
+// allPoints are all that can be drawn.
+func (c Chart) allPoints() []Point {
 	var out []Point
 	for _, a := range c.Areas {
 		out = append(out, a.Points...)
@@ -124,10 +124,10 @@ func (c Chart) points() []Point {
 	for _, m := range c.Marks {
 		out = append(out, m.Point)
 	}
-	return slices.DeleteFunc(out, func(p Point) bool { return !finite(p.X) || !finite(p.Y) })
+	return slices.DeleteFunc(out, func(p Point) bool { return !isFinite(p.X) || !isFinite(p.Y) })
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // picture is an image in the making.
 type picture struct {
@@ -138,58 +138,58 @@ type picture struct {
 
 func (p *picture) writef(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
 
-func (p *picture) draw() {
+func (p *picture) drawChart() {
 	p.writef(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">`,
-		width, height, width, height, escape(p.chart.Title))
+		width, height, width, height, escapeXML(p.chart.Title))
 	p.out.WriteString(styleSheet)
 	p.writef(`<rect class="ground" width="%g" height="%g" rx="6"/>`, width, height)
-	p.writef(`<text class="title" x="%g" y="32">%s</text>`, left, escape(p.chart.Title))
-	p.writef(`<text class="soft" x="%g" y="54">%s</text>`, left, escape(p.chart.Note))
-	p.axes()
+	p.writef(`<text class="title" x="%g" y="32">%s</text>`, left, escapeXML(p.chart.Title))
+	p.writef(`<text class="soft" x="%g" y="54">%s</text>`, left, escapeXML(p.chart.Note))
+	p.drawAxes()
 	for _, a := range p.chart.Areas {
-		p.writef(`<polygon class="area" fill="var(--%s)" points="%s"/>`, a.Role, p.path(a.Points))
+		p.writef(`<polygon class="area" fill="var(--%s)" points="%s"/>`, a.Role, p.pathPoints(a.Points))
 	}
 	for _, l := range p.chart.Lines {
-		p.line(l)
+		p.drawLine(l)
 	}
 	for _, m := range p.chart.Marks {
-		p.mark(m)
+		p.drawMark(m)
 	}
-	p.legend()
+	p.drawLegend()
 	p.writef("</svg>")
 }
 
-// axes draws the grid, the numbers and the labels.
-func (p *picture) axes() {
-	for _, v := range p.x.ticks() {
-		x := p.x.at(v)
+// drawAxes draws the grid, the numbers and the labels.
+func (p *picture) drawAxes() {
+	for _, v := range p.x.tickValues() {
+		x := p.x.positionOf(v)
 		p.writef(`<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text class="soft" x="%.1f" y="%g" text-anchor="middle">%s</text>`,
-			x, x, top, bottom, x, bottom+20, escape(p.chart.X.text(v)))
+			x, x, top, bottom, x, bottom+20, escapeXML(p.chart.X.formatValue(v)))
 	}
-	for _, v := range p.y.ticks() {
-		y := p.y.at(v)
+	for _, v := range p.y.tickValues() {
+		y := p.y.positionOf(v)
 		p.writef(`<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="soft" x="%g" y="%.1f" text-anchor="end">%s</text>`,
-			left, right, y, y, left-8, y+4, escape(p.chart.Y.text(v)))
+			left, right, y, y, left-8, y+4, escapeXML(p.chart.Y.formatValue(v)))
 	}
 	p.writef(`<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`,
 		left, right, bottom, bottom, left, left, top, bottom)
-	p.writef(`<text x="%g" y="%g" text-anchor="middle">%s</text>`, (left+right)/2, bottom+44, escape(p.chart.X.Label))
-	p.writef(`<text transform="translate(18 %g) rotate(-90)" text-anchor="middle">%s</text>`, (top+bottom)/2, escape(p.chart.Y.Label))
+	p.writef(`<text x="%g" y="%g" text-anchor="middle">%s</text>`, (left+right)/2, bottom+44, escapeXML(p.chart.X.Label))
+	p.writef(`<text transform="translate(18 %g) rotate(-90)" text-anchor="middle">%s</text>`, (top+bottom)/2, escapeXML(p.chart.Y.Label))
 }
 
-func (a Axis) text(v float64) string { return unit.Text(v, a.Unit) }
+func (a Axis) formatValue(v float64) string { return unit.Text(v, a.Unit) }
 
-func (p *picture) path(points []Point) string {
+func (p *picture) pathPoints(points []Point) string {
 	var out []string
 	for _, v := range points {
-		if finite(v.X) && finite(v.Y) {
-			out = append(out, fmt.Sprintf("%.1f,%.1f", p.x.at(v.X), p.y.at(v.Y)))
+		if isFinite(v.X) && isFinite(v.Y) {
+			out = append(out, fmt.Sprintf("%.1f,%.1f", p.x.positionOf(v.X), p.y.positionOf(v.Y)))
 		}
 	}
 	return strings.Join(out, " ")
 }
 
-func (p *picture) line(l Line) {
+func (p *picture) drawLine(l Line) {
 	if len(l.Points) == 0 {
 		return
 	}
@@ -197,23 +197,23 @@ func (p *picture) line(l Line) {
 	if l.Role == Bound {
 		dash = ` stroke-dasharray="6 5"`
 	}
-	p.writef(`<polyline class="line" stroke="var(--%s)"%s points="%s"/>`, l.Role, dash, p.path(l.Points))
+	p.writef(`<polyline class="line" stroke="var(--%s)"%s points="%s"/>`, l.Role, dash, p.pathPoints(l.Points))
 	if end := l.Points[len(l.Points)-1]; l.Label != "" {
-		p.writef(`<text class="soft" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, min(p.x.at(end.X), right)-4, p.y.at(end.Y)-6, escape(l.Label))
+		p.writef(`<text class="soft" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, min(p.x.positionOf(end.X), right)-4, p.y.positionOf(end.Y)-6, escapeXML(l.Label))
 	}
 }
 
-func (p *picture) mark(m Mark) {
-	if finite(m.X) && finite(m.Y) {
-		p.writef(`%s`, form(m.Role, p.x.at(m.X), p.y.at(m.Y), m.Label))
+func (p *picture) drawMark(m Mark) {
+	if isFinite(m.X) && isFinite(m.Y) {
+		p.writef(`%s`, markShape(m.Role, p.x.positionOf(m.X), p.y.positionOf(m.Y), m.Label))
 	}
 }
 
-// form draws a mark of a role.
-func form(r Role, x, y float64, label string) string {
+// markShape draws a mark of a role.
+func markShape(r Role, x, y float64, label string) string {
 	title := ""
 	if label != "" {
-		title = "<title>" + escape(label) + "</title>"
+		title = "<title>" + escapeXML(label) + "</title>"
 	}
 	switch r {
 	case Fail:
@@ -226,21 +226,21 @@ func form(r Role, x, y float64, label string) string {
 	return fmt.Sprintf(`<circle fill="var(--%s)" cx="%.1f" cy="%.1f" r="3.5">%s</circle>`, r, x, y, title)
 }
 
-// legend names the roles of marks that are there.
-func (p *picture) legend() {
+// drawLegend names the roles of marks that are there.
+func (p *picture) drawLegend() {
 	x := right
 	for _, k := range []Role{Unknown, Fail, Pass} {
 		if !slices.ContainsFunc(p.chart.Marks, func(m Mark) bool { return m.Role == k }) {
 			continue
 		}
-		p.writef(`<text class="soft" x="%g" y="32" text-anchor="end">%s</text>%s`, x, k, form(k, x-8.5*float64(len(k))-12, 28, ""))
+		p.writef(`<text class="soft" x="%g" y="32" text-anchor="end">%s</text>%s`, x, k, markShape(k, x-8.5*float64(len(k))-12, 28, ""))
 		x -= 8.5*float64(len(k)) + 38
 	}
 }
 
-// escape makes a text stand in XML as it is; characters that XML has no place
+// escapeXML makes a text stand in XML as it is; characters that XML has no place
 // for are replaced.
-func escape(s string) string {
+func escapeXML(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\t' {
 			return ' '

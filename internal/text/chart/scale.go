@@ -16,7 +16,7 @@ type scale struct {
 // logarithmic axis with a value that has no logarithm is drawn as a linear one.
 func newScale(a Axis, from, to float64, values []float64) scale {
 	s := scale{from: from, to: to, log: a.Log && slices.Min(values) > 0}
-	s.low, s.high = s.term(slices.Min(values)), s.term(slices.Max(values))
+	s.low, s.high = s.linearOrLog(slices.Min(values)), s.linearOrLog(slices.Max(values))
 	if a.Zero && !s.log {
 		s.low = min(0, s.low)
 	}
@@ -31,24 +31,24 @@ func newScale(a Axis, from, to float64, values []float64) scale {
 	return s
 }
 
-func (s scale) term(v float64) float64 {
+func (s scale) linearOrLog(v float64) float64 {
 	if s.log {
 		return math.Log10(v)
 	}
 	return v
 }
 
-// at is where a value lies in the picture.
-func (s scale) at(v float64) float64 {
-	return s.from + (s.term(v)-s.low)/(s.high-s.low)*(s.to-s.from)
+// positionOf is where a value lies in the picture.
+func (s scale) positionOf(v float64) float64 {
+	return s.from + (s.linearOrLog(v)-s.low)/(s.high-s.low)*(s.to-s.from)
 }
 
 // mostTicks is how many numbers stand at an axis, about.
 const mostTicks = 7
 
-// ticks are the values that numbers stand at: multiples of 1, 2 or 5 times a
+// tickValues are the values that numbers stand at: multiples of 1, 2 or 5 times a
 // power of ten.
-func (s scale) ticks() []float64 {
+func (s scale) tickValues() []float64 {
 	if s.log && s.high-s.low > 0.6 {
 		return s.logTicks()
 	}

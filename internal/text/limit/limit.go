@@ -47,10 +47,10 @@ func Functions(all template.FuncMap) template.FuncMap {
 		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	}) {
-		out[name] = bounded(name, f)
+		out[name] = boundFunction(name, f)
 	}
 	for name, f := range all {
-		out[name] = bounded(name, f)
+		out[name] = boundFunction(name, f)
 		if dear.MatchString(name) {
 			out[name] = func(...any) (string, error) { return "", ErrTooDear }
 		}
@@ -60,16 +60,16 @@ func Functions(all template.FuncMap) template.FuncMap {
 
 var dear = regexp.MustCompile(`^(gen.*(CA|Cert|Key).*|buildCustomCert|bcrypt|htpasswd|derivePassword)$`)
 
-// bounded wraps a function. It panics with the error, which text/template returns:
+// boundFunction wraps a function. It panics with the error, which text/template returns:
 // not every function has an error to return.
-func bounded(name string, f any) any {
+func boundFunction(name string, f any) any {
 	of := reflect.ValueOf(f)
-	made := makes()[name]
+	made := outputSizes()[name]
 	return reflect.MakeFunc(of.Type(), func(in []reflect.Value) []reflect.Value {
-		args := flat(in, of.Type().IsVariadic())
+		args := flattenArgs(in, of.Type().IsVariadic())
 		left := MaxValue
 		for _, a := range args {
-			if left = spend(left, a); left < 0 {
+			if left = spendSize(left, a); left < 0 {
 				panic(ErrTooLarge)
 			}
 		}
@@ -81,15 +81,15 @@ func bounded(name string, f any) any {
 			out = of.CallSlice
 		}
 		results := out(in)
-		if spend(MaxValue, results[0].Interface()) < 0 {
+		if spendSize(MaxValue, results[0].Interface()) < 0 {
 			panic(ErrTooLarge)
 		}
 		return results
 	}).Interface()
 }
 
-// flat returns arguments, those of a list that is variadic by themselves.
-func flat(in []reflect.Value, variadic bool) []any {
+// flattenArgs returns arguments, those of a list that is variadic by themselves.
+func flattenArgs(in []reflect.Value, variadic bool) []any {
 	var out []any
 	for i, v := range in {
 		if variadic && i == len(in)-1 {
@@ -103,9 +103,9 @@ func flat(in []reflect.Value, variadic bool) []any {
 	return out
 }
 
-// spend takes a value's size off what is left. A value is counted as a tree: one
+// spendSize takes a value's size off what is left. A value is counted as a tree: one
 // that stands in it twice is written twice.
-func spend(left int, v any) int {
+func spendSize(left int, v any) int {
 	if left -= nodeSize; left < 0 {
 		return left
 	}
@@ -116,13 +116,13 @@ func spend(left int, v any) int {
 		return left - len(v)
 	case []any:
 		for _, x := range v {
-			if left = spend(left, x); left < 0 {
+			if left = spendSize(left, x); left < 0 {
 				return left
 			}
 		}
 	case map[string]any:
 		for key, x := range v {
-			if left = spend(left-len(key), x); left < 0 {
+			if left = spendSize(left-len(key), x); left < 0 {
 				return left
 			}
 		}
@@ -140,49 +140,49 @@ func spend(left int, v any) int {
 	return left
 }
 
-// makes says of the functions that make much out of little how much, at most. Their
+// outputSizes says of the functions that make much out of little how much, at most. Their
 // arguments are as sprig and text/template declare them; of others it says nothing.
-func makes() map[string]func([]any) float64 {
+func outputSizes() map[string]func([]any) float64 {
 	return map[string]func([]any) float64{
-		"repeat":  func(a []any) float64 { return number(a, 0) * size(a, 1) },
-		"indent":  func(a []any) float64 { return (number(a, 0) + 1) * (size(a, 1) + 1) },
-		"nindent": func(a []any) float64 { return (number(a, 0) + 1) * (size(a, 1) + 1) },
-		"YAML":    func(a []any) float64 { return (2*number(a, 1) + 1) * lengthOf(a) },
-		"until":   func(a []any) float64 { return wordSize * abs(number(a, 0)) },
+		"repeat":  func(a []any) float64 { return numberArg(a, 0) * sizeArg(a, 1) },
+		"indent":  func(a []any) float64 { return (numberArg(a, 0) + 1) * (sizeArg(a, 1) + 1) },
+		"nindent": func(a []any) float64 { return (numberArg(a, 0) + 1) * (sizeArg(a, 1) + 1) },
+		"YAML":    func(a []any) float64 { return (2*numberArg(a, 1) + 1) * lengthOf(a) },
+		"until":   func(a []any) float64 { return wordSize * abs(numberArg(a, 0)) },
 		"untilStep": func(a []any) float64 {
-			return wordSize * abs(number(a, 1)-number(a, 0)) / max(1, abs(number(a, 2)))
+			return wordSize * abs(numberArg(a, 1)-numberArg(a, 0)) / max(1, abs(numberArg(a, 2)))
 		},
-		"randBytes": func(a []any) float64 { return number(a, 0) }, "randAlpha": func(a []any) float64 { return number(a, 0) },
-		"randNumeric": func(a []any) float64 { return number(a, 0) }, "randAlphaNum": func(a []any) float64 { return number(a, 0) },
-		"randAscii": func(a []any) float64 { return number(a, 0) },
+		"randBytes": func(a []any) float64 { return numberArg(a, 0) }, "randAlpha": func(a []any) float64 { return numberArg(a, 0) },
+		"randNumeric": func(a []any) float64 { return numberArg(a, 0) }, "randAlphaNum": func(a []any) float64 { return numberArg(a, 0) },
+		"randAscii": func(a []any) float64 { return numberArg(a, 0) },
 		"replace": func(a []any) float64 {
-			return size(a, 2) + size(a, 1)*float64(strings.Count(text(a, 2), text(a, 0)))
+			return sizeArg(a, 2) + sizeArg(a, 1)*float64(strings.Count(textArg(a, 2), textArg(a, 0)))
 		},
-		"join":                       func(a []any) float64 { return size(a, 0) * float64(elements(a, 1)) },
-		"wrapWith":                   func(a []any) float64 { return (size(a, 1) + 1) * (size(a, 2) + 1) },
-		"regexReplaceAll":            replaced,
-		"regexReplaceAllLiteral":     replaced,
-		"mustRegexReplaceAll":        replaced,
-		"mustRegexReplaceAllLiteral": replaced,
-		"printf":                     widths,
+		"join":                       func(a []any) float64 { return sizeArg(a, 0) * float64(countElements(a, 1)) },
+		"wrapWith":                   func(a []any) float64 { return (sizeArg(a, 1) + 1) * (sizeArg(a, 2) + 1) },
+		"regexReplaceAll":            replacedSize,
+		"regexReplaceAllLiteral":     replacedSize,
+		"mustRegexReplaceAll":        replacedSize,
+		"mustRegexReplaceAllLiteral": replacedSize,
+		"printf":                     sumWidths,
 	}
 }
 
-// replaced is of a text in which each byte may be replaced; what a group matched
+// replacedSize is of a text in which each byte may be replaced; what a group matched
 // may stand in it again and again.
-func replaced(a []any) float64 {
-	return (size(a, 1)+1)*(size(a, 2)+1) + size(a, 1)*float64(strings.Count(text(a, 2), "$"))
+func replacedSize(a []any) float64 {
+	return (sizeArg(a, 1)+1)*(sizeArg(a, 2)+1) + sizeArg(a, 1)*float64(strings.Count(textArg(a, 2), "$"))
 }
 
 var width = regexp.MustCompile(`%[^%a-zA-Z]*`)
 
-// widths adds up the widths and precisions of a format.
-func widths(a []any) (sum float64) {
+// sumWidths adds up the widths and precisions of a format.
+func sumWidths(a []any) (sum float64) {
 	most := 0.0 // of a width that is an argument
 	for i := range a {
-		most = max(most, abs(number(a, i)))
+		most = max(most, abs(numberArg(a, i)))
 	}
-	for _, verb := range width.FindAllString(text(a, 0), -1) {
+	for _, verb := range width.FindAllString(textArg(a, 0), -1) {
 		sum += most * float64(strings.Count(verb, "*"))
 		for _, digits := range strings.FieldsFunc(verb, func(r rune) bool { return r < '0' || r > '9' }) {
 			n, _ := strconv.ParseFloat(digits, 64)
@@ -197,12 +197,12 @@ func lengthOf(a []any) float64 {
 	if len(a) == 0 {
 		return 0
 	}
-	return float64(MaxValue - spend(MaxValue, a[0]))
+	return float64(MaxValue - spendSize(MaxValue, a[0]))
 }
 
 func abs(f float64) float64 { return max(f, -f) }
 
-func number(a []any, i int) float64 {
+func numberArg(a []any, i int) float64 {
 	if i >= len(a) {
 		return 0
 	}
@@ -215,7 +215,7 @@ func number(a []any, i int) float64 {
 	return 0
 }
 
-func text(a []any, i int) string {
+func textArg(a []any, i int) string {
 	if i >= len(a) {
 		return ""
 	}
@@ -223,9 +223,9 @@ func text(a []any, i int) string {
 	return s
 }
 
-func size(a []any, i int) float64 { return float64(len(text(a, i))) }
+func sizeArg(a []any, i int) float64 { return float64(len(textArg(a, i))) }
 
-func elements(a []any, i int) int {
+func countElements(a []any, i int) int {
 	if i >= len(a) {
 		return 0
 	}
@@ -240,27 +240,27 @@ func elements(a []any, i int) int {
 func Loops(t *template.Template) {
 	for _, part := range t.Templates() {
 		if part.Tree != nil && part.Root != nil {
-			counted(part.Root, true)
+			countLoops(part.Root, true)
 		}
 	}
 }
 
-// counted looks for loops in a list, which is one's body itself or a template.
-func counted(l *parse.ListNode, body bool) {
+// countLoops looks for loops in a list, which is one's body itself or a template.
+func countLoops(l *parse.ListNode, body bool) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *parse.IfNode:
-			counted(n.List, false)
-			counted(n.ElseList, false)
+			countLoops(n.List, false)
+			countLoops(n.ElseList, false)
 		case *parse.WithNode:
-			counted(n.List, false)
-			counted(n.ElseList, false)
+			countLoops(n.List, false)
+			countLoops(n.ElseList, false)
 		case *parse.RangeNode:
-			counted(n.List, true)
-			counted(n.ElseList, false)
+			countLoops(n.List, true)
+			countLoops(n.ElseList, false)
 		}
 	}
 	if body {

@@ -98,7 +98,7 @@ func Execute(t *template.Template, source string, data any, most int, tooLarge e
 	if err := t.Execute(&limit.Writer{To: &out}, data); err != nil {
 		return nil, Position(err)
 	}
-	return unstamp(out.Bytes()), nil
+	return removeStamps(out.Bytes()), nil
 }
 
 // stampList puts stamps into the texts of a template.
@@ -136,9 +136,9 @@ func stampText(text []byte, line int) []byte {
 	return out
 }
 
-// unstamp takes the stamps out and keeps what they say. A line without one is of
+// removeStamps takes the stamps out and keeps what they say. A line without one is of
 // a value of several lines: it has the number of the line before.
-func unstamp(text []byte) *Text {
+func removeStamps(text []byte) *Text {
 	t, line := &Text{}, 1
 	for part := range bytes.Lines(text) {
 		pieces := bytes.Split(part, []byte(stamp))

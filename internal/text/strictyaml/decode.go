@@ -120,18 +120,18 @@ type Decoder struct {
 	MaxDepth int                                   // mappings and lists inside each other
 }
 
-func (d *Decoder) line(n *yaml.Node) int {
+func (d *Decoder) lineOf(n *yaml.Node) int {
 	if d.Line == nil {
 		return n.Line
 	}
 	return d.Line(n)
 }
 
-// say reports an error at the line of n about what stands in it.
-func (d *Decoder) say(n *yaml.Node, p Place, text string, more ...string) {
+// reportText reports an error at the line of n about what stands in it.
+func (d *Decoder) reportText(n *yaml.Node, p Place, text string, more ...string) {
 	if text != "" {
 		words := strings.NewReplacer(append([]string{"{name}", p.Name, "{value}", d.Show(n)}, more...)...)
-		d.Report(d.line(n), p, words.Replace(text))
+		d.Report(d.lineOf(n), p, words.Replace(text))
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *Decoder) Value(n *yaml.Node, v reflect.Value, p Place) {
 	}
 	null := n.ShortTag() == "!!null"
 	if !null || d.Nulls {
-		d.Lines[p.Path] = d.line(n)
+		d.Lines[p.Path] = d.lineOf(n)
 	}
 	if null {
 		return
@@ -156,18 +156,18 @@ func (d *Decoder) Value(n *yaml.Node, v reflect.Value, p Place) {
 		return
 	}
 	if x, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		d.text(n, x, p)
+		d.decodeText(n, x, p)
 		return
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		d.record(n, v, p)
+		d.decodeStruct(n, v, p)
 	case reflect.Map:
-		d.mapping(n, v, p)
+		d.decodeMap(n, v, p)
 	case reflect.Slice:
-		d.list(n, v, p)
+		d.decodeList(n, v, p)
 	case reflect.Interface:
-		if x := d.free(n, p); x != nil {
+		if x := d.decodeAny(n, p); x != nil {
 			v.Set(reflect.ValueOf(x))
 		}
 	default:
@@ -180,12 +180,12 @@ func (d *Decoder) Enter(n *yaml.Node, p Place) (*yaml.Node, bool) {
 	d.Budget--
 	switch {
 	case d.Budget == 0:
-		d.say(n, Place{Name: p.Name}, d.TooMany)
+		d.reportText(n, Place{Name: p.Name}, d.TooMany)
 		return n, false
 	case d.Budget < 0:
 		return n, false
 	case p.Depth > d.MaxDepth:
-		d.say(n, p, d.TooDeep)
+		d.reportText(n, p, d.TooDeep)
 		d.Budget = 0
 		return n, false
 	}
@@ -200,13 +200,13 @@ func (d *Decoder) Enter(n *yaml.Node, p Place) (*yaml.Node, bool) {
 // brings comes last, and only where the mapping has no such key itself.
 func (d *Decoder) Pairs(n *yaml.Node, p Place, f func(key string, k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		d.say(n, p, d.NotMapping)
+		d.reportText(n, p, d.NotMapping)
 		return
 	}
-	d.pairs(n, p, map[string]*yaml.Node{}, false, f)
+	d.visitPairs(n, p, map[string]*yaml.Node{}, false, f)
 }
 
-func (d *Decoder) pairs(n *yaml.Node, p Place, seen map[string]*yaml.Node, inherited bool, f func(key string, k, v *yaml.Node)) {
+func (d *Decoder) visitPairs(n *yaml.Node, p Place, seen map[string]*yaml.Node, inherited bool, f func(key string, k, v *yaml.Node)) {
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -223,51 +223,51 @@ func (d *Decoder) pairs(n *yaml.Node, p Place, seen map[string]*yaml.Node, inher
 		case k.ShortTag() == "!!merge" && d.Merge:
 			merged = append(merged, v)
 		case k.ShortTag() == "!!merge":
-			d.say(k, p, d.NoMerge)
+			d.reportText(k, p, d.NoMerge)
 		case k.Kind != yaml.ScalarNode || k.ShortTag() == "!!null":
-			d.say(k, p, d.NotName)
+			d.reportText(k, p, d.NotName)
 		case twice && inherited:
 		case twice && !d.LastWins:
-			d.twice(k, first, p)
+			d.reportTwice(k, first, p)
 		default:
 			seen[sign] = k
 			f(key, k, v)
 		}
 	}
 	for _, m := range merged {
-		d.merge(m, p, seen, f)
+		d.mergeKeys(m, p, seen, f)
 	}
 }
 
-func (d *Decoder) twice(k, first *yaml.Node, p Place) {
+func (d *Decoder) reportTwice(k, first *yaml.Node, p Place) {
 	if k.Value != first.Value {
-		d.Report(d.line(k), p, fmt.Sprintf("%q is what %q on line %d was called: one of them, please", k.Value, first.Value, d.line(first)))
+		d.Report(d.lineOf(k), p, fmt.Sprintf("%q is what %q on line %d was called: one of them, please", k.Value, first.Value, d.lineOf(first)))
 		return
 	}
 	at := p.Field(k.Value)
 	at.Name = p.Name
-	d.say(k, at, d.Twice, "{key}", strconv.Quote(k.Value), "{first}", strconv.Itoa(d.line(first)))
+	d.reportText(k, at, d.Twice, "{key}", strconv.Quote(k.Value), "{first}", strconv.Itoa(d.lineOf(first)))
 }
 
-// merge brings in the keys of a mapping, or of a list of them, that were not seen yet.
-func (d *Decoder) merge(n *yaml.Node, p Place, seen map[string]*yaml.Node, f func(key string, k, v *yaml.Node)) {
+// mergeKeys brings in the keys of a mapping, or of a list of them, that were not seen yet.
+func (d *Decoder) mergeKeys(n *yaml.Node, p Place, seen map[string]*yaml.Node, f func(key string, k, v *yaml.Node)) {
 	p.Depth++
 	n, ok := d.Enter(n, p)
 	switch {
 	case !ok:
 	case n.Kind == yaml.SequenceNode:
 		for _, item := range n.Content {
-			d.merge(item, p, seen, f)
+			d.mergeKeys(item, p, seen, f)
 		}
 	case n.Kind == yaml.MappingNode:
-		d.pairs(n, p, seen, true, f)
+		d.visitPairs(n, p, seen, true, f)
 	default:
-		d.say(n, p, d.NoMerge)
+		d.reportText(n, p, d.NoMerge)
 	}
 }
 
-// record decodes a struct.
-func (d *Decoder) record(n *yaml.Node, v reflect.Value, p Place) {
+// decodeStruct decodes a struct.
+func (d *Decoder) decodeStruct(n *yaml.Node, v reflect.Value, p Place) {
 	inside := p
 	if d.Label != nil {
 		inside.Name = d.Label(v.Type())
@@ -278,7 +278,7 @@ func (d *Decoder) record(n *yaml.Node, v reflect.Value, p Place) {
 	if d.Begin != nil {
 		d.Begin(n, v, p)
 	}
-	fields := d.fields(v.Type())
+	fields := d.fieldsOf(v.Type())
 	d.Pairs(n, p, func(key string, k, val *yaml.Node) {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == key || d.Fold && strings.EqualFold(f.Name, key) })
 		if i < 0 {
@@ -291,7 +291,7 @@ func (d *Decoder) record(n *yaml.Node, v reflect.Value, p Place) {
 		}
 		d.Value(val, to, at)
 		if d.KeyLines {
-			d.Lines[at.Path] = d.line(k)
+			d.Lines[at.Path] = d.lineOf(k)
 		}
 		if d.After != nil {
 			d.After(v, v.Type().Field(fields[i].Index), k, at)
@@ -299,7 +299,7 @@ func (d *Decoder) record(n *yaml.Node, v reflect.Value, p Place) {
 	})
 }
 
-func (d *Decoder) fields(t reflect.Type) []Field {
+func (d *Decoder) fieldsOf(t reflect.Type) []Field {
 	if d.Fields == nil {
 		return Fields(t)
 	}
@@ -314,11 +314,11 @@ func (d *Decoder) UnknownField(k *yaml.Node, p Place, fields []Field) {
 		return
 	}
 	at.Name = p.Name
-	d.say(k, at, d.Unknown, "{key}", strconv.Quote(k.Value), "{near}", d.Near(k.Value, Names(fields)))
+	d.reportText(k, at, d.Unknown, "{key}", strconv.Quote(k.Value), "{near}", d.Near(k.Value, Names(fields)))
 }
 
-// mapping decodes a map, on top of what is in it.
-func (d *Decoder) mapping(n *yaml.Node, v reflect.Value, p Place) {
+// decodeMap decodes a map, on top of what is in it.
+func (d *Decoder) decodeMap(n *yaml.Node, v reflect.Value, p Place) {
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(v.Type()))
 	}
@@ -327,15 +327,15 @@ func (d *Decoder) mapping(n *yaml.Node, v reflect.Value, p Place) {
 		item, at := reflect.New(v.Type().Elem()).Elem(), p.Field(key)
 		d.Value(val, item, at)
 		if d.KeyLines {
-			d.Lines[at.Path] = d.line(k)
+			d.Lines[at.Path] = d.lineOf(k)
 		}
 		v.SetMapIndex(reflect.ValueOf(key), item)
 	})
 }
 
-func (d *Decoder) list(n *yaml.Node, v reflect.Value, p Place) {
+func (d *Decoder) decodeList(n *yaml.Node, v reflect.Value, p Place) {
 	if n.Kind != yaml.SequenceNode {
-		d.say(n, p, d.NotList)
+		d.reportText(n, p, d.NotList)
 		return
 	}
 	v.SetZero()
@@ -346,23 +346,23 @@ func (d *Decoder) list(n *yaml.Node, v reflect.Value, p Place) {
 	}
 }
 
-// free decodes a value of any shape, as template variables are.
-func (d *Decoder) free(n *yaml.Node, p Place) any {
+// decodeAny decodes a value of any shape, as template variables are.
+func (d *Decoder) decodeAny(n *yaml.Node, p Place) any {
 	switch n.Kind {
 	case yaml.MappingNode:
 		var m map[string]any
-		d.mapping(n, reflect.ValueOf(&m).Elem(), p)
+		d.decodeMap(n, reflect.ValueOf(&m).Elem(), p)
 		return m
 	case yaml.SequenceNode:
 		var l []any
-		d.list(n, reflect.ValueOf(&l).Elem(), p)
+		d.decodeList(n, reflect.ValueOf(&l).Elem(), p)
 		return append([]any{}, l...)
 	}
 	return d.Any(n, p)
 }
 
-// text decodes a type with a notation of its own, such as a duration.
-func (d *Decoder) text(n *yaml.Node, to encoding.TextUnmarshaler, p Place) {
+// decodeText decodes a type with a notation of its own, such as a duration.
+func (d *Decoder) decodeText(n *yaml.Node, to encoding.TextUnmarshaler, p Place) {
 	if !d.Single(n, p) {
 		return
 	}
@@ -372,7 +372,7 @@ func (d *Decoder) text(n *yaml.Node, to encoding.TextUnmarshaler, p Place) {
 	}
 	if ok {
 		if err := to.UnmarshalText([]byte(s)); err != nil {
-			d.say(n, p, d.BadText, "{error}", err.Error())
+			d.reportText(n, p, d.BadText, "{error}", err.Error())
 		}
 	}
 }
@@ -380,7 +380,7 @@ func (d *Decoder) text(n *yaml.Node, to encoding.TextUnmarshaler, p Place) {
 // Single reports a mapping or a list where one value is wanted.
 func (d *Decoder) Single(n *yaml.Node, p Place) bool {
 	if n.Kind != yaml.ScalarNode {
-		d.say(n, p, d.NotSingle)
+		d.reportText(n, p, d.NotSingle)
 		return false
 	}
 	return true
