@@ -69,8 +69,8 @@ type Set struct {
 func New(m *machine.Machine) *Set {
 	s := &Set{podSchema: object.NewSchema[corev1.Pod]("v1", "Pod"), nodeSchema: object.NewSchema[corev1.Node]("v1", "Node")}
 	s.renders.New = func() any { return &rendering{} }
-	s.pods, s.slowPods = readable(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Pod"}), s.podSchema)
-	s.nodes, s.slowNodes = readable(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Node"}), s.nodeSchema)
+	s.pods, s.slowPods = requireReadable(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Pod"}), s.podSchema)
+	s.nodes, s.slowNodes = requireReadable(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Node"}), s.nodeSchema)
 	for _, n := range s.nodes {
 		if n.Deletes() && s.slowNodes == nil {
 			s.nodes, s.slowNodes = nil, fmt.Errorf("stage %s: deletes nodes", n.Name())
@@ -92,7 +92,7 @@ func Fast() (*Set, error) {
 	return New(m), nil
 }
 
-func readable(stages machine.Stages, s *object.Schema) (machine.Stages, error) {
+func requireReadable(stages machine.Stages, s *object.Schema) (machine.Stages, error) {
 	for _, st := range stages {
 		if why := st.Slow(s); why != "" {
 			return nil, fmt.Errorf("stage %s: %s", st.Name(), why)
@@ -110,15 +110,15 @@ func (s *Set) SlowNodes() error { return s.slowNodes }
 
 // Pod chooses the stage that plays next on a pod.
 func (s *Set) Pod(p *object.Pod, rng *rand.Rand) Choice {
-	return choose(s.pods, p.Open(s.podSchema), rng)
+	return chooseStage(s.pods, p.Open(s.podSchema), rng)
 }
 
 // Node chooses the stage that plays next on a node.
 func (s *Set) Node(n *object.Node, rng *rand.Rand) Choice {
-	return choose(s.nodes, n.Open(s.nodeSchema), rng)
+	return chooseStage(s.nodes, n.Open(s.nodeSchema), rng)
 }
 
-func choose(stages machine.Stages, o object.Value, rng *rand.Rand) Choice {
+func chooseStage(stages machine.Stages, o object.Value, rng *rand.Rand) Choice {
 	c, err := stages.Choose(o, time.Time{}, rng)
 	if err != nil { // cannot be: of expressions in CEL, which are not played here
 		return Choice{}
@@ -139,10 +139,10 @@ func (s *Set) Keep(dst []byte, c Choice, n *object.Node) []byte {
 // RenderPod writes what a choice asks for, its body appended to dst. The error is
 // that of a template: the pod is to be left alone.
 func (s *Set) RenderPod(dst []byte, c Choice, p *object.Pod, env Env) (machine.Effect, error) {
-	r := s.rendering(env)
+	r := s.newRendering(env)
 	r.pod = p
 	o := p.Open(s.podSchema)
-	e, err := c.append(dst, o, r)
+	e, err := c.appendBody(dst, o, r)
 	if errors.Is(err, render.ErrUnread) {
 		e, err = c.appendWhole(dst, o, p.Raw(), &corev1.Pod{}, r)
 	}
@@ -152,10 +152,10 @@ func (s *Set) RenderPod(dst []byte, c Choice, p *object.Pod, env Env) (machine.E
 
 // RenderNode is RenderPod for nodes.
 func (s *Set) RenderNode(dst []byte, c Choice, n *object.Node, env Env) (machine.Effect, error) {
-	r := s.rendering(env)
+	r := s.newRendering(env)
 	r.node = n
 	o := n.Open(s.nodeSchema)
-	e, err := c.append(dst, o, r)
+	e, err := c.appendBody(dst, o, r)
 	if errors.Is(err, render.ErrUnread) {
 		e, err = c.appendWhole(dst, o, n.Raw(), &corev1.Node{}, r)
 	}
@@ -163,7 +163,7 @@ func (s *Set) RenderNode(dst []byte, c Choice, n *object.Node, env Env) (machine
 	return e, err
 }
 
-func (s *Set) rendering(env Env) *rendering {
+func (s *Set) newRendering(env Env) *rendering {
 	r := s.renders.Get().(*rendering)
 	r.of, r.pod, r.node = env, nil, nil
 	r.env = render.Env{Now: env.Now.UTC().Truncate(time.Second), Version: env.Version, Fleet: r}
@@ -181,7 +181,7 @@ type rendering struct {
 	name  []byte
 }
 
-func (c Choice) append(dst []byte, o object.Value, r *rendering) (machine.Effect, error) {
+func (c Choice) appendBody(dst []byte, o object.Value, r *rendering) (machine.Effect, error) {
 	if c.stage == nil {
 		return machine.Effect{}, nil
 	}
@@ -209,7 +209,7 @@ func (c Choice) appendWhole(dst []byte, o object.Value, raw []byte, whole interf
 func (r *rendering) Answer(function string, args []object.Value) (object.Value, bool) {
 	switch function {
 	case "NodeIP":
-		return word(r.host(nil)), true
+		return addressText(r.hostAddress(nil)), true
 	case "NodeName":
 		if r.node != nil {
 			return object.Text(string(r.node.Name)), true
@@ -218,18 +218,18 @@ func (r *rendering) Answer(function string, args []object.Value) (object.Value, 
 	case "NodePort":
 		return object.Of(r.of.KubeletPort), true
 	case "NodeIPWith":
-		return word(r.host(args)), true
+		return addressText(r.hostAddress(args)), true
 	case "NodeIPsWith":
-		return one(&r.lists[0], r.host(args)), true
+		return listOfOne(&r.lists[0], r.hostAddress(args)), true
 	case "PodIP", "PodIPWith":
-		return word(r.address()), true
+		return addressText(r.podAddress()), true
 	case "PodIPsWith":
-		return one(&r.lists[1], r.address()), true
+		return listOfOne(&r.lists[1], r.podAddress()), true
 	}
 	return object.Value{}, false
 }
 
-func (r *rendering) host(args []object.Value) netip.Addr {
+func (r *rendering) hostAddress(args []object.Value) netip.Addr {
 	switch {
 	case r.of.Addresses == nil:
 	case len(args) > 0:
@@ -243,25 +243,25 @@ func (r *rendering) host(args []object.Value) netip.Addr {
 	return netip.Addr{}
 }
 
-func (r *rendering) address() netip.Addr {
+func (r *rendering) podAddress() netip.Addr {
 	if r.of.Addresses == nil || r.pod == nil {
 		return netip.Addr{}
 	}
 	return r.of.Addresses.Pod(r.pod)
 }
 
-func word(a netip.Addr) object.Value {
+func addressText(a netip.Addr) object.Value {
 	if !a.IsValid() {
 		return object.Text("")
 	}
 	return object.Text(a.String())
 }
 
-// one returns a list of one address, or an empty one.
-func one(list *[]object.Value, a netip.Addr) object.Value {
+// listOfOne returns a list of one address, or an empty one.
+func listOfOne(list *[]object.Value, a netip.Addr) object.Value {
 	*list = (*list)[:0]
 	if a.IsValid() {
-		*list = append(*list, word(a))
+		*list = append(*list, addressText(a))
 	}
 	return object.Of(list)
 }

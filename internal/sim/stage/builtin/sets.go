@@ -20,7 +20,7 @@ func Sets(names []string, base string) (*kwok.File, error) {
 	out := &kwok.File{}
 	var faults []error
 	for _, name := range names {
-		f, err := one(name, base)
+		f, err := loadOne(name, base)
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -33,7 +33,7 @@ func Sets(names []string, base string) (*kwok.File, error) {
 	return out, errors.Join(faults...)
 }
 
-func one(name, base string) (*kwok.File, error) {
+func loadOne(name, base string) (*kwok.File, error) {
 	if slices.Contains(Names(), name) {
 		return Load(name)
 	}

@@ -53,15 +53,15 @@ func (a *adapter) NativeToValue(v any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-func (a *adapter) object(m map[string]any) ref.Val {
+func (a *adapter) objectValue(m map[string]any) ref.Val {
 	if a.root == nil {
 		return a.NativeToValue(m)
 	}
-	return a.typed(m, a.root)
+	return a.typedValue(m, a.root)
 }
 
-// typed shows a JSON value as the Go type that it would be decoded into.
-func (a *adapter) typed(v any, t reflect.Type) ref.Val {
+// typedValue shows a JSON value as the Go type that it would be decoded into.
+func (a *adapter) typedValue(v any, t reflect.Type) ref.Val {
 	for t.Kind() == reflect.Pointer {
 		if t = t.Elem(); v == nil && t != reflect.TypeFor[metav1.Time]() {
 			return types.NullValue
@@ -88,25 +88,25 @@ func (a *adapter) typed(v any, t reflect.Type) ref.Val {
 		m, _ := v.(map[string]any)
 		out := make(map[ref.Val]ref.Val, len(m))
 		for key, item := range m {
-			out[types.String(key)] = a.typed(item, t.Elem())
+			out[types.String(key)] = a.typedValue(item, t.Elem())
 		}
 		return types.NewRefValMap(a, out)
 	case reflect.Slice:
 		items, _ := v.([]any)
 		out := make([]ref.Val, len(items))
 		for i, item := range items {
-			out[i] = a.typed(item, t.Elem())
+			out[i] = a.typedValue(item, t.Elem())
 		}
 		return types.NewRefValList(a, out)
 	}
 	if v == nil {
-		return a.NativeToValue(reflect.Zero(t).Convert(plain(t)).Interface())
+		return a.NativeToValue(reflect.Zero(t).Convert(builtinType(t)).Interface())
 	}
 	return a.NativeToValue(v)
 }
 
-// plain returns the built-in type below a named one, such as string.
-func plain(t reflect.Type) reflect.Type {
+// builtinType returns the built-in type below a named one, such as string.
+func builtinType(t reflect.Type) reflect.Type {
 	switch t.Kind() {
 	case reflect.String:
 		return reflect.TypeFor[string]()
@@ -138,7 +138,7 @@ func (s *structure) Get(key ref.Val) ref.Val {
 	if t == nil {
 		return types.NewErr("no such field: %s", string(name))
 	}
-	return s.a.typed(s.fields[string(name)], t)
+	return s.a.typedValue(s.fields[string(name)], t)
 }
 
 // IsSet says whether a field was sent: has(self.x) asks it.
@@ -204,7 +204,7 @@ func jsonName(f reflect.StructField) (name string, inline bool) {
 
 // sinceCreation returns the seconds since an object was created.
 func sinceCreation(object, now ref.Val) ref.Val {
-	created := property(property(object, "metadata"), "creationTimestamp")
+	created := propertyOf(propertyOf(object, "metadata"), "creationTimestamp")
 	if types.IsError(created) {
 		return types.NewErr("SinceSecond: the object has no metadata.creationTimestamp")
 	}
@@ -215,7 +215,7 @@ func sinceCreation(object, now ref.Val) ref.Val {
 	return types.Double(now.(types.Timestamp).Sub(at.Time).Seconds())
 }
 
-func property(v ref.Val, name string) ref.Val {
+func propertyOf(v ref.Val, name string) ref.Val {
 	indexer, ok := v.(traits.Indexer)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(v)

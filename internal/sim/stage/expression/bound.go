@@ -6,19 +6,19 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// bound rewrites an expression in place so that what makes much of little is taken
+// rewriteBounded rewrites an expression in place so that what makes much of little is taken
 // to account.
-func bound(q *gojq.Query) {
+func rewriteBounded(q *gojq.Query) {
 	if q == nil {
 		return
 	}
 	for _, f := range q.FuncDefs {
-		bound(f.Body)
+		rewriteBounded(f.Body)
 	}
 	boundTerm(q.Term)
 	boundPatterns(q.Patterns)
-	bound(q.Left)
-	bound(q.Right)
+	rewriteBounded(q.Left)
+	rewriteBounded(q.Right)
 	if q.Term != nil || q.Right == nil || len(q.Patterns) > 0 {
 		return
 	}
@@ -26,14 +26,14 @@ func bound(q *gojq.Query) {
 	whole := &gojq.Query{Left: q.Left, Op: q.Op, Right: q.Right}
 	switch q.Op {
 	case gojq.OpMul:
-		*q = gojq.Query{Term: call(timesFunc, q.Left, q.Right)}
+		*q = gojq.Query{Term: callTerm(timesFunc, q.Left, q.Right)}
 	case gojq.OpUpdateMul: // of each value of the right side, as jq has it
 		const factor = "$__factor"
-		product := &gojq.Query{Term: call(timesFunc, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIdentity}}, &gojq.Query{Term: call(factor)})}
+		product := &gojq.Query{Term: callTerm(timesFunc, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIdentity}}, &gojq.Query{Term: callTerm(factor)})}
 		update := &gojq.Query{Left: q.Left, Op: gojq.OpModify, Right: product}
-		*q = *parenthesised(&gojq.Query{Left: parenthesised(q.Right), Op: gojq.OpPipe, Right: update, Patterns: []*gojq.Pattern{{Name: factor}}})
+		*q = *parenthesize(&gojq.Query{Left: parenthesize(q.Right), Op: gojq.OpPipe, Right: update, Patterns: []*gojq.Pattern{{Name: factor}}})
 	case gojq.OpAdd, gojq.OpUpdateAdd, gojq.OpModify, gojq.OpAssign, gojq.OpUpdateAlt:
-		*q = gojq.Query{Term: accounted(whole)}
+		*q = gojq.Query{Term: accountedTerm(whole)}
 	}
 	q.FuncDefs = defs
 }
@@ -42,7 +42,7 @@ func boundPatterns(patterns []*gojq.Pattern) {
 	for _, p := range patterns {
 		boundPatterns(p.Array)
 		for _, o := range p.Object {
-			bound(o.KeyQuery)
+			rewriteBounded(o.KeyQuery)
 			boundText(o.KeyString)
 			if o.Val != nil {
 				boundPatterns([]*gojq.Pattern{o.Val})
@@ -70,67 +70,67 @@ func boundTerm(t *gojq.Term) {
 			return
 		}
 	case gojq.TermTypeFunc:
-		if !grows(t.Func) {
+		if !mayGrow(t.Func) {
 			return
 		}
 		if t.Func.Name == "sub" || t.Func.Name == "gsub" {
-			whole = &gojq.Query{Left: &gojq.Query{Term: call(subjectFunc)}, Op: gojq.OpPipe, Right: whole}
+			whole = &gojq.Query{Left: &gojq.Query{Term: callTerm(subjectFunc)}, Op: gojq.OpPipe, Right: whole}
 		}
 	default:
 		return
 	}
-	*t = *accounted(whole)
+	*t = *accountedTerm(whole)
 	t.SuffixList = suffixes
 }
 
 // boundParts goes into a term.
 func boundParts(t *gojq.Term) {
-	bound(t.Query)
+	rewriteBounded(t.Query)
 	boundText(t.Str)
 	switch t.Type {
 	case gojq.TermTypeFunc:
 		boundCall(t.Func)
 	case gojq.TermTypeArray:
-		bound(t.Array.Query)
+		rewriteBounded(t.Array.Query)
 	case gojq.TermTypeObject:
 		for _, kv := range t.Object.KeyVals {
 			boundText(kv.KeyString)
-			bound(kv.KeyQuery)
-			bound(kv.Val)
+			rewriteBounded(kv.KeyQuery)
+			rewriteBounded(kv.Val)
 		}
 	case gojq.TermTypeUnary:
 		boundTerm(t.Unary.Term)
 	case gojq.TermTypeIf:
-		bound(t.If.Cond)
-		bound(t.If.Then)
-		bound(t.If.Else)
+		rewriteBounded(t.If.Cond)
+		rewriteBounded(t.If.Then)
+		rewriteBounded(t.If.Else)
 		for _, e := range t.If.Elif {
-			bound(e.Cond)
-			bound(e.Then)
+			rewriteBounded(e.Cond)
+			rewriteBounded(e.Then)
 		}
 	case gojq.TermTypeTry:
-		bound(t.Try.Body)
-		bound(t.Try.Catch)
+		rewriteBounded(t.Try.Body)
+		rewriteBounded(t.Try.Catch)
 	case gojq.TermTypeReduce:
 		boundAll(t.Reduce.Patterns, t.Reduce.Query, t.Reduce.Start, t.Reduce.Update)
 	case gojq.TermTypeForeach:
 		boundAll(t.Foreach.Patterns, t.Foreach.Query, t.Foreach.Start, t.Foreach.Update, t.Foreach.Extract)
 	case gojq.TermTypeLabel:
-		bound(t.Label.Body)
+		rewriteBounded(t.Label.Body)
 	}
 }
 
 func boundAll(patterns []*gojq.Pattern, all ...*gojq.Query) {
 	boundPatterns(patterns)
 	for _, q := range all {
-		bound(q)
+		rewriteBounded(q)
 	}
 }
 
 func boundText(s *gojq.String) {
 	if s != nil {
 		for _, q := range s.Queries {
-			bound(q)
+			rewriteBounded(q)
 		}
 	}
 }
@@ -142,8 +142,8 @@ func boundIndex(i *gojq.Index) {
 	boundText(i.Str)
 	for _, end := range []**gojq.Query{&i.Start, &i.End} {
 		if *end != nil {
-			bound(*end)
-			*end = pipe(*end, indexFunc)
+			rewriteBounded(*end)
+			*end = pipeInto(*end, indexFunc)
 		}
 	}
 }
@@ -151,45 +151,45 @@ func boundIndex(i *gojq.Index) {
 // boundCall bounds the arguments of a call.
 func boundCall(f *gojq.Func) {
 	for _, a := range f.Args {
-		bound(a)
+		rewriteBounded(a)
 	}
 	switch {
 	case (f.Name == "setpath" || f.Name == "getpath") && len(f.Args) > 0:
-		f.Args[0] = pipe(f.Args[0], pathFunc)
+		f.Args[0] = pipeInto(f.Args[0], pathFunc)
 	case f.Name == "join" && len(f.Args) > 0:
-		f.Args[0] = pipe(f.Args[0], jointFunc)
+		f.Args[0] = pipeInto(f.Args[0], jointFunc)
 	case (f.Name == "sub" || f.Name == "gsub") && len(f.Args) > 1:
-		f.Args[1] = pipe(f.Args[1], madeFunc)
+		f.Args[1] = pipeInto(f.Args[1], madeFunc)
 	case f.Name == "fromstream": // its paths are made inside
-		*f = gojq.Func{Name: "error", Args: []*gojq.Query{text("fromstream is not allowed here")}}
+		*f = gojq.Func{Name: "error", Args: []*gojq.Query{textQuery("fromstream is not allowed here")}}
 	}
 }
 
-// grows tells whether what a function gives may be larger than what it takes.
-func grows(f *gojq.Func) bool {
+// mayGrow tells whether what a function gives may be larger than what it takes.
+func mayGrow(f *gojq.Func) bool {
 	return slices.Contains([]string{
 		"add", "ascii", "combinations", "explode", "flatten", "from_entries", "group_by", "gsub", "implode", "join", "map", "match",
 		"scan", "setpath", "split", "splits", "sub", "to_entries", "tojson", "tostream", "tostring", "transpose", "walk", "with_entries",
 	}, f.Name)
 }
 
-func text(s string) *gojq.Query {
+func textQuery(s string) *gojq.Query {
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: &gojq.String{Str: s}}}
 }
 
-func call(name string, args ...*gojq.Query) *gojq.Term {
+func callTerm(name string, args ...*gojq.Query) *gojq.Term {
 	return &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: name, Args: args}}
 }
 
-func parenthesised(q *gojq.Query) *gojq.Query {
+func parenthesize(q *gojq.Query) *gojq.Query {
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: q}}
 }
 
-func pipe(q *gojq.Query, function string) *gojq.Query {
-	return &gojq.Query{Left: parenthesised(q), Op: gojq.OpPipe, Right: &gojq.Query{Term: call(function)}}
+func pipeInto(q *gojq.Query, function string) *gojq.Query {
+	return &gojq.Query{Left: parenthesize(q), Op: gojq.OpPipe, Right: &gojq.Query{Term: callTerm(function)}}
 }
 
-// accounted is a query whose values are taken to account, as a term.
-func accounted(q *gojq.Query) *gojq.Term {
-	return &gojq.Term{Type: gojq.TermTypeQuery, Query: pipe(q, madeFunc)}
+// accountedTerm is a query whose values are taken to account, as a term.
+func accountedTerm(q *gojq.Query) *gojq.Term {
+	return &gojq.Term{Type: gojq.TermTypeQuery, Query: pipeInto(q, madeFunc)}
 }

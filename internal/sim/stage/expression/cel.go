@@ -52,7 +52,7 @@ func momentOptions() []cel.EnvOption {
 		cel.Macros(
 			cel.GlobalMacro("Now", 0, standsFor(nowName)),
 			cel.GlobalMacro("Rand", 0, standsFor(randName)),
-			cel.GlobalMacro("SinceSecond", 1, since), cel.ReceiverMacro("SinceSecond", 0, since),
+			cel.GlobalMacro("SinceSecond", 1, expandSince), cel.ReceiverMacro("SinceSecond", 0, expandSince),
 		),
 		cel.Function(sinceFn, cel.Overload("since_object", []*cel.Type{cel.DynType, cel.TimestampType}, cel.DoubleType,
 			cel.BinaryBinding(sinceCreation))),
@@ -68,7 +68,7 @@ func standsFor(name string) cel.MacroFactory {
 	}
 }
 
-func since(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+func expandSince(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 	if len(args) == 1 {
 		target = args[0]
 	}
@@ -102,14 +102,14 @@ const maxCost = 10_000_000
 // Compile compiles an expression. With want it must give a boolean, or what is
 // only known when it is evaluated.
 func (l *Language) Compile(src string, boolean bool) (*Program, error) {
-	program, err := compile(l.env, src, boolean)
+	program, err := compileProgram(l.env, src, boolean)
 	if err != nil {
 		return nil, err
 	}
 	return &Program{program: program, adapter: l.adapter, Source: src}, nil
 }
 
-func compile(env *cel.Env, src string, boolean bool) (cel.Program, error) {
+func compileProgram(env *cel.Env, src string, boolean bool) (cel.Program, error) {
 	tree, issues := env.Compile(src)
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("cel: %s", firstIssue(issues))
@@ -163,7 +163,7 @@ func (a *activation) Parent() cel.Activation { return nil }
 
 // Eval evaluates the expression.
 func (p *Program) Eval(object map[string]any, m Moment) (ref.Val, error) {
-	v, _, err := p.program.Eval(&activation{self: p.adapter.object(object), moment: m})
+	v, _, err := p.program.Eval(&activation{self: p.adapter.objectValue(object), moment: m})
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)
 	}

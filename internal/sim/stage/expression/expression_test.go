@@ -92,7 +92,7 @@ func TestDirectIsGojq(t *testing.T) {
 			t.Fatalf("%s: direct %v, %v", src, direct.Direct(), err)
 		}
 		parsed, _ := gojq.Parse(src)
-		runs, err := programs(parsed)
+		runs, err := newProgramPool(parsed)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,10 +62,10 @@ func NewFormulas() (*Formulas, error) {
 	}
 	// The second name is what the first was before.
 	for _, name := range []string{startedName, "startedContainersTotal"} {
-		options = append(options, cel.Macros(cel.GlobalMacro(name, 1, asks(startedFn)), cel.ReceiverMacro(name, 0, asks(startedFn))))
+		options = append(options, cel.Macros(cel.GlobalMacro(name, 1, usageMacro(startedFn)), cel.ReceiverMacro(name, 0, usageMacro(startedFn))))
 	}
 	options = append(options, cel.Function(startedFn,
-		cel.Overload("started", []*cel.Type{cel.DynType, cel.DynType}, cel.DoubleType, cel.BinaryBinding(started))))
+		cel.Overload("started", []*cel.Type{cel.DynType, cel.DynType}, cel.DoubleType, cel.BinaryBinding(startedFunction))))
 	env, err := cel.NewEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("build the language of metrics: %w", err)
@@ -78,14 +78,14 @@ func usageFunction(name, fn string) []cel.EnvOption {
 	three := []*cel.Type{cel.DynType, cel.DynType, cel.DynType}
 	binding := cel.FunctionBinding(used(fn == totalFn))
 	return []cel.EnvOption{
-		cel.Macros(cel.ReceiverMacro(name, 1, asks(fn)), cel.ReceiverMacro(name, 2, asks(fn))),
+		cel.Macros(cel.ReceiverMacro(name, 1, usageMacro(fn)), cel.ReceiverMacro(name, 2, usageMacro(fn))),
 		cel.Function(fn, cel.Overload(fn+"_1", three, cel.DoubleType, binding),
 			cel.Overload(fn+"_2", append(three, cel.DynType), cel.DoubleType, binding)),
 	}
 }
 
-// asks rewrites x.f(a) and f(x, a) to fn(usage, x, a).
-func asks(fn string) cel.MacroFactory {
+// usageMacro rewrites x.f(a) and f(x, a) to fn(usage, x, a).
+func usageMacro(fn string) cel.MacroFactory {
 	return func(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 		all := []ast.Expr{f.NewIdent(usageName)}
 		if target != nil && target.Kind() != ast.UnspecifiedExprKind {
@@ -127,7 +127,7 @@ func used(cumulative bool) func(...ref.Val) ref.Val {
 	}
 }
 
-func started(asked, of ref.Val) ref.Val {
+func startedFunction(asked, of ref.Val) ref.Val {
 	name, ok := of.Value().(string)
 	if node, is := of.Value().(corev1.Node); is {
 		name, ok = node.Name, true
@@ -151,7 +151,7 @@ type Formula struct {
 
 // Compile compiles an expression.
 func (l *Formulas) Compile(src string) (*Formula, error) {
-	program, err := compile(l.env, src, false)
+	program, err := compileProgram(l.env, src, false)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (l *Formulas) Compile(src string) (*Formula, error) {
 // there are, and returns an error that it would give on any: a field that no
 // such object has, or an object that is not there.
 func (f *Formula) Try(s Subject) error {
-	_, err := f.eval(s, nothing{}, Moment{})
+	_, err := f.evalFormula(s, nothing{}, Moment{})
 	var field *noFieldError
 	if errors.As(err, &field) || errors.Is(err, errAbsent) {
 		return err
@@ -173,7 +173,7 @@ func (f *Formula) Try(s Subject) error {
 // Number evaluates a formula that gives a number: a quantity in its unit, true
 // as 1, a duration in nanoseconds.
 func (f *Formula) Number(s Subject, u Usage, m Moment) (float64, error) {
-	v, err := f.eval(s, u, m)
+	v, err := f.evalFormula(s, u, m)
 	if err != nil {
 		return 0, err
 	}
@@ -199,7 +199,7 @@ func (f *Formula) Number(s Subject, u Usage, m Moment) (float64, error) {
 
 // Text evaluates a formula that gives a text: a label's value.
 func (f *Formula) Text(s Subject, u Usage, m Moment) (string, error) {
-	v, err := f.eval(s, u, m)
+	v, err := f.evalFormula(s, u, m)
 	if err != nil {
 		return "", err
 	}
@@ -210,7 +210,7 @@ func (f *Formula) Text(s Subject, u Usage, m Moment) (string, error) {
 	return string(text), nil
 }
 
-func (f *Formula) eval(s Subject, u Usage, m Moment) (ref.Val, error) {
+func (f *Formula) evalFormula(s Subject, u Usage, m Moment) (ref.Val, error) {
 	v, _, err := f.program.Eval(&reading{moment: activation{moment: m}, subject: s, usage: u})
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)
@@ -231,18 +231,18 @@ var errAbsent = errors.New("has no value here")
 func (r *reading) ResolveName(name string) (any, bool) {
 	switch name {
 	case "node":
-		return present(name, r.subject.Node), true
+		return presentOrAbsent(name, r.subject.Node), true
 	case "pod":
-		return present(name, r.subject.Pod), true
+		return presentOrAbsent(name, r.subject.Pod), true
 	case "container":
-		return present(name, r.subject.Container), true
+		return presentOrAbsent(name, r.subject.Container), true
 	case usageName:
 		return &usage{u: r.usage}, true
 	}
 	return r.moment.ResolveName(name)
 }
 
-func present[T any](name string, v *T) ref.Val {
+func presentOrAbsent[T any](name string, v *T) ref.Val {
 	if v == nil {
 		return types.WrapErr(fmt.Errorf("%s %w: mind the metric's dimension", name, errAbsent))
 	}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// native shows a value of a typed object, such as a *corev1.Pod, to CEL without
-// making a tree of it. It gives what adapter.typed gives for the same object's
+// nativeValue shows a value of a typed object, such as a *corev1.Pod, to CEL without
+// making a tree of it. It gives what adapter.typedValue gives for the same object's
 // tree.
-func native(v reflect.Value) ref.Val {
+func nativeValue(v reflect.Value) ref.Val {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			if v.Type().Elem() == reflect.TypeFor[metav1.Time]() {
@@ -46,17 +46,17 @@ func native(v reflect.Value) ref.Val {
 	case reflect.Map:
 		out := make(map[ref.Val]ref.Val, v.Len())
 		for i := v.MapRange(); i.Next(); {
-			out[native(i.Key())] = native(i.Value())
+			out[nativeValue(i.Key())] = nativeValue(i.Value())
 		}
 		return types.NewRefValMap(types.DefaultTypeAdapter, out)
 	case reflect.Slice:
 		out := make([]ref.Val, v.Len())
 		for i := range out {
-			out[i] = native(v.Index(i))
+			out[i] = nativeValue(v.Index(i))
 		}
 		return types.NewRefValList(types.DefaultTypeAdapter, out)
 	}
-	return types.DefaultTypeAdapter.NativeToValue(v.Convert(plain(v.Type())).Interface())
+	return types.DefaultTypeAdapter.NativeToValue(v.Convert(builtinType(v.Type())).Interface())
 }
 
 // goStruct is a struct whose fields have the names that they have in JSON.
@@ -76,7 +76,7 @@ func (r *goStruct) Get(key ref.Val) ref.Val {
 		return types.MaybeNoSuchOverloadErr(key)
 	}
 	if f := fieldOf(r.v, string(name)); f.IsValid() {
-		return native(f)
+		return nativeValue(f)
 	}
 	return types.WrapErr(&noFieldError{r.v.Type().Name(), string(name)})
 }

@@ -27,9 +27,9 @@ func hasEach(path []step) bool {
 	return false
 }
 
-// walk calls each with what the path leads to, without nulls; false when jq
+// walkPath calls each with what the path leads to, without nulls; false when jq
 // would report an error.
-func walk(path []step, v object.Value, each func(object.Value)) bool {
+func walkPath(path []step, v object.Value, each func(object.Value)) bool {
 	for i := range path {
 		s := &path[i]
 		switch {
@@ -39,17 +39,17 @@ func walk(path []step, v object.Value, each func(object.Value)) bool {
 			}
 			ok := true
 			v.Items(func(item object.Value) bool {
-				ok = walk(path[i+1:], item, each)
+				ok = walkPath(path[i+1:], item, each)
 				return ok
 			})
 			return ok
 		case s.where != nil:
-			met, ok := holds(s, v)
+			met, ok := meetsCondition(s, v)
 			if !ok || !met {
 				return ok
 			}
 		default:
-			if !fielded(v) {
+			if !hasFields(v) {
 				return false
 			}
 			v = v.Field(s.field)
@@ -61,14 +61,14 @@ func walk(path []step, v object.Value, each func(object.Value)) bool {
 	return v.Kind != object.Unknown
 }
 
-// fielded says that jq takes a field of a value: null has every field, null.
-func fielded(v object.Value) bool { return v.Kind <= object.Null || v.Kind == object.Object }
+// hasFields says that jq takes a field of a value: null has every field, null.
+func hasFields(v object.Value) bool { return v.Kind <= object.Null || v.Kind == object.Object }
 
-// holds says whether a value fulfils a condition; not ok when jq would report
+// meetsCondition says whether a value fulfils a condition; not ok when jq would report
 // an error.
-func holds(s *step, v object.Value) (met, ok bool) {
+func meetsCondition(s *step, v object.Value) (met, ok bool) {
 	for i := range s.where {
-		if !fielded(v) {
+		if !hasFields(v) {
 			return false, false
 		}
 		v = v.Field(s.where[i].field)
@@ -76,8 +76,8 @@ func holds(s *step, v object.Value) (met, ok bool) {
 	return v.Is(s.is) != s.not, true
 }
 
-// walkable translates a jq expression that only walks down.
-func walkable(q *gojq.Query) ([]step, bool) {
+// toPath translates a jq expression that only walks down.
+func toPath(q *gojq.Query) ([]step, bool) {
 	if q == nil || q.Meta != nil || len(q.Imports) > 0 || len(q.FuncDefs) > 0 || len(q.Patterns) > 0 {
 		return nil, false
 	}
@@ -87,11 +87,11 @@ func walkable(q *gojq.Query) ([]step, bool) {
 	if q.Op != gojq.OpPipe {
 		return nil, false
 	}
-	left, ok := walkable(q.Left)
+	left, ok := toPath(q.Left)
 	if !ok {
 		return nil, false
 	}
-	right, ok := walkable(q.Right)
+	right, ok := toPath(q.Right)
 	return slices.Concat(left, right), ok
 }
 
@@ -105,7 +105,7 @@ func walkableTerm(t *gojq.Term) (path []step, ok bool) {
 		}
 		path = append(path, step{field: object.NewName(name)})
 	case gojq.TermTypeFunc:
-		s, ok := condition(t.Func)
+		s, ok := selectStep(t.Func)
 		if !ok {
 			return nil, false
 		}
@@ -140,18 +140,18 @@ func fieldName(i *gojq.Index) (string, bool) {
 	case i.Str != nil:
 		return i.Str.Str, len(i.Str.Queries) == 0
 	}
-	return literal(i.Start)
+	return literalText(i.Start)
 }
 
-func literal(q *gojq.Query) (string, bool) {
+func literalText(q *gojq.Query) (string, bool) {
 	if q == nil || q.Term == nil || q.Term.Type != gojq.TermTypeString || q.Term.Str == nil || len(q.Term.SuffixList) > 0 {
 		return "", false
 	}
 	return q.Term.Str.Str, len(q.Term.Str.Queries) == 0
 }
 
-// condition translates select(.a.b == "text") and select(.a.b != "text").
-func condition(f *gojq.Func) (step, bool) {
+// selectStep translates select(.a.b == "text") and select(.a.b != "text").
+func selectStep(f *gojq.Func) (step, bool) {
 	if f == nil || f.Name != "select" || len(f.Args) != 1 {
 		return step{}, false
 	}
@@ -159,11 +159,11 @@ func condition(f *gojq.Func) (step, bool) {
 	if q.Op != gojq.OpEq && q.Op != gojq.OpNe {
 		return step{}, false
 	}
-	is, ok := literal(q.Right)
+	is, ok := literalText(q.Right)
 	if !ok {
 		return step{}, false
 	}
-	path, ok := walkable(q.Left)
+	path, ok := toPath(q.Left)
 	if !ok || len(path) == 0 || hasEach(path) {
 		return step{}, false
 	}
@@ -173,11 +173,11 @@ func condition(f *gojq.Func) (step, bool) {
 // Example builds an object of which the query finds the value, into an object
 // that may hold other things; false when it cannot.
 func (q *Query) Example(object map[string]any, value any) bool {
-	return q.Direct() && len(q.path) > 0 && place(q.path, object, value) != nil
+	return q.Direct() && len(q.path) > 0 && withValueAt(q.path, object, value) != nil
 }
 
-// place returns v with value at the path's end; nil when it cannot.
-func place(path []step, v, value any) any {
+// withValueAt returns v with value at the path's end; nil when it cannot.
+func withValueAt(path []step, v, value any) any {
 	if len(path) == 0 {
 		if v != nil && v != value {
 			return nil
@@ -191,7 +191,7 @@ func place(path []step, v, value any) any {
 		if v != nil && list == nil {
 			return nil
 		}
-		item := place(path[1:], nil, value)
+		item := withValueAt(path[1:], nil, value)
 		if item == nil {
 			return nil
 		}
@@ -200,10 +200,10 @@ func place(path []step, v, value any) any {
 		if s.not {
 			return nil
 		}
-		if v = place(s.where, v, s.is); v == nil {
+		if v = withValueAt(s.where, v, s.is); v == nil {
 			return nil
 		}
-		return place(path[1:], v, value)
+		return withValueAt(path[1:], v, value)
 	}
 	m, ok := v.(map[string]any)
 	if v != nil && !ok {
@@ -213,7 +213,7 @@ func place(path []step, v, value any) any {
 		m = map[string]any{}
 	}
 	name := s.field.Text()
-	m[name] = place(path[1:], m[name], value)
+	m[name] = withValueAt(path[1:], m[name], value)
 	if m[name] == nil {
 		return nil
 	}

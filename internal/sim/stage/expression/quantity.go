@@ -39,7 +39,7 @@ func quantityOf(v any) ref.Val {
 	return quantity{}
 }
 
-func milli(f float64) ref.Val {
+func milliQuantity(f float64) ref.Val {
 	return quantity{*resource.NewMilliQuantity(int64(f), resource.DecimalSI)}
 }
 
@@ -107,23 +107,23 @@ func (q quantity) Negate() ref.Val {
 
 // Multiply multiplies by a number.
 func (q quantity) Multiply(other ref.Val) ref.Val {
-	f, ok := factor(other)
+	f, ok := toFactor(other)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
-	return milli(float64(q.q.MilliValue()) * f)
+	return milliQuantity(float64(q.q.MilliValue()) * f)
 }
 
 // Divide divides by a number that is not 0.
 func (q quantity) Divide(other ref.Val) ref.Val {
-	f, ok := factor(other)
+	f, ok := toFactor(other)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
 	if f == 0 {
 		return types.NewErr("division by zero")
 	}
-	return milli(float64(q.q.MilliValue()) / f)
+	return milliQuantity(float64(q.q.MilliValue()) / f)
 }
 
 // Compare returns -1, 0 or 1.
@@ -135,7 +135,7 @@ func (q quantity) Compare(other ref.Val) ref.Val {
 	return types.Int(q.q.Cmp(o.q))
 }
 
-func factor(v ref.Val) (float64, bool) {
+func toFactor(v ref.Val) (float64, bool) {
 	switch v := v.(type) {
 	case types.Int:
 		return float64(v), true

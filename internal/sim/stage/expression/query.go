@@ -32,7 +32,7 @@ func Compile(src string) (*Query, error) {
 		return nil, fmt.Errorf("jq %q: %w", src, err)
 	}
 	q := &Query{text: parsed.String()}
-	if path, ok := walkable(parsed); ok {
+	if path, ok := toPath(parsed); ok {
 		q.path = path
 		if !hasEach(path) {
 			q.only = object.NewPath(q.Paths()[0]...)
@@ -40,7 +40,7 @@ func Compile(src string) (*Query, error) {
 		return q, nil
 	}
 	if _, err = gojq.Compile(parsed); err == nil { // so that errors speak of what the user wrote
-		q.runs, err = programs(parsed)
+		q.runs, err = newProgramPool(parsed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("jq %q: %w", src, err)
@@ -79,12 +79,12 @@ func (q *Query) Single() bool {
 	return q.Direct() && !slices.ContainsFunc(q.path, func(s step) bool { return s.each })
 }
 
-// values calls each with every value found that is not null. An expression
+// eachValue calls each with every value found that is not null. An expression
 // that fails finds nothing at all, and each may have been called before: the
 // result says whether what it was told holds.
-func (q *Query) values(o object.Value, each func(object.Value)) bool {
+func (q *Query) eachValue(o object.Value, each func(object.Value)) bool {
 	if q.Direct() {
-		return walk(q.path, o, each)
+		return walkPath(q.path, o, each)
 	}
 	tree, ok := o.Tree()
 	if !ok {
@@ -92,7 +92,7 @@ func (q *Query) values(o object.Value, each func(object.Value)) bool {
 	}
 	p, _ := q.runs.Get().(*program)
 	defer q.runs.Put(p)
-	iter := p.run(tree)
+	iter := p.runOn(tree)
 	for {
 		v, ok := iter.Next()
 		if !ok {
@@ -109,7 +109,7 @@ func (q *Query) values(o object.Value, each func(object.Value)) bool {
 
 // First returns the first value found; false when there is none.
 func (q *Query) First(o object.Value) (first object.Value, found bool) {
-	whole := q.values(o, func(v object.Value) {
+	whole := q.eachValue(o, func(v object.Value) {
 		if !found {
 			first, found = v, true
 		}
@@ -143,19 +143,19 @@ type Requirement struct {
 func (r *Requirement) Matches(o object.Value) bool {
 	if r.Query.only != nil {
 		v, _ := r.Query.only.In(o)
-		return (v.Kind > object.Null && r.hit(v)) == r.wanted()
+		return (v.Kind > object.Null && r.hitsValue(v)) == r.wantsValue()
 	}
 	found := false
-	whole := r.Query.values(o, func(v object.Value) {
-		found = found || r.hit(v)
+	whole := r.Query.eachValue(o, func(v object.Value) {
+		found = found || r.hitsValue(v)
 	})
-	return (found && whole) == r.wanted()
+	return (found && whole) == r.wantsValue()
 }
 
-func (r *Requirement) wanted() bool { return r.Operator == In || r.Operator == Exists }
+func (r *Requirement) wantsValue() bool { return r.Operator == In || r.Operator == Exists }
 
-// hit says whether one value is what the operator looks for.
-func (r *Requirement) hit(v object.Value) bool {
+// hitsValue says whether one value is what the operator looks for.
+func (r *Requirement) hitsValue(v object.Value) bool {
 	if r.Operator == Exists || r.Operator == DoesNotExist {
 		return true
 	}

@@ -37,9 +37,9 @@ type program struct {
 	left  int        // bytes that may still be made
 }
 
-// programs returns a pool of programs of an expression, which is rewritten.
-func programs(q *gojq.Query) (*sync.Pool, error) {
-	bound(q)
+// newProgramPool returns a pool of programs of an expression, which is rewritten.
+func newProgramPool(q *gojq.Query) (*sync.Pool, error) {
+	rewriteBounded(q)
 	bounded := q.String()
 	first, err := newProgram(bounded)
 	if err != nil {
@@ -68,17 +68,17 @@ func newProgram(bounded string) (*program, error) {
 		return nil, err
 	}
 	p.code, err = gojq.Compile(parsed,
-		gojq.WithFunction(madeFunc, 0, 0, func(v any, _ []any) any { return p.made(v) }),
-		gojq.WithFunction(timesFunc, 2, 2, func(_ any, of []any) any { return p.product(of[0], of[1]) }),
-		gojq.WithFunction(indexFunc, 0, 0, func(v any, _ []any) any { return index(v) }),
-		gojq.WithFunction(pathFunc, 0, 0, func(v any, _ []any) any { return path(v) }),
-		gojq.WithFunction(subjectFunc, 0, 0, func(v any, _ []any) any { return short(v, maxSubject) }),
-		gojq.WithFunction(jointFunc, 0, 0, func(v any, _ []any) any { return short(v, maxJoint) }))
+		gojq.WithFunction(madeFunc, 0, 0, func(v any, _ []any) any { return p.chargeMade(v) }),
+		gojq.WithFunction(timesFunc, 2, 2, func(_ any, of []any) any { return p.multiplyBounded(of[0], of[1]) }),
+		gojq.WithFunction(indexFunc, 0, 0, func(v any, _ []any) any { return checkIndex(v) }),
+		gojq.WithFunction(pathFunc, 0, 0, func(v any, _ []any) any { return checkPath(v) }),
+		gojq.WithFunction(subjectFunc, 0, 0, func(v any, _ []any) any { return checkLength(v, maxSubject) }),
+		gojq.WithFunction(jointFunc, 0, 0, func(v any, _ []any) any { return checkLength(v, maxJoint) }))
 	return p, err
 }
 
-// run runs the program on a value.
-func (p *program) run(v any) gojq.Iter {
+// runOn runs the program on a value.
+func (p *program) runOn(v any) gojq.Iter {
 	p.left = maxMade
 	return p.code.RunWithContext(newBudget(), v)
 }
@@ -89,9 +89,9 @@ func (e sizeError) Error() string { return "jq: " + string(e) }
 
 const errMade sizeError = "more is made than an expression may"
 
-// made takes a value to account.
-func (p *program) made(v any) any {
-	if p.charge(v); p.left < 0 {
+// chargeMade takes a value to account.
+func (p *program) chargeMade(v any) any {
+	if p.chargeValue(v); p.left < 0 {
 		return errMade
 	}
 	if n, ok := v.(*big.Int); ok && n.BitLen() > maxNumber {
@@ -100,9 +100,9 @@ func (p *program) made(v any) any {
 	return v
 }
 
-// charge counts a value as a tree: what stands in it twice counts twice, as it
+// chargeValue counts a value as a tree: what stands in it twice counts twice, as it
 // does for whoever writes or compares it.
-func (p *program) charge(v any) {
+func (p *program) chargeValue(v any) {
 	if p.left -= nodeSize; p.left < 0 {
 		return
 	}
@@ -113,40 +113,40 @@ func (p *program) charge(v any) {
 		p.left -= v.BitLen() / 8
 	case []any:
 		for _, x := range v {
-			if p.charge(x); p.left < 0 {
+			if p.chargeValue(x); p.left < 0 {
 				return
 			}
 		}
 	case map[string]any:
 		for key, x := range v {
 			p.left -= len(key)
-			if p.charge(x); p.left < 0 {
+			if p.chargeValue(x); p.left < 0 {
 				return
 			}
 		}
 	}
 }
 
-// product multiplies; a text is repeated.
-func (p *program) product(a, b any) any {
+// multiplyBounded multiplies; a text is repeated.
+func (p *program) multiplyBounded(a, b any) any {
 	text, ok := a.(string)
 	times := b
 	if !ok {
 		text, ok = b.(string)
 		times = a
 	}
-	if n, isNumber := float(times); ok && isNumber && float64(len(text))*n > float64(p.left) {
+	if n, isNumber := toFloat(times); ok && isNumber && float64(len(text))*n > float64(p.left) {
 		return errMade
 	}
 	v, _ := p.times.Run(nil, a, b).Next()
 	if _, failed := v.(error); failed {
 		return v
 	}
-	return p.made(v)
+	return p.chargeMade(v)
 }
 
-// float returns a number of gojq's.
-func float(v any) (float64, bool) {
+// toFloat returns a number of gojq's.
+func toFloat(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int:
 		return float64(n), true
@@ -159,25 +159,25 @@ func float(v any) (float64, bool) {
 	return 0, false
 }
 
-// index refuses a place that would make a list of that length.
-func index(v any) any {
-	if n, ok := float(v); ok && n > maxIndex {
+// checkIndex refuses a place that would make a list of that length.
+func checkIndex(v any) any {
+	if n, ok := toFloat(v); ok && n > maxIndex {
 		return sizeError(fmt.Sprintf("an index above %d", maxIndex))
 	}
 	return v
 }
 
-func path(v any) any {
+func checkPath(v any) any {
 	list, _ := v.([]any)
 	for _, step := range list {
-		if err, failed := index(step).(error); failed {
+		if err, failed := checkIndex(step).(error); failed {
 			return err
 		}
 	}
 	return v
 }
 
-func short(v any, most int) any {
+func checkLength(v any, most int) any {
 	if text, ok := v.(string); ok && len(text) > most {
 		return sizeError(fmt.Sprintf("a text of more than %d bytes", most))
 	}

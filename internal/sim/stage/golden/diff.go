@@ -2,15 +2,15 @@ package golden
 
 import "strings"
 
-// diff writes the lines that differ between two texts, with their prefix - or +
+// diffLines writes the lines that differ between two texts, with their prefix - or +
 // and up to context lines around them.
-func diff(want, got string) string {
+func diffLines(want, got string) string {
 	a, b := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
-	lines := edits(a, b)
+	lines := findEdits(a, b)
 	var out strings.Builder
 	skipped := false
 	for i, l := range lines {
-		if l.mark == ' ' && !near(lines, i) {
+		if l.mark == ' ' && !isNearEdit(lines, i) {
 			skipped = true
 			continue
 		}
@@ -37,7 +37,7 @@ type edit struct {
 	text string
 }
 
-func near(lines []edit, at int) bool {
+func isNearEdit(lines []edit, at int) bool {
 	for i := max(0, at-context); i < min(len(lines), at+context+1); i++ {
 		if lines[i].mark != ' ' {
 			return true
@@ -46,8 +46,8 @@ func near(lines []edit, at int) bool {
 	return false
 }
 
-// edits finds the longest common subsequence by the textbook's table.
-func edits(a, b []string) (out []edit) {
+// findEdits finds the longest common subsequence by the textbook's table.
+func findEdits(a, b []string) (out []edit) {
 	length := make([][]int, len(a)+1)
 	for i := range length {
 		length[i] = make([]int, len(b)+1)

@@ -39,26 +39,26 @@ type Result struct {
 // diff where it differs, and what is odd about their stages. The error joins what could not be played: bad stages,
 // bad objects, missing files.
 func Run(w io.Writer, dirs []string) (Result, error) {
-	return run(&runner{w: w, machines: map[string]*machine.Machine{}}, dirs)
+	return runPairs(&runner{w: w, machines: map[string]*machine.Machine{}}, dirs)
 }
 
 // Update plays every pair as Run does, and writes the output of each that differs or
 // has none yet.
 func Update(w io.Writer, dirs []string) (Result, error) {
-	return run(&runner{w: w, machines: map[string]*machine.Machine{}, update: true}, dirs)
+	return runPairs(&runner{w: w, machines: map[string]*machine.Machine{}, update: true}, dirs)
 }
 
-func run(r *runner, dirs []string) (Result, error) {
+func runPairs(r *runner, dirs []string) (Result, error) {
 	var out Result
 	var faults []error
 	for _, dir := range dirs {
-		inputs, err := find(dir)
+		inputs, err := findInputs(dir)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
 		for _, path := range inputs {
-			equal, err := r.pair(path)
+			equal, err := r.playPair(path)
 			switch {
 			case err != nil:
 				faults = append(faults, err)
@@ -72,8 +72,8 @@ func run(r *runner, dirs []string) (Result, error) {
 	return out, errors.Join(faults...)
 }
 
-// find returns the inputs below a folder, sorted.
-func find(dir string) ([]string, error) {
+// findInputs returns the inputs below a folder, sorted.
+func findInputs(dir string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, input) && filepath.Base(filepath.Dir(path)) == "testdata" {
@@ -98,13 +98,13 @@ type runner struct {
 	update   bool // write what differs
 }
 
-// machine returns the compiled stages beside an input.
-func (r *runner) machine(path string) (*machine.Machine, error) {
+// machineFor returns the compiled stages beside an input.
+func (r *runner) machineFor(path string) (*machine.Machine, error) {
 	dir := filepath.Dir(filepath.Dir(path))
 	if m := r.machines[dir]; m != nil {
 		return m, nil
 	}
-	m, err := compile(dir)
+	m, err := compileFolder(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (r *runner) machine(path string) (*machine.Machine, error) {
 	return m, nil
 }
 
-// pair plays one input and compares it with its output.
-func (r *runner) pair(path string) (equal bool, err error) {
+// playPair plays one input and compares it with its output.
+func (r *runner) playPair(path string) (equal bool, err error) {
 	outputFile := strings.TrimSuffix(path, input) + output
 	want, err := os.ReadFile(outputFile)
 	if r.update && errors.Is(err, fs.ErrNotExist) {
@@ -138,11 +138,11 @@ func (r *runner) pair(path string) (equal bool, err error) {
 	if err := yaml.Unmarshal(want, &wanted); err != nil {
 		return false, fmt.Errorf("%s: %w", outputFile, err)
 	}
-	m, err := r.machine(path)
+	m, err := r.machineFor(path)
 	if err != nil {
 		return false, err
 	}
-	got, err := play(m, path)
+	got, err := playInput(m, path)
 	if err != nil {
 		return false, err
 	}
@@ -162,25 +162,25 @@ func (r *runner) pair(path string) (equal bool, err error) {
 		fmt.Fprintf(r.w, "wrote %s\n", outputFile)
 		return true, nil
 	}
-	fmt.Fprintf(r.w, "DIFF  %s (- expected, + played)\n%s", name, diff(string(a), string(got)))
+	fmt.Fprintf(r.w, "DIFF  %s (- expected, + played)\n%s", name, diffLines(string(a), string(got)))
 	return false, nil
 }
 
 // Play returns what the stages beside an input may do with it, as YAML.
 func Play(path string) ([]byte, error) {
-	m, err := compile(filepath.Dir(filepath.Dir(path)))
+	m, err := compileFolder(filepath.Dir(filepath.Dir(path)))
 	if err != nil {
 		return nil, err
 	}
-	return play(m, path)
+	return playInput(m, path)
 }
 
-func play(m *machine.Machine, path string) ([]byte, error) {
+func playInput(m *machine.Machine, path string) ([]byte, error) {
 	object, err := readObject(path)
 	if err != nil {
 		return nil, err
 	}
-	out, err := describe(m, object)
+	out, err := describeStages(m, object)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -207,8 +207,8 @@ func readObject(path string) (map[string]any, error) {
 	return object, nil
 }
 
-// compile compiles the stages of a folder.
-func compile(dir string) (*machine.Machine, error) {
+// compileFolder compiles the stages of a folder.
+func compileFolder(dir string) (*machine.Machine, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("find stages: %w", err)
@@ -221,14 +221,14 @@ func compile(dir string) (*machine.Machine, error) {
 		return nil, fmt.Errorf("%s holds no stages", dir)
 	}
 	for _, s := range f.Stages {
-		untyped(s)
+		setMergeType(s)
 	}
 	return machine.Compile(f.Stages)
 }
 
-// untyped gives patches without a type the type that test data has: it is made
+// setMergeType gives patches without a type the type that test data has: it is made
 // from objects of no known schema, nodes and pods too.
-func untyped(s *kwok.Stage) {
+func setMergeType(s *kwok.Stage) {
 	s.Spec.Steps = s.Steps()
 	for _, step := range s.Spec.Steps {
 		if step.Patch != nil && step.Patch.Type == "" {
@@ -237,11 +237,11 @@ func untyped(s *kwok.Stage) {
 	}
 }
 
-// moment is when test data plays.
-func moment() time.Time { return time.Date(2006, 1, 2, 15, 4, 5, 0, time.UTC) }
+// playTime is when test data plays.
+func playTime() time.Time { return time.Date(2006, 1, 2, 15, 4, 5, 0, time.UTC) }
 
-func describe(m *machine.Machine, object map[string]any) (map[string]any, error) {
-	stages, err := m.Possible(object, moment())
+func describeStages(m *machine.Machine, object map[string]any) (map[string]any, error) {
+	stages, err := m.Possible(object, playTime())
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func describe(m *machine.Machine, object map[string]any) (map[string]any, error)
 
 func describeStage(s *machine.Stage, object map[string]any) (map[string]any, error) {
 	out := map[string]any{"stage": s.Name()}
-	least, most, ok, err := s.Delay(object, moment())
+	least, most, ok, err := s.Delay(object, playTime())
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func describeStage(s *machine.Stage, object map[string]any) (map[string]any, err
 		}
 		out["delay"] = delays
 	}
-	weight, ok, err := s.Weight(object, moment())
+	weight, ok, err := s.Weight(object, playTime())
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func describeStage(s *machine.Stage, object map[string]any) (map[string]any, err
 	}
 	next := []any{}
 	for i := range s.Steps() {
-		effects, err := s.Play(i, object, placeholders())
+		effects, err := s.Play(i, object, placeholderEnv())
 		if err != nil {
 			return nil, err
 		}
@@ -318,21 +318,21 @@ func describeEffect(e machine.Effect) map[string]any {
 	return out
 }
 
-// placeholders stand for what differs from one run to the next.
-func placeholders() *machine.Env {
-	env := &machine.Env{Now: moment(), Start: moment(), Functions: map[string]render.Function{}}
+// placeholderEnv stand for what differs from one run to the next.
+func placeholderEnv() *machine.Env {
+	env := &machine.Env{Now: playTime(), Start: playTime(), Functions: map[string]render.Function{}}
 	for _, name := range []string{"NodeIP", "NodeName", "NodePort", "PodIP", "NodeIPWith", "PodIPWith", "Now", "now", "Version"} {
-		env.Functions[name] = func(args ...any) (any, error) { return "<" + call(name, args) + ">", nil }
+		env.Functions[name] = func(args ...any) (any, error) { return "<" + formatCall(name, args) + ">", nil }
 	}
 	for _, name := range []string{"NodeIPsWith", "PodIPsWith"} {
 		env.Functions[name] = func(args ...any) (any, error) {
-			return []any{"<0 of " + call(name, args) + ">", "<1 of " + call(name, args) + ">"}, nil
+			return []any{"<0 of " + formatCall(name, args) + ">", "<1 of " + formatCall(name, args) + ">"}, nil
 		}
 	}
 	return env
 }
 
-func call(name string, args []any) string {
+func formatCall(name string, args []any) string {
 	if len(args) == 0 {
 		return name
 	}

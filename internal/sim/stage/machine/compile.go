@@ -22,57 +22,57 @@ type compiler struct {
 	faults    []error
 }
 
-func (c *compiler) fault(s *kwok.Stage, field string, err error) {
+func (c *compiler) addFault(s *kwok.Stage, field string, err error) {
 	c.faults = append(c.faults, s.Fault(field, err))
 }
 
-// unique refuses a second stage of the same name.
-func (c *compiler) unique(s *kwok.Stage) {
+// requireUnique refuses a second stage of the same name.
+func (c *compiler) requireUnique(s *kwok.Stage) {
 	if first := c.seen[s.Name]; first != nil {
-		c.fault(s, "metadata.name", fmt.Errorf("is taken by the stage at %s:%d", first.Path, first.Line("")))
+		c.addFault(s, "metadata.name", fmt.Errorf("is taken by the stage at %s:%d", first.Path, first.Line("")))
 		return
 	}
 	c.seen[s.Name] = s
 }
 
-func (c *compiler) stage(source *kwok.Stage) *Stage {
+func (c *compiler) compileStage(source *kwok.Stage) *Stage {
 	spec := &source.Spec
 	s := &Stage{name: source.Name, source: source, uid: object.NewPath("metadata", "uid")}
-	c.texts(s, "labels", spec.Selector.MatchLabels)
-	c.texts(s, "annotations", spec.Selector.MatchAnnotations)
+	c.requireTexts(s, "labels", spec.Selector.MatchLabels)
+	c.requireTexts(s, "annotations", spec.Selector.MatchAnnotations)
 	for i := range spec.Selector.MatchExpressions {
-		c.match(s, fmt.Sprintf("spec.selector.matchExpressions[%d]", i), &spec.Selector.MatchExpressions[i])
+		c.compileMatch(s, fmt.Sprintf("spec.selector.matchExpressions[%d]", i), &spec.Selector.MatchExpressions[i])
 	}
-	s.weight = weight{fixed: spec.Weight, from: c.origin(source, "spec.weightFrom", spec.WeightFrom)}
+	s.weight = weight{fixed: spec.Weight, from: c.compileOrigin(source, "spec.weightFrom", spec.WeightFrom)}
 	if spec.Delay != nil {
-		s.delay = c.delay(source, spec.Delay)
+		s.delay = c.compileDelay(source, spec.Delay)
 	}
 	s.immediate = spec.ImmediateNextStage != nil && *spec.ImmediateNextStage
 	gone := false
 	for _, step := range source.Steps() {
-		s.steps = append(s.steps, c.step(source, step, gone))
+		s.steps = append(s.steps, c.compileStep(source, step, gone))
 		gone = gone || step.Delete
 	}
 	return s
 }
 
-// texts requires labels or annotations of given values.
-func (c *compiler) texts(s *Stage, field string, want map[string]string) {
+// requireTexts requires labels or annotations of given values.
+func (c *compiler) requireTexts(s *Stage, field string, want map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		name, _ := json.Marshal(key) // of a string: cannot fail
 		q, err := expression.Compile(".metadata." + field + "[" + string(name) + "]")
 		if err != nil {
-			c.fault(s.source, "spec.selector", err)
+			c.addFault(s.source, "spec.selector", err)
 			continue
 		}
 		s.requires = append(s.requires, &expression.Requirement{Query: q, Operator: expression.In, Values: []string{want[key]}})
 	}
 }
 
-func (c *compiler) match(s *Stage, field string, m *kwok.Match) {
+func (c *compiler) compileMatch(s *Stage, field string, m *kwok.Match) {
 	if m.CEL != nil {
 		field += ".cel.expression"
-		if p := c.cel(s.source, field, m.CEL.Expression, true); p != nil {
+		if p := c.compileCEL(s.source, field, m.CEL.Expression, true); p != nil {
 			s.programs = append(s.programs, program{p, field})
 		}
 		return
@@ -83,37 +83,37 @@ func (c *compiler) match(s *Stage, field string, m *kwok.Match) {
 	}
 	q, err := expression.Compile(m.JQ.Key)
 	if err != nil {
-		c.fault(s.source, where, err)
+		c.addFault(s.source, where, err)
 		return
 	}
 	s.requires = append(s.requires, &expression.Requirement{Query: q, Operator: expression.Operator(m.JQ.Operator), Values: m.JQ.Values})
 }
 
-func (c *compiler) cel(s *kwok.Stage, field, src string, boolean bool) *expression.Program {
+func (c *compiler) compileCEL(s *kwok.Stage, field, src string, boolean bool) *expression.Program {
 	r := s.Resource()
 	if c.languages[r] == nil {
 		l, err := expression.NewLanguage(r.APIVersion, r.Kind)
 		if err != nil {
-			c.fault(s, field, err)
+			c.addFault(s, field, err)
 			return nil
 		}
 		c.languages[r] = l
 	}
 	p, err := c.languages[r].Compile(src, boolean)
 	if err != nil {
-		c.fault(s, field, err)
+		c.addFault(s, field, err)
 		return nil
 	}
 	return p
 }
 
-func (c *compiler) origin(s *kwok.Stage, field string, f *kwok.From) (o origin) {
+func (c *compiler) compileOrigin(s *kwok.Stage, field string, f *kwok.From) (o origin) {
 	if f == nil {
 		return o
 	}
 	if f.CEL != nil {
 		o.field = field + ".cel.expression"
-		o.program = c.cel(s, o.field, f.CEL.Expression, false)
+		o.program = c.compileCEL(s, o.field, f.CEL.Expression, false)
 		return o
 	}
 	o.field = field + ".jq.expression"
@@ -122,31 +122,31 @@ func (c *compiler) origin(s *kwok.Stage, field string, f *kwok.From) (o origin) 
 	}
 	q, err := expression.Compile(f.JQ.Expression)
 	if err != nil {
-		c.fault(s, o.field, err)
+		c.addFault(s, o.field, err)
 	}
 	o.query = q
 	return o
 }
 
-func (c *compiler) delay(s *kwok.Stage, d *kwok.Delay) delay {
+func (c *compiler) compileDelay(s *kwok.Stage, d *kwok.Delay) delay {
 	out := delay{set: true, jittered: d.JitterDurationMilliseconds != nil || d.JitterDurationFrom != nil}
-	out.least = span{from: c.origin(s, "spec.delay.durationFrom", d.DurationFrom)}
-	out.least.fixed, _ = milliseconds(d.DurationMilliseconds)
+	out.least = span{from: c.compileOrigin(s, "spec.delay.durationFrom", d.DurationFrom)}
+	out.least.fixed, _ = toDuration(d.DurationMilliseconds)
 	out.least.has = true
-	out.most = span{from: c.origin(s, "spec.delay.jitterDurationFrom", d.JitterDurationFrom)}
-	out.most.fixed, out.most.has = milliseconds(d.JitterDurationMilliseconds)
+	out.most = span{from: c.compileOrigin(s, "spec.delay.jitterDurationFrom", d.JitterDurationFrom)}
+	out.most.fixed, out.most.has = toDuration(d.JitterDurationMilliseconds)
 	return out
 }
 
-func milliseconds(n *int64) (time.Duration, bool) {
+func toDuration(n *int64) (time.Duration, bool) {
 	if n == nil {
 		return 0, false
 	}
 	return time.Duration(*n) * time.Millisecond, true
 }
 
-// step compiles one step; after a delete only events are left of it.
-func (c *compiler) step(s *kwok.Stage, in kwok.Step, gone bool) step {
+// compileStep compiles one step; after a delete only events are left of it.
+func (c *compiler) compileStep(s *kwok.Stage, in kwok.Step, gone bool) step {
 	out := step{event: in.Event}
 	if gone {
 		return out
@@ -157,26 +157,26 @@ func (c *compiler) step(s *kwok.Stage, in kwok.Step, gone bool) step {
 		return out
 	}
 	if p := in.Patch; p != nil {
-		out.patch = c.body(s, p.Field, p.Template)
+		out.patch = c.compileBody(s, p.Field, p.Template)
 		out.patch.root, out.patch.subresource = p.Root, p.Subresource
-		out.patch.key = string(text(p.Root)) + ":"
-		out.patch.kind, out.patch.user = patchType(s.Resource(), p.Type), user(p.Impersonation)
+		out.patch.key = string(textJSON(p.Root)) + ":"
+		out.patch.kind, out.patch.user = patchType(s.Resource(), p.Type), impersonatedUser(p.Impersonation)
 	}
 	if a := in.Apply; a != nil {
-		out.apply = c.body(s, in.Field+".apply.template", a.Template)
-		out.apply.subresource, out.apply.kind, out.apply.user = a.Subresource, applyType(a.Type), user(a.Impersonation)
+		out.apply = c.compileBody(s, in.Field+".apply.template", a.Template)
+		out.apply.subresource, out.apply.kind, out.apply.user = a.Subresource, applyType(a.Type), impersonatedUser(a.Impersonation)
 	}
 	return out
 }
 
-func user(i *kwok.Impersonation) string {
+func impersonatedUser(i *kwok.Impersonation) string {
 	if i == nil {
 		return ""
 	}
 	return i.Username
 }
 
-func (c *compiler) body(s *kwok.Stage, field, text string) *body {
+func (c *compiler) compileBody(s *kwok.Stage, field, text string) *body {
 	t, err := render.Compile(text)
 	if err != nil {
 		c.faults = append(c.faults, templateError(s, field, text, err))

@@ -14,7 +14,7 @@ func (s *Stage) Slow(schema *object.Schema) string {
 	switch {
 	case len(s.programs) > 0:
 		return "its selector is written in CEL"
-	case s.weight.from.computed() || s.delay.least.from.computed() || s.delay.most.from.computed():
+	case s.weight.from.isComputed() || s.delay.least.from.isComputed() || s.delay.most.from.isComputed():
 		return "its weight or delay depends on the object"
 	case s.immediate:
 		return "the next stage is immediate"
@@ -32,12 +32,12 @@ func (s *Stage) Slow(schema *object.Schema) string {
 			return "its selector reads a field that only its Go type knows: " + r.Query.Text()
 		}
 	}
-	return s.steps[0].slow()
+	return s.steps[0].slowReason()
 }
 
-func (o *origin) computed() bool { return o.query != nil || o.program != nil }
+func (o *origin) isComputed() bool { return o.query != nil || o.program != nil }
 
-func (st *step) slow() string {
+func (st *step) slowReason() string {
 	switch p := st.patch; {
 	case st.event != nil || st.finalizers != nil || st.apply != nil:
 		return "its step does more than patch or delete"
@@ -75,7 +75,7 @@ func (s *Stage) Append(dst []byte, o object.Value, env *Env) (Effect, error) {
 		return Effect{Kind: Delete}, nil
 	}
 	uid, _ := s.uid.In(o)
-	out, err := b.append(dst, o, uid, env)
+	out, err := b.appendBody(dst, o, uid, env)
 	if err != nil {
 		return Effect{}, templateError(s.source, b.field, b.text, err)
 	}

@@ -58,15 +58,15 @@ func (s *Stage) Bodies() (out []Body) {
 	return out
 }
 
-// inspect looks for what can be decided without an object.
-func (s *Stage) inspect() (out []Finding) {
-	if reason := s.contradiction(); reason != "" {
+// inspectStage looks for what can be decided without an object.
+func (s *Stage) inspectStage() (out []Finding) {
+	if reason := s.findContradiction(); reason != "" {
 		return append(out, newFinding(s.source, "spec.selector", "can never match: %s", reason))
 	}
 	if len(s.steps) == 0 {
 		return append(out, newFinding(s.source, "spec.steps", "are missing: the stage does nothing"))
 	}
-	if s.again = s.replay(); s.again == loops {
+	if s.again = s.replayStage(); s.again == loops {
 		out = append(out, newFinding(s.source, "spec.selector",
 			"matches again after its own patch, without a delay: the stage plays forever"))
 	}
@@ -82,9 +82,9 @@ type demands struct {
 	notIn   []string
 }
 
-// contradiction returns why the selector holds of no object; empty when that is
+// findContradiction returns why the selector holds of no object; empty when that is
 // not known.
-func (s *Stage) contradiction() string {
+func (s *Stage) findContradiction() string {
 	all := map[string]*demands{}
 	for _, r := range s.requires {
 		d := all[r.Query.Text()]
@@ -92,17 +92,17 @@ func (s *Stage) contradiction() string {
 			d = &demands{single: r.Query.Single()}
 			all[r.Query.Text()] = d
 		}
-		d.take(r)
+		d.addRequirement(r)
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if reason := all[key].contradiction(); reason != "" {
+		if reason := all[key].findContradiction(); reason != "" {
 			return key + " " + reason
 		}
 	}
-	return s.negation()
+	return s.findNegation()
 }
 
-func (d *demands) take(r *expression.Requirement) {
+func (d *demands) addRequirement(r *expression.Requirement) {
 	switch r.Operator {
 	case expression.In:
 		d.present = true
@@ -116,7 +116,7 @@ func (d *demands) take(r *expression.Requirement) {
 	}
 }
 
-func (d *demands) contradiction() string {
+func (d *demands) findContradiction() string {
 	if d.present && d.absent {
 		return "must exist and must not exist"
 	}
@@ -135,9 +135,9 @@ func (d *demands) contradiction() string {
 	return ""
 }
 
-// negation finds a CEL expression that is false, or of which another is the
+// findNegation finds a CEL expression that is false, or of which another is the
 // negation.
-func (s *Stage) negation() string {
+func (s *Stage) findNegation() string {
 	seen := map[string]bool{}
 	for _, p := range s.programs {
 		seen[strings.TrimSpace(p.Source)] = true
@@ -159,11 +159,11 @@ const (
 	loops
 )
 
-// replay plays the stage on an object made to match it, as often as it takes to
+// replayStage plays the stage on an object made to match it, as often as it takes to
 // see that it goes on: its patch changes the object each time and leaves it
 // matching, without a delay.
-func (s *Stage) replay() again {
-	tree := s.example()
+func (s *Stage) replayStage() again {
+	tree := s.exampleObject()
 	if tree == nil {
 		return unknown
 	}
@@ -171,15 +171,15 @@ func (s *Stage) replay() again {
 	for i := range 3 {
 		moment := expression.Moment{Now: now, Rand: rand.New(rand.NewPCG(1, 1))}
 		o := object.Of(tree)
-		ok, err := s.matches(o, moment)
-		_, most, _, failed := s.wait(o, moment)
+		ok, err := s.matchesObject(o, moment)
+		_, most, _, failed := s.delayRange(o, moment)
 		switch {
 		case failed != nil || err != nil || !ok && i == 0:
 			return unknown
 		case !ok || most > 0:
 			return ends
 		}
-		next, changed := s.applied(tree, &Env{Now: now, Start: now, Rand: moment.Rand})
+		next, changed := s.applyPatches(tree, &Env{Now: now, Start: now, Rand: moment.Rand})
 		if !changed {
 			return unknown
 		}
@@ -189,8 +189,8 @@ func (s *Stage) replay() again {
 	return loops
 }
 
-// example returns an object that the stage matches; nil when none can be made.
-func (s *Stage) example() map[string]any {
+// exampleObject returns an object that the stage matches; nil when none can be made.
+func (s *Stage) exampleObject() map[string]any {
 	r := s.source.Resource()
 	out := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "metadata": map[string]any{"name": "example", "uid": "example"}}
 	for _, r := range s.requires {
@@ -213,9 +213,9 @@ func (s *Stage) example() map[string]any {
 	return out
 }
 
-// applied returns the object after the stage's patches, as an API server would
+// applyPatches returns the object after the stage's patches, as an API server would
 // answer; changed is false when that cannot be told or nothing changes.
-func (s *Stage) applied(o map[string]any, env *Env) (next map[string]any, changed bool) {
+func (s *Stage) applyPatches(o map[string]any, env *Env) (next map[string]any, changed bool) {
 	before, err := json.Marshal(o)
 	if err != nil {
 		return nil, false
@@ -230,7 +230,7 @@ func (s *Stage) applied(o map[string]any, env *Env) (next map[string]any, change
 			switch {
 			case e.Kind == Event || e.Kind == Apply:
 			case e.Kind == Patch && e.Type != JSONPatch:
-				if after, err = patched(after, e); err != nil {
+				if after, err = patchJSON(after, e); err != nil {
 					return nil, false
 				}
 			default:
@@ -246,8 +246,8 @@ func (s *Stage) applied(o map[string]any, env *Env) (next map[string]any, change
 	return next, err == nil && !bytes.Equal(again, before)
 }
 
-// patched applies a merge or strategic patch to an object's JSON.
-func patched(object []byte, e Effect) ([]byte, error) {
+// patchJSON applies a merge or strategic patch to an object's JSON.
+func patchJSON(object []byte, e Effect) ([]byte, error) {
 	if e.Type == StrategicPatch {
 		var kind struct {
 			Kind string `json:"kind"`
@@ -273,15 +273,15 @@ func patched(object []byte, e Effect) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := json.Marshal(merged(target, patch))
+	out, err := json.Marshal(mergePatch(target, patch))
 	if err != nil {
 		return nil, fmt.Errorf("write object: %w", err)
 	}
 	return out, nil
 }
 
-// merged applies a merge patch (RFC 7396).
-func merged(target, patch any) any {
+// mergePatch applies a merge patch (RFC 7396).
+func mergePatch(target, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {
 		return patch
@@ -295,7 +295,7 @@ func merged(target, patch any) any {
 			delete(t, key)
 			continue
 		}
-		t[key] = merged(t[key], value)
+		t[key] = mergePatch(t[key], value)
 	}
 	return t
 }

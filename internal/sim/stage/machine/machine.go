@@ -69,12 +69,12 @@ func Compile(stages []*kwok.Stage) (*Machine, error) {
 	m := &Machine{stages: map[Resource]Stages{}}
 	c := &compiler{languages: map[Resource]*expression.Language{}, seen: map[string]*kwok.Stage{}}
 	for _, source := range stages {
-		c.unique(source)
+		c.requireUnique(source)
 		if source.Spec.Selector == nil {
 			m.findings = append(m.findings, newFinding(source, "spec.selector", "is missing: the stage is ignored"))
 			continue
 		}
-		s := c.stage(source)
+		s := c.compileStage(source)
 		r := source.Resource()
 		if m.stages[r] == nil {
 			m.order = append(m.order, r)
@@ -86,7 +86,7 @@ func Compile(stages []*kwok.Stage) (*Machine, error) {
 	}
 	for _, r := range m.order {
 		for _, s := range m.stages[r] {
-			m.findings = append(m.findings, s.inspect()...)
+			m.findings = append(m.findings, s.inspectStage()...)
 		}
 	}
 	return m, nil
@@ -136,7 +136,7 @@ func (m *Machine) Match(o map[string]any, now time.Time, rng *rand.Rand) (Choice
 
 // Possible returns every stage that Match may choose.
 func (m *Machine) Possible(o map[string]any, now time.Time) (Stages, error) {
-	c, err := m.stages[resourceOf(o)].candidates(object.Of(o), expression.Moment{Now: now})
+	c, err := m.stages[resourceOf(o)].findCandidates(object.Of(o), expression.Moment{Now: now})
 	return c.stages, err
 }
 

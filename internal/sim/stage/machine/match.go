@@ -20,25 +20,25 @@ func (all Stages) Match(o map[string]any, now time.Time, rng *rand.Rand) (Choice
 // Choose is Match for an object in any form.
 func (all Stages) Choose(o object.Value, now time.Time, rng *rand.Rand) (Choice, error) {
 	moment := expression.Moment{Now: now, Rand: rng}
-	s, several, err := all.first(o, moment)
+	s, several, err := all.firstMatch(o, moment)
 	if err != nil || s == nil {
 		return Choice{}, err
 	}
 	if several {
-		c, err := all.candidates(o, moment)
+		c, err := all.findCandidates(o, moment)
 		if err != nil {
 			return Choice{}, err
 		}
-		s = c.pick(rng)
+		s = c.pickStage(rng)
 	}
-	d, err := s.after(o, moment)
+	d, err := s.pickDelay(o, moment)
 	return Choice{Stage: s, Delay: d}, err
 }
 
-// first returns the first stage that matches, and whether it is not the only one.
-func (all Stages) first(o object.Value, m expression.Moment) (first *Stage, several bool, err error) {
+// firstMatch returns the first stage that matches, and whether it is not the only one.
+func (all Stages) firstMatch(o object.Value, m expression.Moment) (first *Stage, several bool, err error) {
 	for _, s := range all {
-		ok, err := s.matches(o, m)
+		ok, err := s.matchesObject(o, m)
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -59,9 +59,9 @@ type candidates struct {
 	total   int64
 }
 
-func (all Stages) candidates(o object.Value, m expression.Moment) (c candidates, err error) {
+func (all Stages) findCandidates(o object.Value, m expression.Moment) (c candidates, err error) {
 	for _, s := range all {
-		ok, err := s.matches(o, m)
+		ok, err := s.matchesObject(o, m)
 		if err != nil {
 			return candidates{}, err
 		}
@@ -72,15 +72,15 @@ func (all Stages) candidates(o object.Value, m expression.Moment) (c candidates,
 	if len(c.stages) < 2 {
 		return c, nil
 	}
-	return c.weigh(o, m)
+	return c.weighCandidates(o, m)
 }
 
-// weigh leaves out the stages whose weight cannot be told, and those of weight 0
+// weighCandidates leaves out the stages whose weight cannot be told, and those of weight 0
 // beside others with more. Where no weight can be told, all stay.
-func (c candidates) weigh(o object.Value, m expression.Moment) (candidates, error) {
+func (c candidates) weighCandidates(o object.Value, m expression.Moment) (candidates, error) {
 	var told, heavy candidates
 	for _, s := range c.stages {
-		w, ok, err := s.weight.of(s, o, m)
+		w, ok, err := s.weight.weightOf(s, o, m)
 		if err != nil {
 			return candidates{}, err
 		}
@@ -102,7 +102,7 @@ func (c candidates) weigh(o object.Value, m expression.Moment) (candidates, erro
 	return c, nil
 }
 
-func (c candidates) pick(rng *rand.Rand) *Stage {
+func (c candidates) pickStage(rng *rand.Rand) *Stage {
 	if len(c.stages) == 1 {
 		return c.stages[0]
 	}
@@ -118,15 +118,15 @@ func (c candidates) pick(rng *rand.Rand) *Stage {
 	return c.stages[len(c.stages)-1]
 }
 
-// matches says whether the stage's selector holds of an object.
-func (s *Stage) matches(o object.Value, m expression.Moment) (bool, error) {
+// matchesObject says whether the stage's selector holds of an object.
+func (s *Stage) matchesObject(o object.Value, m expression.Moment) (bool, error) {
 	for _, r := range s.requires {
 		if !r.Matches(o) {
 			return false, nil
 		}
 	}
 	for i := range s.programs {
-		ok, err := s.programs[i].Bool(tree(o), m)
+		ok, err := s.programs[i].Bool(objectTree(o), m)
 		if err != nil {
 			return false, s.source.Fault(s.programs[i].field, err)
 		}
@@ -137,8 +137,8 @@ func (s *Stage) matches(o object.Value, m expression.Moment) (bool, error) {
 	return true, nil
 }
 
-// tree returns an object as CEL wants it.
-func tree(o object.Value) map[string]any {
+// objectTree returns an object as CEL wants it.
+func objectTree(o object.Value) map[string]any {
 	v, _ := o.Tree()
 	m, _ := v.(map[string]any)
 	return m
@@ -157,11 +157,11 @@ type weight struct {
 	from  origin
 }
 
-// of returns the weight for an object; not ok when it cannot be told.
-func (w *weight) of(s *Stage, o object.Value, m expression.Moment) (n int64, ok bool, err error) {
+// weightOf returns the weight for an object; not ok when it cannot be told.
+func (w *weight) weightOf(s *Stage, o object.Value, m expression.Moment) (n int64, ok bool, err error) {
 	switch {
 	case w.from.program != nil:
-		n, err := w.from.program.Int(tree(o), m)
+		n, err := w.from.program.Int(objectTree(o), m)
 		if err != nil {
 			return 0, false, s.source.Fault(w.from.field, err)
 		}
@@ -198,27 +198,27 @@ type span struct {
 // least, or above it when the time is spread evenly between them. Not ok says
 // that the stage has no delay.
 func (s *Stage) Delay(o map[string]any, now time.Time) (least, most time.Duration, ok bool, err error) {
-	return s.wait(object.Of(o), expression.Moment{Now: now})
+	return s.delayRange(object.Of(o), expression.Moment{Now: now})
 }
 
 // Weight returns how likely the stage is chosen beside others; not ok says that
 // it cannot be told.
 func (s *Stage) Weight(o map[string]any, now time.Time) (n int64, ok bool, err error) {
-	return s.weight.of(s, object.Of(o), expression.Moment{Now: now})
+	return s.weight.weightOf(s, object.Of(o), expression.Moment{Now: now})
 }
 
-func (s *Stage) wait(o object.Value, m expression.Moment) (least, most time.Duration, ok bool, err error) {
+func (s *Stage) delayRange(o object.Value, m expression.Moment) (least, most time.Duration, ok bool, err error) {
 	if !s.delay.set {
 		return 0, 0, false, nil
 	}
-	least, ok, err = s.delay.least.of(s, o, m)
+	least, ok, err = s.delay.least.durationOf(s, o, m)
 	if err != nil || !ok {
 		return 0, 0, false, err
 	}
 	if !s.delay.jittered {
 		return least, least, true, nil
 	}
-	most, ok, err = s.delay.most.of(s, o, m)
+	most, ok, err = s.delay.most.durationOf(s, o, m)
 	switch {
 	case err != nil:
 		return 0, 0, false, err
@@ -230,11 +230,11 @@ func (s *Stage) wait(o object.Value, m expression.Moment) (least, most time.Dura
 	return least, most, true, nil
 }
 
-// of returns the duration for an object; not ok when there is none.
-func (d *span) of(s *Stage, o object.Value, m expression.Moment) (time.Duration, bool, error) {
+// durationOf returns the duration for an object; not ok when there is none.
+func (d *span) durationOf(s *Stage, o object.Value, m expression.Moment) (time.Duration, bool, error) {
 	switch from := &d.from; {
 	case from.program != nil:
-		d, err := from.program.Duration(tree(o), m)
+		d, err := from.program.Duration(objectTree(o), m)
 		if err != nil {
 			return 0, false, s.source.Fault(from.field, err)
 		}
@@ -253,9 +253,9 @@ func (d *span) of(s *Stage, o object.Value, m expression.Moment) (time.Duration,
 	return d.fixed, d.has, nil
 }
 
-// after picks the delay; a time that is past is now.
-func (s *Stage) after(o object.Value, m expression.Moment) (time.Duration, error) {
-	least, most, ok, err := s.wait(o, m)
+// pickDelay picks the delay; a time that is past is now.
+func (s *Stage) pickDelay(o object.Value, m expression.Moment) (time.Duration, error) {
+	least, most, ok, err := s.delayRange(o, m)
 	if err != nil || !ok {
 		return 0, err
 	}

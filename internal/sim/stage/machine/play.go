@@ -89,7 +89,7 @@ func (s *Stage) Play(index int, o map[string]any, env *Env) ([]Effect, error) {
 		if b == nil {
 			continue
 		}
-		raw, err := b.append(nil, object.Of(o), object.Value{}, env)
+		raw, err := b.appendBody(nil, object.Of(o), object.Value{}, env)
 		if err != nil {
 			return nil, templateError(s.source, b.field, b.text, err)
 		}
@@ -102,9 +102,9 @@ func (s *Stage) Play(index int, o map[string]any, env *Env) ([]Effect, error) {
 	return out, nil
 }
 
-// append appends the body of a request; a patch below a root names the uid of the
+// appendBody appends the body of a request; a patch below a root names the uid of the
 // object that it is meant for, if there is one.
-func (b *body) append(dst []byte, o, uid object.Value, env *Env) ([]byte, error) {
+func (b *body) appendBody(dst []byte, o, uid object.Value, env *Env) ([]byte, error) {
 	if b.root == "" {
 		return b.template.Append(dst, o, env)
 	}
@@ -113,7 +113,7 @@ func (b *body) append(dst []byte, o, uid object.Value, env *Env) ([]byte, error)
 		if err != nil {
 			return dst, err
 		}
-		return below(b.root, raw)
+		return movePathsBelow(b.root, raw)
 	}
 	dst = append(dst, '{')
 	if !uid.Empty() {
@@ -132,8 +132,8 @@ type operation struct {
 	From  string          `json:"from,omitempty"`
 }
 
-// below moves the paths of a JSON patch below a root.
-func below(root string, raw []byte) ([]byte, error) {
+// movePathsBelow moves the paths of a JSON patch below a root.
+func movePathsBelow(root string, raw []byte) ([]byte, error) {
 	var ops []operation
 	if err := json.Unmarshal(raw, &ops); err != nil {
 		return nil, &render.Error{Message: "renders to no list of JSON patch operations: " + err.Error()}
@@ -182,16 +182,16 @@ func finalizerPatch(now []string, want *kwok.Finalizers) (ops []operation) {
 		}
 	}
 	if len(left) == 0 && len(add) > 0 {
-		return append(ops, operation{Op: "add", Path: list, Value: text(add)})
+		return append(ops, operation{Op: "add", Path: list, Value: textJSON(add)})
 	}
 	for _, name := range add {
-		ops = append(ops, operation{Op: "add", Path: list + "/-", Value: text(name)})
+		ops = append(ops, operation{Op: "add", Path: list + "/-", Value: textJSON(name)})
 	}
 	return ops
 }
 
-// text writes strings as JSON.
-func text(v any) json.RawMessage {
+// textJSON writes strings as JSON.
+func textJSON(v any) json.RawMessage {
 	raw, _ := json.Marshal(v) // of strings: cannot fail
 	return raw
 }

@@ -62,11 +62,11 @@ func compileTree(t *template.Template, funcs template.FuncMap) (*program, error)
 		return nil, notUnderstood("templates inside the template")
 	}
 	var err error
-	c.program.body, err = c.list(t.Root)
+	c.program.body, err = c.compileList(t.Root)
 	return c.program, err
 }
 
-func (c *compiler) list(l *parse.ListNode) (out []node, err error) {
+func (c *compiler) compileList(l *parse.ListNode) (out []node, err error) {
 	if l == nil {
 		return nil, nil
 	}
@@ -77,13 +77,13 @@ func (c *compiler) list(l *parse.ListNode) (out []node, err error) {
 			next = fixed(len(c.program.texts))
 			c.program.texts = append(c.program.texts, string(n.Text))
 		case *parse.ActionNode:
-			next, err = c.action(n.Pipe)
+			next, err = c.compileAction(n.Pipe)
 		case *parse.IfNode:
-			next, err = c.branch(&n.BranchNode, false)
+			next, err = c.compileBranch(&n.BranchNode, false)
 		case *parse.WithNode:
-			next, err = c.branch(&n.BranchNode, true)
+			next, err = c.compileBranch(&n.BranchNode, true)
 		case *parse.RangeNode:
-			next, err = c.loop(&n.BranchNode)
+			next, err = c.compileLoop(&n.BranchNode)
 		default:
 			err = notUnderstood("%s", n)
 		}
@@ -95,38 +95,38 @@ func (c *compiler) list(l *parse.ListNode) (out []node, err error) {
 	return out, nil
 }
 
-func (c *compiler) action(p *parse.PipeNode) (node, error) {
-	e, err := c.pipe(p)
+func (c *compiler) compileAction(p *parse.PipeNode) (node, error) {
+	e, err := c.compilePipe(p)
 	if err != nil || len(p.Decl) == 0 {
 		return printed{e}, err
 	}
-	slot, err := c.declare(p)
+	slot, err := c.declareVariable(p)
 	return assigned{slot, e}, err
 }
 
-// declare returns the slot of a pipeline's variable; 0 without one.
-func (c *compiler) declare(p *parse.PipeNode) (slot int, err error) {
+// declareVariable returns the slot of a pipeline's variable; 0 without one.
+func (c *compiler) declareVariable(p *parse.PipeNode) (slot int, err error) {
 	switch {
 	case len(p.Decl) == 0:
 		return 0, nil
 	case len(p.Decl) > 1:
 		return 0, notUnderstood("%s", p)
-	case c.loops > 0 && variables(p) > 1 && !chooses(p): // it may double with each turn
+	case c.loops > 0 && countVariables(p) > 1 && !isChoosing(p): // it may double with each turn
 		return 0, notUnderstood("a variable that a loop makes of others: %s", p)
 	case p.IsAssign:
-		return c.slot(p.Decl[0].Ident[0])
+		return c.slotOf(p.Decl[0].Ident[0])
 	}
-	return c.variable(p.Decl[0].Ident[0]), nil
+	return c.newVariable(p.Decl[0].Ident[0]), nil
 }
 
-// chooses tells whether a pipeline gives nothing larger than what it reads.
-func chooses(p *parse.PipeNode) bool {
+// isChoosing tells whether a pipeline gives nothing larger than what it reads.
+func isChoosing(p *parse.PipeNode) bool {
 	for _, command := range p.Cmds {
 		if f, ok := command.Args[0].(*parse.IdentifierNode); ok && !chooser.MatchString(f.Ident) {
 			return false
 		}
 		for _, arg := range command.Args {
-			if inner, ok := arg.(*parse.PipeNode); ok && !chooses(inner) {
+			if inner, ok := arg.(*parse.PipeNode); ok && !isChoosing(inner) {
 				return false
 			}
 		}
@@ -136,15 +136,15 @@ func chooses(p *parse.PipeNode) bool {
 
 var chooser = regexp.MustCompile(`^(index|get|default|ternary|coalesce|first|last|and|or|not|eq|ne|lt|le|gt|ge|len|empty|hasKey|has)$`)
 
-// variables counts those that a pipeline reads.
-func variables(p *parse.PipeNode) (n int) {
+// countVariables counts those that a pipeline reads.
+func countVariables(p *parse.PipeNode) (n int) {
 	for _, command := range p.Cmds {
 		for _, arg := range command.Args {
 			switch arg := arg.(type) {
 			case *parse.VariableNode:
 				n++
 			case *parse.PipeNode:
-				n += variables(arg)
+				n += countVariables(arg)
 			case *parse.ChainNode:
 				n += strings.Count(arg.String(), "$")
 			}
@@ -153,14 +153,14 @@ func variables(p *parse.PipeNode) (n int) {
 	return n
 }
 
-func (c *compiler) variable(name string) int {
+func (c *compiler) newVariable(name string) int {
 	slot := c.program.vars
 	c.program.vars++
 	c.scope = append(c.scope, scoped{name, slot})
 	return slot
 }
 
-func (c *compiler) slot(name string) (int, error) {
+func (c *compiler) slotOf(name string) (int, error) {
 	for i := len(c.scope) - 1; i >= 0; i-- {
 		if c.scope[i].name == name {
 			return c.scope[i].slot, nil
@@ -169,68 +169,68 @@ func (c *compiler) slot(name string) (int, error) {
 	return 0, notUnderstood("variable %s", name)
 }
 
-func (c *compiler) branch(b *parse.BranchNode, with bool) (node, error) {
+func (c *compiler) compileBranch(b *parse.BranchNode, with bool) (node, error) {
 	defer func(n int) { c.scope = c.scope[:n] }(len(c.scope))
-	condition, err := c.pipe(b.Pipe)
+	condition, err := c.compilePipe(b.Pipe)
 	if err != nil {
 		return nil, err
 	}
 	out := &branch{condition: condition, with: with}
-	if out.slot, err = c.declare(b.Pipe); err != nil {
+	if out.slot, err = c.declareVariable(b.Pipe); err != nil {
 		return nil, err
 	}
-	if out.then, err = c.inner(b.List, with); err != nil {
+	if out.then, err = c.compileInner(b.List, with); err != nil {
 		return nil, err
 	}
-	out.otherwise, err = c.inner(b.ElseList, false)
+	out.otherwise, err = c.compileInner(b.ElseList, false)
 	return out, err
 }
 
-// inner translates a list whose variables end with it, and that may give the dot
+// compileInner translates a list whose variables end with it, and that may give the dot
 // another meaning.
-func (c *compiler) inner(l *parse.ListNode, dot bool) ([]node, error) {
+func (c *compiler) compileInner(l *parse.ListNode, dot bool) ([]node, error) {
 	defer func(n, nested int) { c.scope, c.nested = c.scope[:n], nested }(len(c.scope), c.nested)
 	if dot {
 		c.nested++
 	}
-	return c.list(l)
+	return c.compileList(l)
 }
 
-func (c *compiler) loop(b *parse.BranchNode) (node, error) {
+func (c *compiler) compileLoop(b *parse.BranchNode) (node, error) {
 	defer func(n int) { c.scope = c.scope[:n] }(len(c.scope))
-	over, err := c.pipe(b.Pipe)
+	over, err := c.compilePipe(b.Pipe)
 	if err != nil || b.Pipe.IsAssign {
 		return nil, errors.Join(err, notUnderstood("%s", b.Pipe))
 	}
 	out := &loop{over: over}
 	switch d := b.Pipe.Decl; len(d) {
 	case 1:
-		out.item = c.variable(d[0].Ident[0])
+		out.item = c.newVariable(d[0].Ident[0])
 	case 2:
-		out.index, out.item = c.variable(d[0].Ident[0]), c.variable(d[1].Ident[0])
+		out.index, out.item = c.newVariable(d[0].Ident[0]), c.newVariable(d[1].Ident[0])
 	}
 	c.loops++
-	out.body, err = c.inner(b.List, true)
+	out.body, err = c.compileInner(b.List, true)
 	c.loops--
 	if err != nil {
 		return nil, err
 	}
-	out.otherwise, err = c.inner(b.ElseList, false)
+	out.otherwise, err = c.compileInner(b.ElseList, false)
 	return out, err
 }
 
-// pipe translates a | f x into f x a.
-func (c *compiler) pipe(p *parse.PipeNode) (out expr, err error) {
+// compilePipe translates a | f x into f x a.
+func (c *compiler) compilePipe(p *parse.PipeNode) (out expr, err error) {
 	for i, command := range p.Cmds {
 		args := command.Args
 		f, isFunction := args[0].(*parse.IdentifierNode)
 		switch {
 		case isFunction:
-			out, err = c.call(f.Ident, args[1:], out)
+			out, err = c.compileCall(f.Ident, args[1:], out)
 		case i > 0 || len(args) > 1:
 			err = notUnderstood("%s", command)
 		default:
-			out, err = c.operand(args[0])
+			out, err = c.compileOperand(args[0])
 		}
 		if err != nil {
 			return nil, err
@@ -239,7 +239,7 @@ func (c *compiler) pipe(p *parse.PipeNode) (out expr, err error) {
 	return out, nil
 }
 
-func (c *compiler) operand(n parse.Node) (expr, error) {
+func (c *compiler) compileOperand(n parse.Node) (expr, error) {
 	switch n := n.(type) {
 	case *parse.DotNode:
 		c.program.all = c.program.all || c.nested == 0
@@ -250,7 +250,7 @@ func (c *compiler) operand(n parse.Node) (expr, error) {
 		}
 		return dotFields{object.NewPath(n.Ident...)}, nil
 	case *parse.VariableNode:
-		slot, err := c.slot(n.Ident[0])
+		slot, err := c.slotOf(n.Ident[0])
 		if len(n.Ident) == 1 {
 			c.program.all = c.program.all || slot == 0
 			return variable(slot), err
@@ -260,35 +260,35 @@ func (c *compiler) operand(n parse.Node) (expr, error) {
 		}
 		return fields{variable(slot), object.NewPath(n.Ident[1:]...)}, err
 	case *parse.ChainNode:
-		of, err := c.operand(n.Node)
+		of, err := c.compileOperand(n.Node)
 		return fields{of, object.NewPath(n.Field...)}, err
 	case *parse.PipeNode:
 		if len(n.Decl) > 0 {
 			return nil, notUnderstood("%s", n)
 		}
-		return c.pipe(n)
+		return c.compilePipe(n)
 	case *parse.IdentifierNode:
-		return c.call(n.Ident, nil, nil)
+		return c.compileCall(n.Ident, nil, nil)
 	case *parse.StringNode:
-		return constant{value: of(n.Text)}, nil
+		return constant{value: wrapValue(n.Text)}, nil
 	case *parse.NilNode:
-		return constant{value: of(nil)}, nil
+		return constant{value: wrapValue(nil)}, nil
 	case *parse.BoolNode:
-		return constant{value: of(n.True)}, nil
+		return constant{value: wrapValue(n.True)}, nil
 	case *parse.NumberNode:
 		if n.IsInt && int64(int(n.Int64)) == n.Int64 {
-			return constant{value: of(int(n.Int64))}, nil
+			return constant{value: wrapValue(int(n.Int64))}, nil
 		}
 	}
 	return nil, notUnderstood("%s", n)
 }
 
-// call translates a function with its arguments; what only depends on constants
+// compileCall translates a function with its arguments; what only depends on constants
 // is a constant.
-func (c *compiler) call(name string, args []parse.Node, last expr) (expr, error) {
+func (c *compiler) compileCall(name string, args []parse.Node, last expr) (expr, error) {
 	var all []expr
 	for _, a := range args {
-		e, err := c.operand(a)
+		e, err := c.compileOperand(a)
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +305,7 @@ func (c *compiler) call(name string, args []parse.Node, last expr) (expr, error)
 	case name == "Quote" && len(all) == 1:
 		return quote{all[0]}, nil
 	}
-	f, err := c.function(name, len(all))
+	f, err := c.findFunction(name, len(all))
 	if err != nil {
 		return nil, err
 	}
@@ -332,9 +332,9 @@ var fleets = regexp.MustCompile(`^(Now|now|StartTime|Version|NodeName|NodePort|(
 // on chance or on more than their arguments, and those that change an argument.
 var left = regexp.MustCompile(`^(ago|fail|rand.*|uuidv4|shuffle|gen.*|build.*|bcrypt|htpasswd|encrypt.*|` + changers + `)$`)
 
-// function returns a function that is known here, or calls sprig's.
-func (c *compiler) function(name string, args int) (function, error) {
-	if f, ok := functions()[name]; ok {
+// findFunction returns a function that is known here, or calls sprig's.
+func (c *compiler) findFunction(name string, args int) (function, error) {
+	if f, ok := nativeFunctions()[name]; ok {
 		if args < f.least || args > f.most {
 			return nil, notUnderstood("%s of %d arguments", name, args)
 		}
@@ -344,11 +344,11 @@ func (c *compiler) function(name string, args int) (function, error) {
 	if f == nil || left.MatchString(name) {
 		return nil, notUnderstood("function %s", name)
 	}
-	return reflected(reflect.ValueOf(f)), nil
+	return reflectFunction(reflect.ValueOf(f)), nil
 }
 
-// reflected calls any function on trees.
-func reflected(f reflect.Value) function {
+// reflectFunction calls any function on trees.
+func reflectFunction(f reflect.Value) function {
 	t := f.Type()
 	return func(x *run, args []value) (result value, ok bool) {
 		defer func() { // as text/template does
@@ -361,7 +361,7 @@ func reflected(f reflect.Value) function {
 		}
 		in := make([]reflect.Value, len(args))
 		for i, a := range args {
-			tree, ok := x.tree(a)
+			tree, ok := x.treeOf(a)
 			if !ok {
 				return value{}, false
 			}
@@ -382,12 +382,12 @@ func reflected(f reflect.Value) function {
 		if len(out) == 2 && !out[1].IsNil() {
 			return x.giveUp("an error of a function")
 		}
-		return of(out[0].Interface()), true
+		return wrapValue(out[0].Interface()), true
 	}
 }
 
-// of wraps what a function returned, or a constant.
-func of(v any) value {
+// wrapValue wraps what a function returned, or a constant.
+func wrapValue(v any) value {
 	if texts, ok := v.([]string); ok {
 		list := make([]any, len(texts))
 		for i, s := range texts {
@@ -401,8 +401,8 @@ func of(v any) value {
 // changers are the functions of sprig that change a map that they are given.
 const changers = `set|unset|merge|mergeOverwrite|mustMerge|mustMergeOverwrite`
 
-// indented puts YAML two spaces deeper for each step of depth.
-func indented(text string, depth int) string {
+// indentYAML puts YAML two spaces deeper for each step of depth.
+func indentYAML(text string, depth int) string {
 	if depth <= 0 {
 		return text
 	}

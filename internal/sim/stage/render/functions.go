@@ -13,8 +13,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/text/limit"
 )
 
-// functions returns all functions, those of the world bound to the instance.
-func (i *instance) functions() template.FuncMap {
+// boundFunctions returns all functions, those of the world bound to the instance.
+func (i *instance) boundFunctions() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
 		delete(f, name)
@@ -22,15 +22,15 @@ func (i *instance) functions() template.FuncMap {
 	f["Quote"], f["YAML"], f["NodeConditions"] = quoteText, toYAML, nodeConditions
 	for _, name := range []string{"Now", "now", "StartTime", "Version", "NodeIP", "NodeName", "NodePort", "PodIP",
 		"NodeIPWith", "PodIPWith", "NodeIPsWith", "PodIPsWith"} {
-		f[name] = i.ask(name)
+		f[name] = i.askFleet(name)
 	}
 	f["ago"] = func(at time.Time) string { return i.env.Now.Sub(at).Round(time.Second).String() }
-	i.random(f)
+	i.bindRandom(f)
 	return limit.Functions(f)
 }
 
-// ask asks the env's fleet and functions, in turn.
-func (i *instance) ask(name string) Function {
+// askFleet asks the env's fleet and functions, in turn.
+func (i *instance) askFleet(name string) Function {
 	return func(args ...any) (any, error) {
 		if i.env.Fleet != nil {
 			values := make([]object.Value, len(args))
@@ -45,13 +45,13 @@ func (i *instance) ask(name string) Function {
 		if f := i.env.Functions[name]; f != nil {
 			return f(args...)
 		}
-		return i.env.alone(name), nil
+		return i.env.answerAlone(name), nil
 	}
 }
 
-// random binds sprig's random functions to the env's chance, so that a seed
+// bindRandom binds sprig's random functions to the env's chance, so that a seed
 // repeats them.
-func (i *instance) random(f template.FuncMap) {
+func (i *instance) bindRandom(f template.FuncMap) {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for name, alphabet := range map[string]string{"randNumeric": digits, "randAlpha": letters, "randAlphaNum": letters + digits} {
 		own := f[name].(func(int) string)
@@ -59,7 +59,7 @@ func (i *instance) random(f template.FuncMap) {
 			if i.env.Rand == nil {
 				return own(n)
 			}
-			return pick(i.env.Rand, alphabet, n)
+			return randomText(i.env.Rand, alphabet, n)
 		}
 	}
 	number, unique := f["randInt"].(func(int, int) int), f["uuidv4"].(func() string)
@@ -78,7 +78,7 @@ func (i *instance) random(f template.FuncMap) {
 	}
 }
 
-func pick(rng *rand.Rand, alphabet string, n int) string {
+func randomText(rng *rand.Rand, alphabet string, n int) string {
 	var b strings.Builder
 	for range n {
 		b.WriteByte(alphabet[rng.IntN(len(alphabet))])

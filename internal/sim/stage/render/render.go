@@ -98,13 +98,13 @@ func Compile(text string) (*Template, error) {
 	skipped := strings.Count(text[:len(text)-len(strings.TrimLeft(text, " \t\r\n"))], "\n")
 	text = strings.TrimSpace(text)
 	first := &instance{}
-	parsed, err := template.New(templateName).Funcs(first.functions()).Parse(text)
+	parsed, err := template.New(templateName).Funcs(first.boundFunctions()).Parse(text)
 	if err != nil {
-		return nil, located(err, skipped)
+		return nil, locateError(err, skipped)
 	}
 	first.parsed = parsed
 	t := &Template{changes: changing.MatchString(text), skipped: skipped}
-	if t.program, err = compileTree(parsed, first.functions()); err != nil {
+	if t.program, err = compileTree(parsed, first.boundFunctions()); err != nil {
 		t.program, t.slow = nil, err.Error()
 	}
 	limit.Loops(parsed)
@@ -115,7 +115,7 @@ func Compile(text string) (*Template, error) {
 		if err != nil {
 			return nil // cannot happen: parsed itself is never executed
 		}
-		i.parsed = again.Funcs(i.functions())
+		i.parsed = again.Funcs(i.boundFunctions())
 		return i
 	}
 	return t, nil
@@ -128,8 +128,8 @@ const templateName = "template"
 
 var position = regexp.MustCompile(`^template: ` + templateName + `:(\d+)(?::\d+)?: (?:executing "` + templateName + `" at )?(?s:(.*))$`)
 
-// located brings text/template's errors into our form.
-func located(err error, skipped int) *Error {
+// locateError brings text/template's errors into our form.
+func locateError(err error, skipped int) *Error {
 	m := position.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &Error{Message: err.Error()}
@@ -151,14 +151,14 @@ func (t *Template) Append(dst []byte, o object.Value, env *Env) ([]byte, error) 
 		x := t.runs.Get().(*run)
 		defer t.runs.Put(x)
 		x.reset(env, o, t.program.vars)
-		if x.all(t.program.body) {
+		if x.runNodes(t.program.body) {
 			s := t.program.shapes.get(x.print)
 			if s == nil && !t.program.shapes.full() {
-				return t.learn(dst, x, o)
+				return t.learnShape(dst, x, o)
 			}
 			if s != nil && s.segments != nil {
 				t.compiled.Add(1)
-				return s.fill(dst, x), nil
+				return s.appendFilled(dst, x), nil
 			}
 			x.why = "it prints in ever new shapes"
 			if s != nil {
@@ -169,18 +169,18 @@ func (t *Template) Append(dst []byte, o object.Value, env *Env) ([]byte, error) 
 	}
 	t.executed.Add(1)
 	t.why.Store(&why)
-	return t.append(dst, o, env)
+	return t.executeTemplate(dst, o, env)
 }
 
-// learn makes the shape of what a run printed, and compares what it gives with
+// learnShape makes the shape of what a run printed, and compares what it gives with
 // what text/template and YAML do.
-func (t *Template) learn(dst []byte, x *run, o object.Value) ([]byte, error) {
-	out, err := t.append(dst, o, x.env)
+func (t *Template) learnShape(dst []byte, x *run, o object.Value) ([]byte, error) {
+	out, err := t.executeTemplate(dst, o, x.env)
 	if err != nil {
 		return dst, err
 	}
 	s := t.program.newShape(x.print)
-	if s.segments != nil && !bytes.Equal(s.fill(nil, x), out[len(dst):]) {
+	if s.segments != nil && !bytes.Equal(s.appendFilled(nil, x), out[len(dst):]) {
 		s = &shape{why: "its shape gives something else"}
 	}
 	t.program.shapes.put(x.print, s)
@@ -205,8 +205,8 @@ func (t *Template) Counts() (compiled, executed int64, why string) {
 	return t.compiled.Load(), t.executed.Load(), why
 }
 
-// append executes the template.
-func (t *Template) append(dst []byte, o object.Value, env *Env) ([]byte, error) {
+// executeTemplate executes the template.
+func (t *Template) executeTemplate(dst []byte, o object.Value, env *Env) ([]byte, error) {
 	tree, ok := o.Tree()
 	if !ok {
 		return dst, ErrUnread
@@ -218,14 +218,14 @@ func (t *Template) append(dst []byte, o object.Value, env *Env) ([]byte, error) 
 	defer t.idle.Put(i)
 	data, _ := tree.(map[string]any)
 	if t.changes {
-		data, _ = cloned(data).(map[string]any)
+		data, _ = cloneValue(data).(map[string]any)
 	}
 	i.env = env
 	i.out.Reset()
 	err := i.parsed.Execute(&limit.Writer{To: &i.out}, data)
 	i.env = nil
 	if err != nil {
-		return dst, located(err, t.skipped)
+		return dst, locateError(err, t.skipped)
 	}
 	out, err := toJSON(i.out.Bytes())
 	if err != nil {
@@ -242,19 +242,19 @@ func toJSON(text []byte) ([]byte, error) {
 	return yaml.YAMLToJSON(text) //nolint:wrapcheck // the caller words it
 }
 
-// cloned returns a copy that shares nothing which can be changed.
-func cloned(v any) any {
+// cloneValue returns a copy that shares nothing which can be changed.
+func cloneValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[key] = cloned(item)
+			out[key] = cloneValue(item)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = cloned(item)
+			out[i] = cloneValue(item)
 		}
 		return out
 	}
@@ -289,5 +289,5 @@ func toYAML(v any, depth ...int) (string, error) {
 	if len(depth) == 0 {
 		return string(raw), nil
 	}
-	return indented(string(raw), depth[0]), nil
+	return indentYAML(string(raw), depth[0]), nil
 }

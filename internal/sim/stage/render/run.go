@@ -60,8 +60,8 @@ func (x *run) reset(env *Env, root object.Value, vars int) {
 	x.args, x.print, x.text, x.holes = x.args[:0], x.print[:0], x.text[:0], x.holes[:0]
 }
 
-// all runs nodes.
-func (x *run) all(nodes []node) bool {
+// runNodes runs nodes.
+func (x *run) runNodes(nodes []node) bool {
 	for _, n := range nodes {
 		if !n.run(x) {
 			return false
@@ -111,17 +111,17 @@ func (b *branch) run(x *run) bool {
 	if b.slot > 0 {
 		x.vars[b.slot] = v
 	}
-	if !v.truth() {
-		return x.all(b.otherwise)
+	if !v.isTrue() {
+		return x.runNodes(b.otherwise)
 	}
 	if b.with {
 		before := x.dot
 		x.dot = v
-		ok = x.all(b.then)
+		ok = x.runNodes(b.then)
 		x.dot = before
 		return ok
 	}
-	return x.all(b.then)
+	return x.runNodes(b.then)
 }
 
 type loop struct {
@@ -146,15 +146,15 @@ func (l *loop) run(x *run) bool {
 			x.vars[l.item] = x.dot
 		}
 		if l.index > 0 {
-			x.vars[l.index] = of(n)
+			x.vars[l.index] = wrapValue(n)
 		}
 		n++
-		ok = x.all(l.body)
+		ok = x.runNodes(l.body)
 		return ok
 	})
 	x.dot = before
 	if n == 0 {
-		return x.all(l.otherwise)
+		return x.runNodes(l.otherwise)
 	}
 	return ok
 }
@@ -184,7 +184,7 @@ func (f fields) eval(x *run) (value, bool) {
 	if v.form != plain {
 		return x.giveUp("a field of what is no object")
 	}
-	return x.field(v.Value, f.path)
+	return x.fieldOf(v.Value, f.path)
 }
 
 // dotFields are fields of the dot.
@@ -194,10 +194,10 @@ func (f dotFields) eval(x *run) (value, bool) {
 	if x.dot.form != plain {
 		return x.giveUp("a field of what is no object")
 	}
-	return x.field(x.dot.Value, f.path)
+	return x.fieldOf(x.dot.Value, f.path)
 }
 
-func (x *run) field(of object.Value, path *object.Path) (value, bool) {
+func (x *run) fieldOf(of object.Value, path *object.Path) (value, bool) {
 	v, ok := path.In(of)
 	switch {
 	case !ok:
@@ -218,7 +218,7 @@ func (q quote) eval(x *run) (value, bool) {
 	case v.form == plain && v.Kind == object.String:
 		v.form = quoted
 	default:
-		return x.quoted(v)
+		return x.quoteValue(v)
 	}
 	return v, ok
 }
@@ -253,7 +253,7 @@ type choose struct {
 
 func (c choose) eval(x *run) (v value, ok bool) {
 	for _, a := range c.args {
-		if v, ok = a.eval(x); !ok || v.truth() == c.until {
+		if v, ok = a.eval(x); !ok || v.isTrue() == c.until {
 			return v, ok
 		}
 	}
@@ -293,7 +293,7 @@ func (c fleetCall) eval(x *run) (value, bool) {
 		in := make([]any, len(args))
 		for i := range args {
 			var ok bool
-			if in[i], ok = x.tree(args[i]); !ok {
+			if in[i], ok = x.treeOf(args[i]); !ok {
 				return value{}, false
 			}
 		}
@@ -301,20 +301,20 @@ func (c fleetCall) eval(x *run) (value, bool) {
 		if err != nil {
 			return x.giveUp("an error of a function")
 		}
-		return of(v), true
+		return wrapValue(v), true
 	}
 	if c.name == "Now" && x.now != "" {
 		return value{Value: object.Text(x.now)}, true
 	}
-	v := of(x.env.alone(c.name))
+	v := wrapValue(x.env.answerAlone(c.name))
 	if c.name == "Now" {
 		x.now = v.String()
 	}
 	return v, true
 }
 
-// alone answers a function without a fleet.
-func (e *Env) alone(name string) any {
+// answerAlone answers a function without a fleet.
+func (e *Env) answerAlone(name string) any {
 	switch name {
 	case "Now":
 		return e.Now.Format(time.RFC3339Nano)
@@ -330,8 +330,8 @@ func (e *Env) alone(name string) any {
 	return ""
 }
 
-// truth is text/template's.
-func (v value) truth() bool {
+// isTrue is text/template's.
+func (v value) isTrue() bool {
 	if v.form != plain {
 		return true
 	}
@@ -342,8 +342,8 @@ func (v value) truth() bool {
 	return !v.Empty()
 }
 
-// tree returns a value as functions take it.
-func (x *run) tree(v value) (any, bool) {
+// treeOf returns a value as functions take it.
+func (x *run) treeOf(v value) (any, bool) {
 	switch v.form {
 	case quoted, compact:
 		raw, ok := appendJSON(nil, v.Value, false)
@@ -372,8 +372,8 @@ func (x *run) printValue(v value) bool {
 	case v.form != plain:
 		x.print = append(x.print, byte(printQuoted)+byte(v.form-quoted))
 		if v.form == block {
-			x.print = append(x.print, byte(v.depth()))
-			v = v.content()
+			x.print = append(x.print, byte(v.blockDepth()))
+			v = v.blockContent()
 		}
 		x.text, ok = appendJSON(x.text, v.Value, v.form == block)
 	case v.Kind == object.String || v.Kind == object.Number || v.Kind == object.Bool:
@@ -385,11 +385,11 @@ func (x *run) printValue(v value) bool {
 		case isNumber(text):
 			x.print = append(x.print, printNumber)
 		default:
-			return x.literal(from)
+			return x.printLiteral(from)
 		}
 	case v.Kind == object.Missing:
 		x.text = append(x.text, "<no value>"...)
-		return x.literal(from)
+		return x.printLiteral(from)
 	default:
 		switch n := v.Native().(type) {
 		case int:
@@ -401,7 +401,7 @@ func (x *run) printValue(v value) bool {
 			return false
 		}
 		if !isNumber(x.text[from:]) {
-			return x.literal(from)
+			return x.printLiteral(from)
 		}
 		x.print = append(x.print, printNumber)
 	}
@@ -412,9 +412,9 @@ func (x *run) printValue(v value) bool {
 	return ok
 }
 
-// literal makes what was appended to text a part of what was printed: another
+// printLiteral makes what was appended to text a part of what was printed: another
 // text makes another shape.
-func (x *run) literal(from int) bool {
+func (x *run) printLiteral(from int) bool {
 	text := x.text[from:]
 	if len(text) > 255 {
 		x.why = "a long text is printed as it is"
@@ -431,8 +431,8 @@ type blockOf struct {
 	depth int
 }
 
-func (v value) depth() int     { return v.Native().(blockOf).depth }
-func (v value) content() value { return value{Value: v.Native().(blockOf).value, form: block} }
+func (v value) blockDepth() int     { return v.Native().(blockOf).depth }
+func (v value) blockContent() value { return value{Value: v.Native().(blockOf).value, form: block} }
 
 // isWord says that a text is read as that string, plain or in quotes, wherever
 // it stands in YAML.
@@ -448,7 +448,7 @@ func isWord(s []byte) bool {
 	if len(s) > 5 {
 		return true
 	}
-	switch string(lower(s)) {
+	switch string(lowerASCII(s)) {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
 		return false
 	}
@@ -457,7 +457,7 @@ func isWord(s []byte) bool {
 
 func isLetter(c byte) bool { return c|' ' >= 'a' && c|' ' <= 'z' }
 
-func lower(s []byte) []byte {
+func lowerASCII(s []byte) []byte {
 	var out [5]byte
 	for i, c := range s {
 		out[i] = c | ' '
@@ -487,29 +487,29 @@ type native struct {
 
 const many = 1 << 20
 
-func functions() map[string]native {
+func nativeFunctions() map[string]native {
 	return map[string]native{
 		"toJson":         {1, 1, jsonValue},
 		"YAML":           {1, 2, yamlValue},
-		"NodeConditions": {0, 0, func(*run, []value) (value, bool) { return of(nodeConditions()), true }},
+		"NodeConditions": {0, 0, func(*run, []value) (value, bool) { return wrapValue(nodeConditions()), true }},
 		"default": {2, 2, func(_ *run, a []value) (value, bool) {
-			if a[1].truth() {
+			if a[1].isTrue() {
 				return a[1], true
 			}
 			return a[0], true
 		}},
-		"not": {1, 1, func(_ *run, a []value) (value, bool) { return of(!a[0].truth()), true }},
-		"eq":  {2, many, equal},
+		"not": {1, 1, func(_ *run, a []value) (value, bool) { return wrapValue(!a[0].isTrue()), true }},
+		"eq":  {2, many, equalsAny},
 		"ne": {2, 2, func(x *run, a []value) (value, bool) {
-			v, ok := equal(x, a)
-			return of(!v.True()), ok
+			v, ok := equalsAny(x, a)
+			return wrapValue(!v.True()), ok
 		}},
-		"first": {1, 1, firstOf}, "index": {2, 2, indexed}, "len": {1, 1, length},
+		"first": {1, 1, firstOf}, "index": {2, 2, indexValue}, "len": {1, 1, lengthOf},
 		"list": {0, many, listOf}, "dict": {0, many, dictOf}, "set": {3, 3, setKey},
 		"printf": {1, many, func(x *run, a []value) (value, bool) {
 			var in []any
 			for _, v := range a[1:] {
-				tree, ok := x.tree(v)
+				tree, ok := x.treeOf(v)
 				if !ok {
 					return v, false
 				}
@@ -518,20 +518,20 @@ func functions() map[string]native {
 			if a[0].Kind != object.String || a[0].form != plain {
 				return x.giveUp("a format that is no text")
 			}
-			return of(fmt.Sprintf(a[0].String(), in...)), true
+			return wrapValue(fmt.Sprintf(a[0].String(), in...)), true
 		}},
 	}
 }
 
-// quoted is Quote of what is no plain string.
-func (x *run) quoted(v value) (value, bool) {
+// quoteValue is Quote of what is no plain string.
+func (x *run) quoteValue(v value) (value, bool) {
 	switch {
 	case v.form == plain && v.Kind <= object.Null:
 		return value{Value: object.Text("null"), form: quoted}, true
 	case v.form == plain && (v.Kind == object.Number || v.Kind == object.Bool):
 		return value{Value: object.Text(v.String()), form: quoted}, true
 	}
-	tree, ok := x.tree(v)
+	tree, ok := x.treeOf(v)
 	if !ok {
 		return v, false
 	}
@@ -554,7 +554,7 @@ func jsonValue(x *run, a []value) (value, bool) {
 	case v.Kind == object.String:
 		v.form = quoted
 	case v.Kind <= object.Null:
-		return of("null"), true
+		return wrapValue("null"), true
 	case v.Kind == object.Object || v.Kind == object.Array:
 		v.form = compact
 	}
@@ -573,13 +573,13 @@ func yamlValue(x *run, a []value) (value, bool) {
 	if a[0].form != plain || a[0].Kind != object.Object && a[0].Kind != object.Array {
 		return x.giveUp("YAML of what is no object and no list")
 	}
-	out := of(blockOf{a[0].Value, depth})
+	out := wrapValue(blockOf{a[0].Value, depth})
 	out.form = block
 	return out, true
 }
 
-// equal compares the first argument with the others, as eq does.
-func equal(x *run, a []value) (value, bool) {
+// equalsAny compares the first argument with the others, as eq does.
+func equalsAny(x *run, a []value) (value, bool) {
 	for _, v := range a {
 		if v.form != plain {
 			return x.giveUp("a comparison of a quoted text")
@@ -599,17 +599,17 @@ func equal(x *run, a []value) (value, bool) {
 			return x.giveUp("a comparison of values of unusual types")
 		}
 		if same {
-			return of(true), true
+			return wrapValue(true), true
 		}
 	}
-	return of(false), true
+	return wrapValue(false), true
 }
 
 func firstOf(x *run, a []value) (out value, ok bool) {
 	if a[0].Kind != object.Array {
 		return x.giveUp("the first of what is no list")
 	}
-	out = of(nil)
+	out = wrapValue(nil)
 	a[0].Items(func(v object.Value) bool {
 		out = value{Value: v}
 		return false
@@ -617,12 +617,12 @@ func firstOf(x *run, a []value) (out value, ok bool) {
 	return out, true
 }
 
-func indexed(x *run, a []value) (out value, ok bool) {
+func indexValue(x *run, a []value) (out value, ok bool) {
 	switch n, isInt := a[1].Native().(int); {
 	case a[0].form != plain:
 	case a[0].Kind == object.Object && a[1].Kind == object.String && a[1].form == plain:
 		if out.Value = a[0].Get(a[1].String()); out.Kind == object.Missing {
-			return of(nil), true
+			return wrapValue(nil), true
 		}
 		return out, out.Kind != object.Unknown
 	case a[0].Kind == object.Array && isInt && n >= 0:
@@ -640,13 +640,13 @@ func indexed(x *run, a []value) (out value, ok bool) {
 	return x.giveUp("an index that is not there")
 }
 
-func length(x *run, a []value) (value, bool) {
+func lengthOf(x *run, a []value) (value, bool) {
 	switch {
 	case a[0].form != plain:
 	case a[0].Kind == object.String:
-		return of(len(a[0].String())), true
+		return wrapValue(len(a[0].String())), true
 	case a[0].Kind == object.Object, a[0].Kind == object.Array:
-		return of(a[0].Len()), true
+		return wrapValue(a[0].Len()), true
 	}
 	return x.giveUp("the length of a value of an unusual type")
 }
@@ -655,11 +655,11 @@ func listOf(x *run, a []value) (value, bool) {
 	out := make([]any, len(a))
 	for i := range a {
 		var ok bool
-		if out[i], ok = x.tree(a[i]); !ok {
+		if out[i], ok = x.treeOf(a[i]); !ok {
 			return value{}, false
 		}
 	}
-	return of(out), true
+	return wrapValue(out), true
 }
 
 func dictOf(x *run, a []value) (value, bool) {
@@ -668,14 +668,14 @@ func dictOf(x *run, a []value) (value, bool) {
 		if a[i].Kind != object.String || i+1 == len(a) {
 			return x.giveUp("a dict of an unusual key")
 		}
-		tree, ok := x.tree(a[i+1])
+		tree, ok := x.treeOf(a[i+1])
 		if !ok {
 			return value{}, false
 		}
-		key, _ := x.tree(a[i])
+		key, _ := x.treeOf(a[i])
 		out[key.(string)] = tree
 	}
-	v := of(out)
+	v := wrapValue(out)
 	v.made = true
 	return v, true
 }
@@ -684,11 +684,11 @@ func setKey(x *run, a []value) (value, bool) {
 	if !a[0].made || a[1].Kind != object.String {
 		return x.giveUp("a change of the object")
 	}
-	tree, ok := x.tree(a[2])
+	tree, ok := x.treeOf(a[2])
 	if !ok {
 		return value{}, false
 	}
-	key, _ := x.tree(a[1])
+	key, _ := x.treeOf(a[1])
 	m, _ := a[0].Tree()
 	m.(map[string]any)[key.(string)] = tree
 	return a[0], true

@@ -70,8 +70,8 @@ func (s *shapes) put(print []byte, made *shape) {
 	}
 }
 
-// fill appends the shape with values in its holes.
-func (s *shape) fill(dst []byte, x *run) []byte {
+// appendFilled appends the shape with values in its holes.
+func (s *shape) appendFilled(dst []byte, x *run) []byte {
 	for i := range s.segments {
 		dst = append(dst, s.segments[i].json...)
 		if n := s.segments[i].hole; n >= 0 {
@@ -114,7 +114,7 @@ func (p *program) newShape(print []byte) *shape {
 			text = append(text, `["`+markHead+n+markTail+`"]`...)
 		case printBlock:
 			i++
-			text = append(text, indented(`["`+markHead+n+markTail+`"]`+"\n", int(print[i]))...)
+			text = append(text, indentYAML(`["`+markHead+n+markTail+`"]`+"\n", int(print[i]))...)
 		}
 		holes = append(holes, sort)
 	}
@@ -125,12 +125,12 @@ func (p *program) newShape(print []byte) *shape {
 	if err != nil {
 		return &shape{why: "it prints no YAML"}
 	}
-	return cut(raw, holes)
+	return cutShape(raw, holes)
 }
 
-// cut cuts JSON at its markers. Each must be a value of its own and no key: then
+// cutShape cuts JSON at its markers. Each must be a value of its own and no key: then
 // whatever fills the hole changes nothing around it.
-func cut(raw, holes []byte) *shape {
+func cutShape(raw, holes []byte) *shape {
 	s, from := &shape{}, 0
 	found := make([]bool, len(holes))
 	take := func(begin, end, hole int) {
@@ -149,7 +149,7 @@ func cut(raw, holes []byte) *shape {
 			}
 			end++
 			inner := string(raw[i+1 : end-1])
-			hole, sort := marked(inner, holes)
+			hole, sort := markedHole(inner, holes)
 			isKey := bytes.HasPrefix(bytes.TrimLeft(raw[end:], " \t\r\n"), []byte{':'})
 			switch {
 			case hole < 0 && !strings.Contains(inner, markHead) && !strings.Contains(inner, markDigits):
@@ -171,7 +171,7 @@ func cut(raw, holes []byte) *shape {
 			for end < len(raw) && strings.IndexByte("+-.eE0123456789", raw[end]) >= 0 {
 				end++
 			}
-			if hole, sort := marked(string(raw[i:end]), holes); hole >= 0 && sort == printNumber {
+			if hole, sort := markedHole(string(raw[i:end]), holes); hole >= 0 && sort == printNumber {
 				take(i, end, hole)
 			}
 		}
@@ -188,8 +188,8 @@ func cut(raw, holes []byte) *shape {
 
 const markDigits = "736152"
 
-// marked returns which hole's marker a text is, and the hole's sort; -1 for none.
-func marked(text string, holes []byte) (int, byte) {
+// markedHole returns which hole's marker a text is, and the hole's sort; -1 for none.
+func markedHole(text string, holes []byte) (int, byte) {
 	digits, head := strings.CutPrefix(text, markHead)
 	digits, tail := strings.CutSuffix(digits, markTail)
 	n, err := strconv.Atoi(digits)
@@ -223,7 +223,7 @@ func appendJSON(dst []byte, v object.Value, lines bool) ([]byte, bool) {
 	case object.Array:
 		dst = append(dst, '[')
 		v.Items(func(item object.Value) bool {
-			dst = comma(dst, '[')
+			dst = appendComma(dst, '[')
 			dst, ok = appendJSON(dst, item, lines)
 			return ok
 		})
@@ -231,7 +231,7 @@ func appendJSON(dst []byte, v object.Value, lines bool) ([]byte, bool) {
 	case object.Object:
 		dst = append(dst, '{')
 		v.Entries(func(key string, item object.Value) bool {
-			dst = comma(dst, '{')
+			dst = appendComma(dst, '{')
 			if dst, ok = object.Text(key).AppendQuoted(dst, false); ok {
 				dst, ok = appendJSON(append(dst, ':'), item, lines)
 			}
@@ -242,7 +242,7 @@ func appendJSON(dst []byte, v object.Value, lines bool) ([]byte, bool) {
 	return dst, false
 }
 
-func comma(dst []byte, open byte) []byte {
+func appendComma(dst []byte, open byte) []byte {
 	if dst[len(dst)-1] == open {
 		return dst
 	}
