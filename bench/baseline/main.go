@@ -3,8 +3,10 @@
 // its benchmarks repeated, takes the nth repetition of all for one run, and compares
 // the runs of the one with those of the other.
 //
-// Times are judged between outputs of one kind of CPU alone. Bytes and allocations
-// an operation belong to the code and not to the machine: they are judged always.
+// Times are judged between outputs of one kind of CPU alone, and with -allocations
+// not at all, for a machine that others use. Bytes and allocations an operation belong
+// to the code and not to the machine: they are judged always; with -allocations, their
+// number alone, since bytes turn with what a pool has lost to the collector.
 //
 // It exits 1 when a time is surely worse by more than -fail-above or a count is
 // higher by more than -counts-above beyond chance, and 3 when it cannot read a file.
@@ -30,8 +32,9 @@ func main() {
 	kept := flag.String("kept", "bench/baseline/baseline.txt", "the output that is kept")
 	above := flag.Float64("fail-above", 0.25, "share by which a time may be worse")
 	counts := flag.Float64("counts-above", 0.05, "share by which bytes or allocations may be more")
+	allocations := flag.Bool("allocations", false, "judge the number of allocations alone")
 	flag.Parse()
-	worse, err := judge(os.Stdout, *kept, flag.Arg(0), bounds{*above, *counts})
+	worse, err := judge(os.Stdout, *kept, flag.Arg(0), bounds{*above, *counts}, *allocations)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -46,13 +49,13 @@ func main() {
 type bounds struct{ times, counts float64 }
 
 // judge compares two outputs, writes the comparison, and returns what is worse in
-// the newer one.
-func judge(w io.Writer, kept, now string, b bounds) ([]string, error) {
-	a, err := read(kept)
+// the newer one; allocations judges their number alone.
+func judge(w io.Writer, kept, now string, b bounds, allocations bool) ([]string, error) {
+	a, err := read(kept, allocations)
 	if err != nil {
 		return nil, err
 	}
-	newer, err := read(now)
+	newer, err := read(now, allocations)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func worse(c *compare.Comparison, above float64) []string {
 }
 
 // read returns the repetitions of an output, each as a run that has passed.
-func read(path string) ([]compare.Run, error) {
+func read(path string, allocations bool) ([]compare.Run, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -97,7 +100,7 @@ func read(path string) ([]compare.Run, error) {
 		if nth == len(runs) {
 			runs = append(runs, newRun(path, nth, result.GetConfig("cpu")))
 		}
-		add(&runs[nth], name, result)
+		add(&runs[nth], name, result, allocations)
 	}
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errEmpty)
@@ -118,8 +121,11 @@ func newRun(path string, nth int, cpu string) compare.Run {
 
 // add takes a benchmark's times as measures, where less is better, and what it
 // allocates as counters.
-func add(r *compare.Run, name string, result *benchfmt.Result) {
+func add(r *compare.Run, name string, result *benchfmt.Result, allocations bool) {
 	for _, v := range result.Values {
+		if allocations && v.Unit != "allocs/op" {
+			continue
+		}
 		switch v.Unit {
 		case "sec/op":
 			r.Judgement.Measures[name] = slo.Measure{Value: v.Value, Unit: "s", Own: true, Better: string(compare.Lower)}

@@ -35,17 +35,20 @@ func TestJudge(t *testing.T) {
 		cpu       string
 		times     []float64
 		allocs    int
+		alone     bool // the number of allocations is judged alone
 		wantWorse []string
 	}{
-		{"alike", "one", steady, 3, nil},
-		{"slower on the same CPU", "one", twice, 3, []string{"example.org/p.X-2"}},
-		{"slower on another CPU", "two", twice, 3, nil},
-		{"more allocations on another CPU", "two", steady, 4, []string{"example.org/p.X-2: 4 allocs/op, was 3"}},
-		{"fewer allocations", "one", steady, 2, nil},
+		{"alike", "one", steady, 3, false, nil},
+		{"slower on the same CPU", "one", twice, 3, false, []string{"example.org/p.X-2"}},
+		{"slower on another CPU", "two", twice, 3, false, nil},
+		{"more allocations on another CPU", "two", steady, 4, false, []string{"example.org/p.X-2: 4 allocs/op, was 3"}},
+		{"fewer allocations", "one", steady, 2, false, nil},
+		{"slower where allocations are judged alone", "one", twice, 3, true, nil},
+		{"more allocations, judged alone", "one", twice, 4, true, []string{"example.org/p.X-2: 4 allocs/op, was 3"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var said bytes.Buffer
-			got, err := judge(&said, output(t, "one", steady, 3), output(t, c.cpu, c.times, c.allocs), bounds{0.25, 0.05})
+			got, err := judge(&said, output(t, "one", steady, 3), output(t, c.cpu, c.times, c.allocs), bounds{0.25, 0.05}, c.alone)
 			if err != nil || !slices.Equal(got, c.wantWorse) {
 				t.Errorf("worse: %q, %v; want %q\n%s", got, err, c.wantWorse, &said)
 			}
@@ -58,7 +61,7 @@ func TestJudgeNamesWhatItCannotRead(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("PASS\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := judge(&bytes.Buffer{}, empty, empty, bounds{}); err == nil || !strings.Contains(err.Error(), "empty.txt: no benchmark") {
+	if _, err := judge(&bytes.Buffer{}, empty, empty, bounds{}, false); err == nil || !strings.Contains(err.Error(), "empty.txt: no benchmark") {
 		t.Error(err)
 	}
 }
@@ -66,7 +69,7 @@ func TestJudgeNamesWhatItCannotRead(t *testing.T) {
 // TestTheKeptOutputIsWhole holds that each benchmark of internal/ has as many repetitions
 // in the kept output as a comparison needs.
 func TestTheKeptOutputIsWhole(t *testing.T) {
-	runs, err := read(filepath.Join(repotest.Root(t), "bench", "baseline", "baseline.txt"))
+	runs, err := read(filepath.Join(repotest.Root(t), "bench", "baseline", "baseline.txt"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
