@@ -83,7 +83,7 @@ func (f *Facts) ask(ctx context.Context, db Asker, q question) (Answer, error) {
 		one := out.at(s.Labels, w.Slices)
 		for _, p := range s.Points {
 			if i := int(math.Round(float64(p.At.Sub(w.From))/float64(step))) - 1; one != nil && i >= 0 && i < w.Slices && p.Histogram == nil {
-				one.Slices[i] = sound(p.Value)
+				one.Slices[i] = zeroUnsound(p.Value)
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func (a *Answer) add(labels []record.Label, v float64) {
 	for _, l := range labels {
 		named[l.Name] = l.Value
 	}
-	a.Series = append(a.Series, Series{Labels: named, Whole: sound(v)})
+	a.Series = append(a.Series, Series{Labels: named, Whole: zeroUnsound(v)})
 }
 
 // at returns the series with these labels, with room for its slices; nil where
@@ -126,9 +126,9 @@ func (a *Answer) at(labels []record.Label, n int) *Series {
 	return nil
 }
 
-// sound makes 0 of what is no number (a mean of nothing) and of what a restart
+// zeroUnsound makes 0 of what is no number (a mean of nothing) and of what a restart
 // makes negative.
-func sound(v float64) float64 {
+func zeroUnsound(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}

@@ -17,21 +17,21 @@ const (
 	explained    = 0.5 // share of the workers' time from which on something else takes it
 )
 
-// ceilings are clients whose requests keep to a ceiling.
-func (b *blame) ceilings() (out []candidate) {
-	for _, name := range b.f.names(sent) {
-		rate, share := b.ceiling(name)
-		if share.mean() < least {
+// findClientCeiling finds clients whose requests keep to a ceiling.
+func findClientCeiling(f *Facts, d delays) (out []candidate) {
+	for _, name := range f.names(sent) {
+		rate, share := steadyRate(f, name)
+		if share.mean() < minScore {
 			continue
 		}
-		out = append(out, b.candidate(Finding{
-			Cause: ClientCeiling, Component: name,
+		out = append(out, newCandidate(Finding{
+			Component: name,
 			Sentence: fmt.Sprintf("%s sent a steady %s requests/s while items waited for its busy workers, and the API server answered in %s on average: a client-side rate limiter that exports no metric, or something outside the cluster, holds its workers back.",
-				called(name, true), unit.Number(short(rate)), unit.Text(b.f.whole(requestMean), "seconds")),
+				nameComponent(name, true), unit.Number(roundFigure(rate)), unit.Text(f.whole(requestMean), "seconds")),
 			Evidence: []Evidence{
-				b.evidence(sent, figure("1/s", bound(short(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
-				b.evidence(working, figure("workers", nil, "workers that are busy at a time"), instance, name),
-				b.evidence(requestMean, figure("seconds", nil, "mean time of a request in the API server")),
+				f.evidence(sent, newFigure("1/s", boundAt(roundFigure(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
+				f.evidence(working, newFigure("workers", nil, "workers that are busy at a time"), instance, name),
+				f.evidence(requestMean, newFigure("seconds", nil, "mean time of a request in the API server")),
 			},
 			Try: fmt.Sprintf("Compare the rate with QPS of the rest.Config of %s: unset, client-go allows 5 requests/s with a burst of 10; QPS -1 sets no limit. "+
 				"If its limit is higher, find out what else its workers wait for.", name),
@@ -40,25 +40,17 @@ func (b *blame) ceilings() (out []candidate) {
 	return out
 }
 
-// ceiling is the rate that a client's requests keep to, and the share of each slice in
+// steadyRate is the rate that a client's requests keep to, and the share of each slice in
 // which items wait for it.
-func (b *blame) ceiling(component string) (rate float64, share track) {
-	none := make(track, b.f.Window.Slices)
-	_, exported := b.f.find(throttled, instance, component)
-	if _, known := b.f.Answers[requestMean]; exported || !known {
+func steadyRate(f *Facts, component string) (rate float64, share track) {
+	none := make(track, f.Window.Slices)
+	_, exported := f.find(throttled, instance, component)
+	if _, known := f.Answers[requestMean]; exported || !known {
 		return 0, none
 	}
-	stands := slices.Clone(none)
-	for _, s := range b.f.Answers[queued].Series {
-		if s.Labels[instance] == component {
-			one := b.standing(component, s.Labels["name"])
-			for i := range stands {
-				stands[i] = max(stands[i], one.at(i))
-			}
-		}
-	}
-	requests, work, cores := b.sum(sent, instance, component), b.sum(working, instance, component), b.sum(cpu, instance, component)
-	mean := b.f.whole(requestMean)
+	stands := waitingForAnyWorkers(f, component)
+	requests, work, cores := f.sum(sent, instance, component), f.sum(working, instance, component), f.sum(cpu, instance, component)
+	mean := f.whole(requestMean)
 	var rates []float64
 	for i := range stands {
 		if stands[i] > 0 {
@@ -75,10 +67,10 @@ func (b *blame) ceiling(component string) (rate float64, share track) {
 		return 0, none
 	}
 	rate = slices.Max(rates)
-	return rate, b.track(func(i int) float64 {
-		if of(requests.at(i)*mean+cores.at(i), work.at(i)) >= explained {
+	return rate, f.perSlice(func(i int) float64 {
+		if shareOf(requests.at(i)*mean+cores.at(i), work.at(i)) >= explained {
 			return 0
 		}
-		return stands[i] * rest(b.held(component).at(i), b.away(component).at(i), b.scanned(component).at(i))
+		return stands[i] * leftAfter(heldBack(f, component).at(i), waitingForClusters(f, component).at(i), scanShare(f, component).at(i))
 	})
 }

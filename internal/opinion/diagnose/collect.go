@@ -28,7 +28,7 @@ func Find(ctx context.Context, r *run.Run) (found []Finding, notes []string, err
 	}
 	f.Contended = map[string]Contention{}
 	for _, c := range r.Manifest.Processes() {
-		locks, ok, err := contended(r.Dir, c.Name)
+		locks, ok, err := readContention(r.Dir, c.Name)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("What %s waits for inside is left out: %v", c.Name, err))
 		}
@@ -60,13 +60,13 @@ func Collect(r *run.Run) *Facts {
 	if waiting.Any {
 		from = max(from, waiting.First)
 	}
-	f.Window = newWindow(from, max(from, counted(r.Facts)))
+	f.Window = newWindow(from, max(from, countedAt(r.Facts)))
 	if f.Window.To.Sub(f.Window.From) < leastWindow {
 		f.Window.To = f.Window.From // what grew since the sample before it would be taken for its own
 		return f
 	}
-	f.Coarse = coarse(r.Facts, f.Window)
-	f.Load, f.Fleet = inWindow(waiting.Load, f.Window), inWindow(waiting.Fleet, f.Window)
+	f.Coarse = isCoarse(r.Facts, f.Window)
+	f.Load, f.Fleet = sliceQueue(waiting.Load, f.Window), sliceQueue(waiting.Fleet, f.Window)
 	return f
 }
 
@@ -74,9 +74,9 @@ func Collect(r *run.Run) *Facts {
 // samples of CPU, nearly.
 const leastWindow = 900 * time.Millisecond
 
-// coarse tells whether a window is shorter than the interval of scrapes in which it
+// isCoarse tells whether a window is shorter than the interval of scrapes in which it
 // begins: a counter's rise of a whole interval would be divided by less time.
-func coarse(f *run.Facts, w Window) bool {
+func isCoarse(f *run.Facts, w Window) bool {
 	length := w.To.Sub(w.From)
 	for _, target := range f.Series.Scraped() {
 		all := f.Series.Scrapes(target)
@@ -88,10 +88,10 @@ func coarse(f *run.Facts, w Window) bool {
 	return false
 }
 
-// counted returns when every target had been scraped after the last thing that
+// countedAt returns when every target had been scraped after the last thing that
 // the load set in motion: only then do its series have all of it. A target that
 // was not scraped any more is not waited for.
-func counted(f *run.Facts) clock.Time {
+func countedAt(f *run.Facts) clock.Time {
 	out := f.Waiting.Last
 	for _, target := range f.Series.Scraped() {
 		all := f.Series.Scrapes(target)
@@ -102,14 +102,14 @@ func counted(f *run.Facts) clock.Time {
 	return out
 }
 
-// inWindow brings the seconds of a queue into a window's slices.
-func inWindow(q run.Queue, w Window) Waiting {
-	return Waiting{Overdue: inSlices(q.Overdue(), w), InFlight: inSlices(q.InFlight(), w), Late: q.Late, Calls: q.Calls, Worst: q.Worst}
+// sliceQueue brings the seconds of a queue into a window's slices.
+func sliceQueue(q run.Queue, w Window) Waiting {
+	return Waiting{Overdue: sliceSeconds(q.Overdue(), w), InFlight: sliceSeconds(q.InFlight(), w), Late: q.Late, Calls: q.Calls, Worst: q.Worst}
 }
 
-// inSlices returns the mean over each slice. A second that lies in two of them
+// sliceSeconds returns the mean over each slice. A second that lies in two of them
 // belongs to each with its part.
-func inSlices(seconds []float64, w Window) []float64 {
+func sliceSeconds(seconds []float64, w Window) []float64 {
 	out := make([]float64, w.Slices)
 	step := w.Step()
 	if step <= 0 {

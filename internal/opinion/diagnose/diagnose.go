@@ -81,8 +81,8 @@ type Evidence struct {
 // Scores from which on a cause is worth a reader's time: of a minute, a second
 // beside a cause that is one by itself, which takes three.
 const (
-	least    = 0.01
-	byItself = 0.05
+	minScore      = 0.01
+	minFirstScore = 0.05
 )
 
 // Read returns the findings that a run directory holds, the first cause first;

@@ -111,16 +111,22 @@ func (f *Facts) names(question string) []string {
 
 // find returns the series of an answer with these labels, given in pairs.
 func (f *Facts) find(question string, labels ...string) (Series, bool) {
-next:
 	for _, s := range f.Answers[question].Series {
-		for i := 0; i+1 < len(labels); i += 2 {
-			if s.Labels[labels[i]] != labels[i+1] {
-				continue next
-			}
+		if s.has(labels) {
+			return s, true
 		}
-		return s, true
 	}
 	return Series{}, false
+}
+
+// has reports whether a series has these labels, given in pairs.
+func (s Series) has(labels []string) bool {
+	for pair := range slices.Chunk(labels, 2) {
+		if s.Labels[pair[0]] != pair[1] {
+			return false
+		}
+	}
+	return true
 }
 
 // whole returns the value over the whole window; 0 where there is none.
@@ -129,16 +135,16 @@ func (f *Facts) whole(question string, labels ...string) float64 {
 	return s.Whole
 }
 
-// given tells whether a component was started with a flag, whatever its value is.
-func given(c record.ComponentFact, name string) bool {
+// hasFlag tells whether a component was started with a flag, whatever its value is.
+func hasFlag(c record.ComponentFact, name string) bool {
 	return slices.ContainsFunc(c.Args, func(arg string) bool {
 		set, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		return set == name && strings.HasPrefix(arg, "-")
 	})
 }
 
-// flag returns the value of a component's flag, or what it is without.
-func flag(c record.ComponentFact, name string, otherwise float64) float64 {
+// flagValue returns the value of a component's flag, or what it is without.
+func flagValue(c record.ComponentFact, name string, otherwise float64) float64 {
 	for _, arg := range c.Args {
 		if text, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), name+"="); ok {
 			if v, err := strconv.ParseFloat(text, 64); err == nil {

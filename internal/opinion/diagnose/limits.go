@@ -22,36 +22,36 @@ const (
 	nearLimit = 0.9
 )
 
-// limits are components at their CPU limit, and the plane as a whole at its own.
-func (b *blame) limits() (out []candidate) {
-	for _, name := range b.f.names(held) {
-		hold, memory, shared := b.ownThrottling(name), b.starving(name), b.sharedHold(name)
-		uneven, scans, passed := b.lopsided(name), b.scannedCPU(name), track(nil)
+// findCPULimit finds components at their CPU limit, and the plane as a whole at its own.
+func findCPULimit(f *Facts, d delays) (out []candidate) {
+	for _, name := range f.names(held) {
+		hold, memory, shared := ownThrottledShare(f, name), shortOfMemory(f, name), heldBackByPlane(f, name)
+		uneven, scans, passed := excessOverReplicas(f, name), scanShareOfCPU(f, name), track(nil)
 		if name == apiServer {
-			passed = b.passedOn()
+			passed = proxiedShare(f)
 		}
 		given := ""
-		if c := b.f.component(name); c.CPULimit > 0 {
+		if c := f.component(name); c.CPULimit > 0 {
 			given = fmt.Sprintf(" of the %.3g that it was started with", c.CPULimit)
 		}
-		out = append(out, b.candidate(Finding{
-			Cause: CPULimit, Component: name,
+		out = append(out, newCandidate(Finding{
+			Component: name,
 			Sentence: fmt.Sprintf("%s was held back by its CPU limit in %s of the periods in which it wanted to run, and used %.2g cores%s.",
-				called(name, true), percent(b.f.whole(held, instance, name)), b.f.whole(coresOf(name), instance, name), given),
+				nameComponent(name, true), formatPercent(f.whole(held, instance, name)), f.whole(coresOf(name), instance, name), given),
 			Evidence: []Evidence{
-				b.evidence(held, figure("ratio", bound(0), "share of the CPU controller's periods in which it was throttled"), instance, name),
-				b.evidence(coresOf(name), figure("cores", nil, "cores that it used"), instance, name),
+				f.evidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, name),
+				f.evidence(coresOf(name), newFigure("cores", nil, "cores that it used"), instance, name),
 			},
-			Try: fmt.Sprintf("Give %s a higher CPU limit or none; if that is what it will have in production, this is how far it goes.", called(name, false)),
-		}, b.track(func(i int) float64 {
-			return hold.at(i) * rest(memory.at(i), shared.at(i), uneven[i], scans[i], passed.at(i))
+			Try: fmt.Sprintf("Give %s a higher CPU limit or none; if that is what it will have in production, this is how far it goes.", nameComponent(name, false)),
+		}, f.perSlice(func(i int) float64 {
+			return hold.at(i) * leftAfter(memory.at(i), shared.at(i), uneven[i], scans[i], passed.at(i))
 		})))
 	}
 	return out
 }
 
-// called is what sentences call a component, or all of them together.
-func called(name string, begins bool) string {
+// nameComponent is what sentences call a component, or all of them together.
+func nameComponent(name string, begins bool) string {
 	switch {
 	case name != record.WholePlane:
 		return name
@@ -69,83 +69,83 @@ func coresOf(name string) string {
 	return cpu
 }
 
-// starving is the share of each slice for which memory held a component up: the
+// shortOfMemory is the share of each slice for which memory held a component up: the
 // kernel had to take pages away from it (once a second is all the time), or
 // garbage collection took more than its share of the CPU that it used. The latter
 // counts where GOMEMLIMIT is reached or the component keeps a core busy: who hardly
 // computes collects on time that nobody wants.
-func (b *blame) starving(component string) track {
-	hits, gc, used := b.sum(limitHits, instance, component), b.sum(collecting, instance, component), b.sum(cpu, instance, component)
-	reached := b.sum(goLimit, instance, component)
-	return b.track(func(i int) float64 {
-		full := where(used.at(i) >= fullFrom || reached.at(i) >= nearLimit)
-		excess := portion((gc.at(i)-gcBound)/(1-gcBound)) * portion(used.at(i)) * full
-		return max(portion(hits.at(i)), excess)
+func shortOfMemory(f *Facts, component string) track {
+	hits, gc, used := f.sum(limitHits, instance, component), f.sum(collecting, instance, component), f.sum(cpu, instance, component)
+	reached := f.sum(goLimit, instance, component)
+	return f.perSlice(func(i int) float64 {
+		full := oneIf(used.at(i) >= fullFrom || reached.at(i) >= nearLimit)
+		excess := clampShare((gc.at(i)-gcBound)/(1-gcBound)) * clampShare(used.at(i)) * full
+		return max(clampShare(hits.at(i)), excess)
 	})
 }
 
-// memory is components short of it.
-func (b *blame) memory() (out []candidate) {
-	names := b.f.names(collecting)
-	for _, name := range append(b.f.names(limitHits), b.f.names(resident)...) {
+// findMemory finds components short of it.
+func findMemory(f *Facts, d delays) (out []candidate) {
+	names := f.names(collecting)
+	for _, name := range append(f.names(limitHits), f.names(resident)...) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(b.f.Deaths, func(d Death) bool { owner, ok := d.atMemoryLimit(); return ok && owner == name }) {
+		if slices.ContainsFunc(f.Deaths, func(d Death) bool { owner, ok := d.atMemoryLimit(); return ok && owner == name }) {
 			continue // killed says it
 		}
-		c, shared := b.f.component(name), b.sharedHold(name)
-		starving, size := b.starving(name), b.sum(charged, instance, name)
+		c, shared := f.component(name), heldBackByPlane(f, name)
+		starving, size := shortOfMemory(f, name), f.sum(charged, instance, name)
 		near := func(i int) float64 {
 			if c.MemoryLimit == 0 {
 				return 0
 			}
-			return portion((size.at(i)/float64(c.MemoryLimit) - nearLimit) / (1 - nearLimit))
+			return clampShare((size.at(i)/float64(c.MemoryLimit) - nearLimit) / (1 - nearLimit))
 		}
-		out = append(out, b.candidate(Finding{
-			Cause: Memory, Component: name, Sentence: b.memorySentence(name),
-			Evidence: b.memoryEvidence(name),
-			Try:      fmt.Sprintf("Give %s more memory, raise GOMEMLIMIT or GOGC, or keep fewer objects: what it keeps grows with them.", called(name, false)) + b.fewerRevisions(name),
-		}, b.track(func(i int) float64 { return max(starving[i], near(i)) * rest(shared.at(i)) })))
+		out = append(out, newCandidate(Finding{
+			Component: name, Sentence: describeMemory(f, name),
+			Evidence: memoryEvidence(f, name),
+			Try:      fmt.Sprintf("Give %s more memory, raise GOMEMLIMIT or GOGC, or keep fewer objects: what it keeps grows with them.", nameComponent(name, false)) + adviseFewerRevisions(f, name),
+		}, f.perSlice(func(i int) float64 { return max(starving[i], near(i)) * leftAfter(shared.at(i)) })))
 	}
 	return out
 }
 
-func (b *blame) memorySentence(name string) string {
+func describeMemory(f *Facts, name string) string {
 	var parts []string
-	if gc := b.f.whole(collecting, instance, name); gc > gcBound {
-		parts = append(parts, fmt.Sprintf("spent %s of the CPU that it used on collecting garbage", percent(gc)))
+	if gc := f.whole(collecting, instance, name); gc > gcBound {
+		parts = append(parts, fmt.Sprintf("spent %s of the CPU that it used on collecting garbage", formatPercent(gc)))
 	}
-	if hits := b.f.whole(limitHits, instance, name); hits > 0 {
+	if hits := f.whole(limitHits, instance, name); hits > 0 {
 		parts = append(parts, fmt.Sprintf("ran into its memory limit %.3g times a second", hits))
 	}
-	if limit := b.f.component(name).MemoryLimit; limit > 0 {
-		parts = append(parts, fmt.Sprintf("had %s of at most %s", unit.Text(b.f.whole(charged, instance, name), "bytes"), unit.Text(float64(limit), "bytes")))
+	if limit := f.component(name).MemoryLimit; limit > 0 {
+		parts = append(parts, fmt.Sprintf("had %s of at most %s", unit.Text(f.whole(charged, instance, name), "bytes"), unit.Text(float64(limit), "bytes")))
 	}
 	if len(parts) == 0 {
 		parts = []string{"was short of memory in a part of the time"}
 	}
-	return called(name, true) + " " + strings.Join(parts, ", and ") + "."
+	return nameComponent(name, true) + " " + strings.Join(parts, ", and ") + "."
 }
 
-func (b *blame) memoryEvidence(name string) (out []Evidence) {
+func memoryEvidence(f *Facts, name string) (out []Evidence) {
 	found := func(question string, e Evidence) {
-		if _, ok := b.f.find(question, instance, name); ok {
-			out = append(out, b.evidence(question, e, instance, name))
+		if _, ok := f.find(question, instance, name); ok {
+			out = append(out, f.evidence(question, e, instance, name))
 		}
 	}
-	found(collecting, figure("ratio", bound(gcBound), "garbage collection's share of the CPU used"))
-	found(limitHits, figure("1/s", bound(0), "times that the kernel ran into the memory limit"))
+	found(collecting, newFigure("ratio", boundAt(gcBound), "garbage collection's share of the CPU used"))
+	found(limitHits, newFigure("1/s", boundAt(0), "times that the kernel ran into the memory limit"))
 	var most *float64
-	if limit := b.f.component(name).MemoryLimit; limit > 0 {
-		most = bound(nearLimit * float64(limit))
+	if limit := f.component(name).MemoryLimit; limit > 0 {
+		most = boundAt(nearLimit * float64(limit))
 	}
-	found(charged, figure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"))
-	out = append(out, b.ofRevisions(name)...)
+	found(charged, newFigure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"))
+	out = append(out, revisionEvidence(f, name)...)
 	if name != record.WholePlane {
-		found(resident, figure("bytes", nil, "resident at the end, with what other cgroups are charged with"))
+		found(resident, newFigure("bytes", nil, "resident at the end, with what other cgroups are charged with"))
 	}
 	return out
 }
@@ -159,9 +159,9 @@ func (d Death) atMemoryLimit() (owner string, ok bool) {
 	return d.Component, d.Limit != ""
 }
 
-// killed are components that were killed at their memory limit: nothing came
+// findKilled finds components that were killed at their memory limit: nothing came
 // after that. What filled it is told by what was measured until then, if anything was.
-func killed(f *Facts, b *blame) (out []candidate) {
+func findKilled(f *Facts, observed bool) (out []candidate) {
 	for _, d := range f.Deaths {
 		owner, ok := d.atMemoryLimit()
 		if !ok {
@@ -175,79 +175,79 @@ func killed(f *Facts, b *blame) (out []candidate) {
 			Cause: Memory, Component: d.Component, Score: 1,
 			Sentence: fmt.Sprintf("%s was killed at %s, and the run ended there.", d.Component, limit),
 			Evidence: []Evidence{{Value: float64(f.component(owner).MemoryLimit), Unit: "bytes", Sentence: limit + "; logs/ has its last words"}},
-			Try:      fmt.Sprintf("Give %s more memory, or set GOMEMLIMIT to nine tenths of the limit, so that it collects garbage before it is killed.", called(owner, false)),
+			Try:      fmt.Sprintf("Give %s more memory, or set GOMEMLIMIT to nine tenths of the limit, so that it collects garbage before it is killed.", nameComponent(owner, false)),
 		}
-		if b != nil {
-			finding.Evidence = answered(append(finding.Evidence, b.memoryEvidence(owner)...))
-			finding.Try += b.fewerRevisions(d.Component)
+		if observed {
+			finding.Evidence = dropUnanswered(append(finding.Evidence, memoryEvidence(f, owner)...))
+			finding.Try += adviseFewerRevisions(f, d.Component)
 		}
 		out = append(out, candidate{Finding: finding})
 	}
 	return out
 }
 
-// machine is what is left of the time for which threads waited for a core of a full
+// findMachine finds what is left of the time for which threads waited for a core of a full
 // machine: what no other cause explains.
-func (b *blame) machine(others []candidate) []candidate {
-	if len(b.f.Answers[busy].Series) == 0 {
+func findMachine(f *Facts, d delays, others []candidate) []candidate {
+	if len(f.Answers[busy].Series) == 0 {
 		return nil
 	}
-	if b.f.Remote {
-		return b.ownMachine()
+	if f.Remote {
+		return findOwnMachine(f)
 	}
-	left := b.track(func(i int) float64 {
+	left := f.perSlice(func(i int) float64 {
 		most := 0.0
 		for _, c := range others {
 			if !c.computes { // from those the machine's part has been taken off
 				most = max(most, c.share.at(i))
 			}
 		}
-		return b.crowded[i] * rest(most)
+		return d.crowded[i] * leftAfter(most)
 	})
-	use := b.f.whole(busy)
-	whose, foreign := b.hungriest()
+	use := f.whole(busy)
+	whose, foreign := largestCPUUser(f)
 	try := "Fly on more cores, or ask for less; before that, see in profiles/ what the hungriest component spends them on."
 	if foreign {
 		try = "Stop other workloads on this machine, or run elsewhere."
 	}
-	evidence := []Evidence{b.evidence(busy, figure("ratio", bound(fullFrom), "share of all cores' time that was not idle"))}
-	if _, ok := b.f.Answers[waiting]; ok {
-		evidence = append(evidence, b.evidence(waiting, figure("threads", nil, "threads of kube-apiserver that were ready to run and had no core, at a time"), instance, apiServer))
+	evidence := []Evidence{f.evidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle"))}
+	if _, ok := f.Answers[waiting]; ok {
+		evidence = append(evidence, f.evidence(waiting, newFigure("threads", nil, "threads of kube-apiserver that were ready to run and had no core, at a time"), instance, apiServer))
 	}
-	return []candidate{b.candidate(Finding{
+	return []candidate{newCandidate(Finding{
 		Cause:    Machine,
-		Sentence: fmt.Sprintf("The machine's %s %s busy for %s of the time; most of it was used by %s.", unit.Count(b.f.Machine.Cores, "cores"), unit.Verb(b.f.Machine.Cores, "was", "were"), percent(use), whose),
+		Sentence: fmt.Sprintf("The machine's %s %s busy for %s of the time; most of it was used by %s.", unit.Count(f.Machine.Cores, "cores"), unit.Verb(f.Machine.Cores, "was", "were"), formatPercent(use), whose),
 		Evidence: evidence,
 		Try:      try,
 	}, left)}
 }
 
-// ownMachine is windtunnel's, where the plane is elsewhere.
-func (b *blame) ownMachine() []candidate {
-	return []candidate{b.candidate(Finding{
+// findOwnMachine looks at windtunnel's machine, where the plane runs elsewhere.
+func findOwnMachine(f *Facts) []candidate {
+	return []candidate{newCandidate(Finding{
 		Cause: Machine, Component: self,
-		Sentence: fmt.Sprintf("The %s of windtunnel's own machine %s busy for %s of the time.", unit.Count(b.f.Machine.Cores, "cores"), unit.Verb(b.f.Machine.Cores, "was", "were"), percent(b.f.whole(busy))),
+		Sentence: fmt.Sprintf("The %s of windtunnel's own machine %s busy for %s of the time.", unit.Count(f.Machine.Cores, "cores"), unit.Verb(f.Machine.Cores, "was", "were"), formatPercent(f.whole(busy))),
 		Evidence: []Evidence{
-			b.evidence(busy, figure("ratio", bound(fullFrom), "share of all cores' time that was not idle")),
-			b.evidence(waiting, figure("threads", nil, "threads of windtunnel that were ready to run and had no core, at a time"), instance, self),
+			f.evidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle")),
+			f.evidence(waiting, newFigure("threads", nil, "threads of windtunnel that were ready to run and had no core, at a time"), instance, self),
 		},
 		Try: "Run from another machine, or stop other workloads on this one.",
-	}, b.crowd(self))}
+	}, waitingForCore(f, self))}
 }
 
-// hungriest names who used most CPU, and whether those were others.
-func (b *blame) hungriest() (name string, foreign bool) {
+// largestCPUUser names who used most CPU, and whether those were others.
+func largestCPUUser(f *Facts) (name string, foreign bool) {
 	name = "nobody who was measured"
 	most, known := 0.0, 0.0
-	for _, s := range b.f.Answers[cpu].Series {
+	for _, s := range f.Answers[cpu].Series {
 		if known += s.Whole; s.Whole > most {
 			name, most = fmt.Sprintf("%s (%.2f cores)", s.Labels[instance], s.Whole), s.Whole
 		}
 	}
-	if rest := b.f.whole(busy)*float64(b.f.Machine.Cores) - known; rest > most {
+	if rest := f.whole(busy)*float64(f.Machine.Cores) - known; rest > most {
 		return "processes other than the plane and windtunnel", true
 	}
 	return name, false
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+func formatPercent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -18,9 +18,9 @@ import (
 // profiles is where a run directory has them: COMPONENT.KIND.pb.gz.
 const profiles = "profiles"
 
-// contended reads which locks a component's goroutines waited for, from the
+// readContention reads which locks a component's goroutines waited for, from the
 // profiles of a run directory; not ok where there are none of locks.
-func contended(dir record.Dir, component string) (c Contention, ok bool, err error) {
+func readContention(dir record.Dir, component string) (c Contention, ok bool, err error) {
 	if component != filepath.Base(component) || component == ".." {
 		return c, false, fmt.Errorf("read profile: %q is no component's name", component)
 	}
@@ -32,7 +32,7 @@ func contended(dir record.Dir, component string) (c Contention, ok bool, err err
 	if err != nil {
 		return c, false, fmt.Errorf("read profile: %w", err)
 	}
-	if raw, err = unpacked(raw); err != nil {
+	if raw, err = unpackProfile(raw); err != nil {
 		return c, false, fmt.Errorf("read profile %s: %w", c.File, err)
 	}
 	p, err := profile.ParseData(raw)
@@ -47,8 +47,8 @@ func contended(dir record.Dir, component string) (c Contention, ok bool, err err
 // kube-apiserver's has after a long run.
 const mostUnpacked = 16 << 20
 
-// unpacked returns what a gzip file holds: a small one may hold a great deal.
-func unpacked(raw []byte) ([]byte, error) {
+// unpackProfile returns what a gzip file holds: a small one may hold a great deal.
+func unpackProfile(raw []byte) ([]byte, error) {
 	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
 		return raw, nil
 	}
@@ -83,7 +83,7 @@ func (c *Contention) read(p *profile.Profile) bool {
 			return false
 		}
 		v := float64(s.Value[nanoseconds])
-		where, ok := locker(functions(s))
+		where, ok := findLocker(listFunctions(s))
 		if !ok || v <= 0 {
 			continue
 		}
@@ -100,8 +100,8 @@ func (c *Contention) read(p *profile.Profile) bool {
 	return true
 }
 
-// functions are those of a stack, the innermost first.
-func functions(s *profile.Sample) (out []string) {
+// listFunctions returns those of a stack, the innermost first.
+func listFunctions(s *profile.Sample) (out []string) {
 	for _, l := range s.Location {
 		for _, line := range l.Line {
 			if line.Function != nil {
@@ -112,9 +112,9 @@ func functions(s *profile.Sample) (out []string) {
 	return out
 }
 
-// locker returns the function that wanted a lock: the first one outside package
+// findLocker returns the function that wanted a lock: the first one outside package
 // sync, of a stack that went through a lock's method.
-func locker(stack []string) (string, bool) {
+func findLocker(stack []string) (string, bool) {
 	locked := false
 	for _, f := range stack {
 		switch {

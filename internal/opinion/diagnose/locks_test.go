@@ -36,15 +36,15 @@ func TestLocksAreNamed(t *testing.T) {
 		}
 	}
 	keep("kube-scheduler.block.pb.gz", b.Bytes())
-	c, ok, err := contended(record.Dir(dir), "kube-scheduler")
+	c, ok, err := readContention(record.Dir(dir), "kube-scheduler")
 	if err != nil || !ok || !strings.Contains(c.Where, "fightForALock") || c.Share < 0.5 || c.Seconds < 0.02 {
 		t.Errorf("%+v, %v, %v", c, ok, err)
 	}
-	if _, ok, err := contended(record.Dir(dir), "etcd"); ok || err != nil {
+	if _, ok, err := readContention(record.Dir(dir), "etcd"); ok || err != nil {
 		t.Errorf("no profile: %v, %v", ok, err)
 	}
 	keep("etcd.block.pb.gz", []byte("damaged"))
-	if _, ok, err := contended(record.Dir(dir), "etcd"); ok || err == nil {
+	if _, ok, err := readContention(record.Dir(dir), "etcd"); ok || err == nil {
 		t.Errorf("a damaged profile: %v, %v", ok, err)
 	}
 }
@@ -72,11 +72,11 @@ func TestProfilesOfStrangers(t *testing.T) {
 	if err := dir.Write(profiles+"/etcd.block.pb.gz", bomb.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := contended(dir, "etcd"); ok || err == nil || !strings.Contains(err.Error(), "it unpacks to more than 16 MiB") {
+	if _, ok, err := readContention(dir, "etcd"); ok || err == nil || !strings.Contains(err.Error(), "it unpacks to more than 16 MiB") {
 		t.Errorf("%v, %v", ok, err)
 	}
 	for _, name := range []string{"../etcd", "..", "a/b", "/etc/passwd"} {
-		if _, ok, err := contended(dir, name); ok || err == nil || !strings.Contains(err.Error(), "is no component's name") {
+		if _, ok, err := readContention(dir, name); ok || err == nil || !strings.Contains(err.Error(), "is no component's name") {
 			t.Errorf("%s: %v, %v", name, ok, err)
 		}
 	}

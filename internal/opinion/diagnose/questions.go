@@ -75,20 +75,20 @@ const instance = "instance"
 // duration, and $s its seconds.
 type question struct{ name, expr string }
 
-// grew is by how much a counter grew within the window, summed up by labels. A
+// increase is by how much a counter grew within the window, summed up by labels. A
 // series that appeared meanwhile grew from nothing, which increase() of PromQL
 // does not know; after a restart only what came later than the next look counts.
-func grew(counter, by string) string {
+func increase(counter, by string) string {
 	return strings.NewReplacer("COUNTER", counter, "BY", by).
 		Replace("(sum by (BY) (COUNTER) - (sum by (BY) (COUNTER offset $w) or 0 * sum by (BY) (COUNTER)))")
 }
 
 // perSecond is the same for each second: of a counter of seconds, how many
 // waited or worked at a time.
-func perSecond(counter, by string) string { return grew(counter, by) + " / $s" }
+func perSecond(counter, by string) string { return increase(counter, by) + " / $s" }
 
-// mean1s is the mean of a gauge that is read every second.
-func mean1s(gauge, by string) string {
+// meanOfGauge is the mean of a gauge that is read every second.
+func meanOfGauge(gauge, by string) string {
 	return "avg_over_time(sum by (" + by + ") (" + gauge + ")[$w:1s])"
 }
 
@@ -97,19 +97,19 @@ func lastOf(counter, by string) string {
 	return "sum by (" + by + ") (last_over_time(" + counter + "[$w]))"
 }
 
-// either asks of a metric of client-go under its own name or, of components
+// withKubeVirt asks of a metric of client-go under its own name or, of components
 // that have none so, under the prefix that KubeVirt's put before it.
-func either(ask func(metric, by string) string, metric, by string) string {
+func withKubeVirt(ask func(metric, by string) string, metric, by string) string {
 	return ask(metric, by) + " or " + ask("kubevirt_"+metric, by)
 }
 
-// mean is the mean of a histogram.
-func mean(histogram, by string) string {
+// meanOf is the mean of a histogram.
+func meanOf(histogram, by string) string {
 	name, selector, _ := strings.Cut(histogram, "{")
 	if selector != "" {
 		selector = "{" + selector
 	}
-	return grew(name+"_sum"+selector, by) + " / " + grew(name+"_count"+selector, by)
+	return increase(name+"_sum"+selector, by) + " / " + increase(name+"_count"+selector, by)
 }
 
 // Selections of requests: watches last as long as they like, and lists of etcd
@@ -135,60 +135,60 @@ const (
 func questions() []question {
 	const queue, level, hook, kind = instance + ", name", instance + ", priority_level", instance + ", name", instance + ", kind"
 	return []question{
-		{busy, "1 - " + grew(`host_cpu_seconds_total{mode=~"idle|iowait"}`, instance) + " / " + grew("host_cpu_seconds_total", instance)},
+		{busy, "1 - " + increase(`host_cpu_seconds_total{mode=~"idle|iowait"}`, instance) + " / " + increase("host_cpu_seconds_total", instance)},
 		{cpu, perSecond("process_cpu_seconds_total", instance)},
 		{planeCPU, `label_replace(` + perSecond(planeS, "") + `, "instance", "` + record.WholePlane + `", "", "")`},
 		{waiting, perSecond("process_cpu_wait_seconds_total", instance)},
-		{held, grew("cgroup_cpu_throttled_periods_total", instance) + " / " + grew("cgroup_cpu_periods_total", instance)},
+		{held, increase("cgroup_cpu_throttled_periods_total", instance) + " / " + increase("cgroup_cpu_periods_total", instance)},
 		{throttles, perSecond("cgroup_cpu_throttled_periods_total", instance)},
 		{resident, "max by (instance) (process_resident_memory_bytes)"},
 		{charged, "max by (instance) (cgroup_memory_working_set_bytes)"},
 		{limitHits, perSecond("cgroup_memory_limit_hits_total", instance)},
-		{collecting, grew("go_cpu_classes_gc_total_cpu_seconds_total", instance) + " / (" +
-			grew("go_cpu_classes_total_cpu_seconds_total", instance) + " - " + grew("go_cpu_classes_idle_cpu_seconds_total", instance) + ")"},
+		{collecting, increase("go_cpu_classes_gc_total_cpu_seconds_total", instance) + " / (" +
+			increase("go_cpu_classes_total_cpu_seconds_total", instance) + " - " + increase("go_cpu_classes_idle_cpu_seconds_total", instance) + ")"},
 		{goLimit, "max by (instance) (process_resident_memory_bytes) / max by (instance) (go_gc_gomemlimit_bytes)"},
-		{throttled, either(perSecond, "rest_client_rate_limiter_duration_seconds_sum", instance)},
-		{paced, either(perSecond, "rest_client_rate_limiter_duration_seconds_count", instance)},
-		{sent, either(perSecond, "rest_client_requests_total", instance)},
+		{throttled, withKubeVirt(perSecond, "rest_client_rate_limiter_duration_seconds_sum", instance)},
+		{paced, withKubeVirt(perSecond, "rest_client_rate_limiter_duration_seconds_count", instance)},
+		{sent, withKubeVirt(perSecond, "rest_client_requests_total", instance)},
 		{asking, perSecond("rest_client_request_duration_seconds_sum", instance) + " or " + perSecond("kubevirt_rest_client_request_latency_seconds_sum", instance)},
-		{queued, either(perSecond, "workqueue_queue_duration_seconds_sum", queue)},
-		{depth, either(mean1s, "workqueue_depth", queue)},
-		{working, "((" + either(grew, "workqueue_work_duration_seconds_sum", queue) + ") + (" + either(grew, "workqueue_unfinished_work_seconds", queue) + ")) / $s"},
+		{queued, withKubeVirt(perSecond, "workqueue_queue_duration_seconds_sum", queue)},
+		{depth, withKubeVirt(meanOfGauge, "workqueue_depth", queue)},
+		{working, "((" + withKubeVirt(increase, "workqueue_work_duration_seconds_sum", queue) + ") + (" + withKubeVirt(increase, "workqueue_unfinished_work_seconds", queue) + ")) / $s"},
 		{reconcilers, "max by (instance, controller) (controller_runtime_max_concurrent_reconciles)"},
 		{requests, perSecond(requestS, instance)},
-		{requestMean, mean(request, instance)},
+		{requestMean, meanOf(request, instance)},
 		{apfWait, perSecond("apiserver_flowcontrol_request_wait_duration_seconds_sum", level)},
-		{apfRejected, grew("apiserver_flowcontrol_rejected_requests_total", level) + " / (" + grew("apiserver_flowcontrol_rejected_requests_total", level) +
-			" + " + grew("apiserver_flowcontrol_dispatched_requests_total", level) + ")"},
+		{apfRejected, increase("apiserver_flowcontrol_rejected_requests_total", level) + " / (" + increase("apiserver_flowcontrol_rejected_requests_total", level) +
+			" + " + increase("apiserver_flowcontrol_dispatched_requests_total", level) + ")"},
 		{apfSeats, "max by (" + level + ") (apiserver_flowcontrol_current_limit_seats)"},
-		{apfUse, mean(`apiserver_flowcontrol_priority_level_seat_utilization{phase="executing"}`, level)},
+		{apfUse, meanOf(`apiserver_flowcontrol_priority_level_seat_utilization{phase="executing"}`, level)},
 		{webhooks, perSecond("apiserver_admission_webhook_admission_duration_seconds_sum", hook)},
-		{webhookMean, mean("apiserver_admission_webhook_admission_duration_seconds", hook)},
+		{webhookMean, meanOf("apiserver_admission_webhook_admission_duration_seconds", hook)},
 		{etcdCalls, perSecond(etcdS, instance)},
-		{etcdMean, mean(etcd, instance)},
-		{etcdFloor, "histogram_quantile(0.1, " + grew(etcdB, instance+", le") + ")"},
+		{etcdMean, meanOf(etcd, instance)},
+		{etcdFloor, "histogram_quantile(0.1, " + increase(etcdB, instance+", le") + ")"},
 		{fsync, perSecond("etcd_disk_wal_fsync_duration_seconds_sum", instance)},
-		{fsyncMean, mean("etcd_disk_wal_fsync_duration_seconds", instance)},
+		{fsyncMean, meanOf("etcd_disk_wal_fsync_duration_seconds", instance)},
 		{commit, perSecond("etcd_disk_backend_commit_duration_seconds_sum", instance)},
-		{commitMean, mean("etcd_disk_backend_commit_duration_seconds", instance)},
+		{commitMean, meanOf("etcd_disk_backend_commit_duration_seconds", instance)},
 		{dbShare, "max by (instance) (etcd_mvcc_db_total_size_in_bytes) / max by (instance) (etcd_server_quota_backend_bytes)"},
 		{cacheWait, perSecond("apiserver_watch_cache_read_wait_seconds_sum", instance)},
-		{cacheMean, mean("apiserver_watch_cache_read_wait_seconds", instance)},
+		{cacheMean, meanOf("apiserver_watch_cache_read_wait_seconds", instance)},
 		{mutex, perSecond("go_sync_mutex_wait_total_seconds_total", instance)},
 		{algorithm, perSecond("scheduler_scheduling_algorithm_duration_seconds_sum", instance)},
-		{algoMean, mean("scheduler_scheduling_algorithm_duration_seconds", instance)},
-		{plugin, "topk by (instance) (1, " + grew(pluginS, instance+", extension_point, plugin") + " / on (instance) group_left () " + grew(pluginS, instance) + ")"},
+		{algoMean, meanOf("scheduler_scheduling_algorithm_duration_seconds", instance)},
+		{plugin, "topk by (instance) (1, " + increase(pluginS, instance+", extension_point, plugin") + " / on (instance) group_left () " + increase(pluginS, instance) + ")"},
 		{remote, perSecond(velaCallS+`{cluster!="local"}`, instance)},
-		{remoteMean, mean(velaCall+`{cluster!="local"}`, instance)},
+		{remoteMean, meanOf(velaCall+`{cluster!="local"}`, instance)},
 		{upstream, perSecond("ocm_proxy_proxied_request_duration_seconds_sum", "")},
-		{upstreamMean, mean("ocm_proxy_proxied_request_duration_seconds", "")},
-		{upstreamFloor, "histogram_quantile(0.1, " + grew("ocm_proxy_proxied_request_duration_seconds_bucket", "le") + ")"},
+		{upstreamMean, meanOf("ocm_proxy_proxied_request_duration_seconds", "")},
+		{upstreamFloor, "histogram_quantile(0.1, " + increase("ocm_proxy_proxied_request_duration_seconds_bucket", "le") + ")"},
 		{proxied, perSecond("ocm_proxy_proxied_requests_by_cluster_total", instance)},
 		{byHub, perSecond(`cluster_gateway_requests_total{way="aggregated"}`, "")},
 		{served, perSecond(`apiserver_request_total{verb!~"WATCH.*|CONNECT|PROXY"}`, "")},
 		{scanning, perSecond(velaCallS+`{verb="ListCache"}`, kind)},
-		{scanMean, mean(velaCall+`{verb="ListCache"}`, kind)},
-		{stage, "topk by (instance) (1, " + grew(velaStageS, instance+", stage") + " / on (instance) group_left () " + grew("application_reconcile_time_seconds_sum", instance) + ")"},
+		{scanMean, meanOf(velaCall+`{verb="ListCache"}`, kind)},
+		{stage, "topk by (instance) (1, " + increase(velaStageS, instance+", stage") + " / on (instance) group_left () " + increase("application_reconcile_time_seconds_sum", instance) + ")"},
 		{revisions, `max_over_time(max(apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"})[$w:1s])`},
 		{madeRevisions, lastOf(velaMade+`verb="Create"}`, instance) + " - (" + lastOf(velaMade+`verb="Delete"}`, instance) +
 			" or 0 * " + lastOf(velaMade+`verb="Create"}`, instance) + ")"},

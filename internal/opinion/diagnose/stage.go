@@ -12,48 +12,50 @@ const stageBound = 0.5
 
 // longestStage is the stage of a component's work that takes most of it, with its share;
 // empty where it counts none.
-func (b *blame) longestStage(component string) (name string, share float64) {
-	s, ok := b.f.find(stage, instance, component)
+func longestStage(f *Facts, component string) (name string, share float64) {
+	s, ok := f.find(stage, instance, component)
 	if !ok {
 		return "", 0
 	}
 	return s.Labels["stage"], s.Whole
 }
 
-// inStage is the share of a component's work that goes into its longest stage, where
+// longestStageShare is the share of a component's work that goes into its longest stage, where
 // that is more than half of it.
-func (b *blame) inStage(component string) track {
-	name, share := b.longestStage(component)
-	long := b.sum(stage, instance, component, "stage", name)
-	return b.track(func(i int) float64 { return portion(long.at(i)) * where(share > stageBound && long.at(i) > stageBound) })
+func longestStageShare(f *Facts, component string) track {
+	name, share := longestStage(f, component)
+	long := f.sum(stage, instance, component, "stage", name)
+	return f.perSlice(func(i int) float64 {
+		return clampShare(long.at(i)) * oneIf(share > stageBound && long.at(i) > stageBound)
+	})
 }
 
-// stages are workers that are busy with one stage of what they do, while items wait
+// findStage finds workers that are busy with one stage of what they do, while items wait
 // for them: it explains that part of the wait, and the number of workers the rest.
-func (b *blame) stages() (out []candidate) {
-	for _, s := range b.f.Answers[queued].Series {
+func findStage(f *Facts, d delays) (out []candidate) {
+	for _, s := range f.Answers[queued].Series {
 		component, queue := s.Labels[instance], s.Labels["name"]
-		name, part := b.longestStage(component)
+		name, part := longestStage(f, component)
 		if part <= stageBound {
 			continue
 		}
-		all, long := b.congestion(component, queue), b.inStage(component)
-		share := b.track(func(i int) float64 { return all[i] * long[i] })
-		if share.mean() < least {
+		all, long := waitingInQueue(f, d, component, queue), longestStageShare(f, component)
+		share := f.perSlice(func(i int) float64 { return all[i] * long[i] })
+		if share.mean() < minScore {
 			continue
 		}
 		labels := []string{instance, component, "name", queue}
-		n, _ := b.workersOf(component, queue)
-		out = append(out, b.computing(Finding{
-			Cause: Stage, Component: component,
+		n, _ := workersOf(f, component, queue)
+		out = append(out, newCandidate(Finding{
+			Component: component,
 			Sentence: fmt.Sprintf("Of what the workers of %s did, %s went into stage %s, while %.3g items waited for them at a time.",
-				component, percent(part), name, max(b.f.whole(queued, labels...), b.f.whole(depth, labels...))),
+				component, formatPercent(part), name, max(f.whole(queued, labels...), f.whole(depth, labels...))),
 			Evidence: []Evidence{
-				b.evidence(stage, figure("ratio", bound(stageBound), "that stage's share of the time of all passes"), instance, component, "stage", name),
-				b.evidence(working, figure("workers", boundOf(n), "workers that are busy at a time, of so many"), labels...),
-				b.evidence(queued, figure("items", bound(0), "items that wait at a time, by those that have left the queue"), labels...),
+				f.evidence(stage, newFigure("ratio", boundAt(stageBound), "that stage's share of the time of all passes"), instance, component, "stage", name),
+				f.evidence(working, newFigure("workers", boundIfKnown(n), "workers that are busy at a time, of so many"), labels...),
+				f.evidence(queued, newFigure("items", boundAt(0), "items that wait at a time, by those that have left the queue"), labels...),
 			},
-			Try: shorten(name) + " Or give queue " + queue + " more workers" + beyondNow(n) + ".",
+			Try: adviseStage(name) + " Or give queue " + queue + " more workers" + beyondNow(n) + ".",
 		}, share))
 	}
 	return out
@@ -66,8 +68,8 @@ func beyondNow(n float64) string {
 	return " than " + unit.Number(n)
 }
 
-// shorten says what makes a stage of a pass over an application shorter.
-func shorten(stage string) string {
+// adviseStage says what makes a stage of a pass over an application shorter.
+func adviseStage(stage string) string {
 	switch stage {
 	case "state-keep":
 		return "Look at more objects of an application at the same time (--max-dispatch-concurrent), or less often (--application-re-sync-period)."
@@ -83,36 +85,36 @@ func shorten(stage string) string {
 	return "See whether it can be done less often, or in parallel."
 }
 
-// keptRevisions is how many ApplicationRevisions a component caches, and the question
+// cachedRevisions is how many ApplicationRevisions a component caches, and the question
 // that says so: 0 of one that neither makes any nor counts stages of applications. The
 // API server counts once a minute, and what was killed before that has its own count.
-func (b *blame) keptRevisions(component string) (n float64, question string) {
-	name, _ := b.longestStage(component)
-	made, makes := b.f.find(madeRevisions, instance, component)
+func cachedRevisions(f *Facts, component string) (n float64, question string) {
+	name, _ := longestStage(f, component)
+	made, makes := f.find(madeRevisions, instance, component)
 	if name == "" && !makes {
 		return 0, ""
 	}
-	if n := b.f.whole(revisions); n > 0 {
+	if n := f.whole(revisions); n > 0 {
 		return n, revisions
 	}
 	return made.Whole, madeRevisions
 }
 
-// ofRevisions is the evidence that revisions fill a component's memory; none of one
+// revisionEvidence is the evidence that revisions fill a component's memory; none of one
 // that caches none.
-func (b *blame) ofRevisions(component string) []Evidence {
-	switch n, question := b.keptRevisions(component); {
+func revisionEvidence(f *Facts, component string) []Evidence {
+	switch n, question := cachedRevisions(f, component); {
 	case n <= 0:
 		return nil
 	case question == revisions:
-		return []Evidence{b.evidence(revisions, figure("objects", nil, "revisions at most, each with a copy of the definitions that it uses"))}
+		return []Evidence{f.evidence(revisions, newFigure("objects", nil, "revisions at most, each with a copy of the definitions that it uses"))}
 	}
-	return []Evidence{b.evidence(madeRevisions, figure("objects", nil, "revisions that it made and did not delete again, each with a copy of the definitions that it uses"), instance, component)}
+	return []Evidence{f.evidence(madeRevisions, newFigure("objects", nil, "revisions that it made and did not delete again, each with a copy of the definitions that it uses"), instance, component)}
 }
 
-// fewerRevisions is what to do about the memory of such a component.
-func (b *blame) fewerRevisions(component string) string {
-	n, _ := b.keptRevisions(component)
+// adviseFewerRevisions is what to do about the memory of such a component.
+func adviseFewerRevisions(f *Facts, component string) string {
+	n, _ := cachedRevisions(f, component)
 	if n <= 0 {
 		return ""
 	}
