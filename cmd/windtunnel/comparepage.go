@@ -8,6 +8,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 )
 
 // writePage writes the comparison as a page, if it was asked for: runs are
@@ -35,14 +36,14 @@ func (f *compareFlags) writePage(runs [][]compare.Run, pairs []*compare.Comparis
 }
 
 // armsOf reads the records of the runs that are compared.
-func armsOf(runs [][]compare.Run, pairs []*compare.Comparison) ([]report.Arm, error) {
+func armsOf(runs [][]compare.Run, pairs []*compare.Comparison) ([]content.Arm, error) {
 	sides := []compare.Side{pairs[0].A}
 	for _, c := range pairs {
 		sides = append(sides, c.B)
 	}
-	var out []report.Arm
+	var out []content.Arm
 	for i, side := range sides {
-		arm := report.Arm{Name: side.Name}
+		arm := content.Arm{Name: side.Name}
 		for _, r := range runs[i] {
 			if r.Facts == nil || !slices.Contains(side.Runs, r.Name) {
 				continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/grafana"
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/report"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 )
@@ -26,7 +27,7 @@ func writeMarkdown(run string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return built.Markdown(w)
+	return report.WriteMarkdown(w, built)
 }
 
 // exportGitHub writes a run's summary for a workflow of GitHub Actions.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/report"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -70,9 +71,9 @@ func printUnwritten(env *environment, run string, j slo.Judgement, output string
 	case err != nil:
 		return err
 	case output == "markdown":
-		return built.Markdown(env.stdout)
+		return report.WriteMarkdown(env.stdout, built)
 	}
-	return built.Summary(env.stdout, summaryColumns)
+	return report.WriteSummary(env.stdout, built, summaryColumns)
 }
 
 // summaryColumns is how wide a summary is that goes to a terminal.

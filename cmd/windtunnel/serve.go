@@ -141,7 +141,7 @@ func pageOf(dir string) (report.Page, error) {
 	if err != nil {
 		return report.Page{}, err
 	}
-	return built.Page()
+	return report.NewPage(built)
 }
 
 func watchRun(dir string) (live.Source, error) { return judge.Watch(dir) }

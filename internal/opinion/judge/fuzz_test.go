@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/report"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -97,8 +98,8 @@ func look(t *testing.T, dir record.Dir) {
 		}
 	}
 	if built, err := judge.Shown(string(dir)); err == nil {
-		_ = built.Markdown(io.Discard)
-		_, _ = built.Page()
+		_ = report.WriteMarkdown(io.Discard, built)
+		_, _ = report.NewPage(built)
 	}
 	for _, format := range []string{"clusterloader2", "kube-burner"} {
 		_, _ = judge.Export(string(dir), format, filepath.Join(t.TempDir(), format))

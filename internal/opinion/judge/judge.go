@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/measurement"
 	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -53,7 +54,7 @@ func Write(path string) (slo.Judgement, error) {
 	// report says so.
 	found, notes, err := writeDiagnosis(r)
 	r.Manifest.Warnings = append(slices.Clip(r.Manifest.Warnings), notes...)
-	return j, errors.Join(err, writeReport(r.Dir, report.Build(r, j, found)))
+	return j, errors.Join(err, writeReport(r.Dir, content.Build(r, j, found)))
 }
 
 // judge reads a run directory and computes its verdict.
@@ -80,12 +81,12 @@ func writeDiagnosis(r *run.Run) (found []diagnose.Finding, notes []string, err e
 	return nil, []string{fmt.Sprintf("The diagnosis is left out: %v", err)}, nil
 }
 
-func writeReport(dir record.Dir, built *report.Report) error {
+func writeReport(dir record.Dir, built *content.Report) error {
 	var html, text bytes.Buffer
-	if err := built.HTML(&html); err != nil {
+	if err := report.WriteHTML(&html, built); err != nil {
 		return err
 	}
-	if err := built.Summary(&text, summaryWidth); err != nil {
+	if err := report.WriteSummary(&text, built, summaryWidth); err != nil {
 		return err
 	}
 	return errors.Join(dir.Write(record.ReportFile, html.Bytes()), dir.Write(record.SummaryFile, text.Bytes()))
@@ -113,7 +114,7 @@ func export(r *run.Run, j slo.Judgement, format, folder string) ([]string, error
 }
 
 // Report judges a run directory again and returns its report. It writes nothing.
-func Report(path string) (*report.Report, error) {
+func Report(path string) (*content.Report, error) {
 	defer frugally()()
 	r, j, err := judge(path)
 	if err != nil {
@@ -124,7 +125,7 @@ func Report(path string) (*report.Report, error) {
 
 // Shown returns the report of a run that has ended with the verdict that was
 // given, or the one that its records give when there is none. It writes nothing.
-func Shown(path string) (*report.Report, error) {
+func Shown(path string) (*content.Report, error) {
 	r, err := run.Open(path)
 	if err != nil {
 		return nil, err
@@ -140,10 +141,10 @@ func Shown(path string) (*report.Report, error) {
 }
 
 // build makes the report of a run with the diagnosis that its directory holds.
-func build(r *run.Run, j slo.Judgement) (*report.Report, error) {
+func build(r *run.Run, j slo.Judgement) (*content.Report, error) {
 	found, err := diagnose.Read(r.Dir)
 	if err != nil {
 		r.Manifest.Warnings = append(slices.Clip(r.Manifest.Warnings), "The diagnosis is left out: "+err.Error())
 	}
-	return report.Build(r, j, found), nil
+	return content.Build(r, j, found), nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 )
@@ -43,9 +44,9 @@ func (w *Watched) Page() (report.Page, error) {
 		}
 		w.next = w.clock.Now().Add(judgeShare * (process.OwnCPU() - begun))
 	}
-	built := report.Build(r, w.judgement, nil)
+	built := content.Build(r, w.judgement, nil)
 	built.UnderWay()
-	return built.Page()
+	return report.NewPage(built)
 }
 
 // Close lets go of the run; it may be called twice.

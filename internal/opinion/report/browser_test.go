@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -110,7 +110,7 @@ func (w *witness) check(t *testing.T, page string) {
 }
 
 // open writes a report and opens it as from a disk.
-func open(ctx context.Context, t *testing.T, r *report.Report) {
+func open(ctx context.Context, t *testing.T, r *content.Report) {
 	t.Helper()
 	openText(ctx, t, html(t, r))
 }
@@ -186,7 +186,7 @@ func TestPageInABrowser(t *testing.T) {
 }
 
 // stacked is the report of a run whose scenario asks for a stack of three processes' memory.
-func stacked(t *testing.T) *report.Report {
+func stacked(t *testing.T) *content.Report {
 	t.Helper()
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 300})
 	if err != nil {
@@ -194,7 +194,7 @@ func stacked(t *testing.T) *report.Report {
 	}
 	r := reporttest.Read(t, d, m)
 	r.Scenario.Charts = []scenario.Chart{{Name: "memory", Query: `process_resident_memory_bytes{job=~"etcd|kube-apiserver|kube-scheduler"}`, Unit: "bytes", Stacked: true}}
-	return report.Build(r, slo.Judgement{Verdict: slo.Unknown}, nil)
+	return content.Build(r, slo.Judgement{Verdict: slo.Unknown}, nil)
 }
 
 // checkStack holds that areas lie on top of each other in the legend's order, in both
@@ -493,10 +493,10 @@ func checkOthers(ctx context.Context, t *testing.T, w *witness) {
 	if err := stream.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing := report.Build(reporttest.Read(t, empty, record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, empty))
-	beside := report.Build(reporttest.Read(t, stepsAtTheEnd(t), record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, nil)
+	nothing := content.Build(reporttest.Read(t, empty, record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, empty))
+	beside := content.Build(reporttest.Read(t, stepsAtTheEnd(t), record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, nil)
 	const taint = `</script><img src=x onerror="console.log(1)"><svg onload=console.log(2)>`
-	for name, r := range map[string]*report.Report{
+	for name, r := range map[string]*content.Report{
 		"empty": nothing, "steps at the end": beside, "torn": build(t, reporttest.Shape{Pods: 300, CutOff: true}, false),
 		"hostile": build(t, reporttest.Shape{Pods: 300, Taint: taint}, false),
 	} {

@@ -35,12 +35,12 @@ func TestSummaryOfWhatLimitedThePlane(t *testing.T) {
 func TestNothingLimitedIt(t *testing.T) {
 	r := build(t, reporttest.Shape{Pods: 100, Gave: true}, false)
 	const says = "No bottleneck. Closest to its limit: etcd's log, 35 % in its busiest 5 s."
-	r.Causes = []report.Cause{{Finding: diagnose.Finding{Rank: 1, Cause: diagnose.Nothing, Sentence: says}}}
+	r.Causes = []diagnose.Finding{{Rank: 1, Cause: diagnose.Nothing, Sentence: says}}
 	if text := strings.Join(strings.Fields(summary(t, r, 80)), " "); !strings.Contains(text, "BOTTLENECKS "+says) {
 		t.Errorf("summary: %s", text)
 	}
 	var page strings.Builder
-	if err := r.HTML(&page); err != nil {
+	if err := report.WriteHTML(&page, r); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(page.String(), `Bottlenecks</h2>`) || !strings.Contains(page.String(), strings.ReplaceAll(says, "'", "&#39;")) || strings.Contains(page.String(), "Bottlenecks, most limiting first") {

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -22,8 +24,8 @@ const shownFindings = 5
 
 // Compare renders a comparison: pairs[i] is what package compare made of the
 // first arm and of arm i+1. It judges nothing itself.
-func Compare(arms []Arm, pairs []*compare.Comparison) (Page, error) {
-	if len(arms) < 2 || len(pairs) != len(arms)-1 || slices.ContainsFunc(arms, func(a Arm) bool { return len(a.Runs) == 0 }) {
+func Compare(arms []content.Arm, pairs []*compare.Comparison) (Page, error) {
+	if len(arms) < 2 || len(pairs) != len(arms)-1 || slices.ContainsFunc(arms, func(a content.Arm) bool { return len(a.Runs) == 0 }) {
 		return Page{}, ErrNoArms
 	}
 	v, err := newComparisonView(arms, pairs)
@@ -41,7 +43,7 @@ func Compare(arms []Arm, pairs []*compare.Comparison) (Page, error) {
 	}
 	return Page{
 		Kind: kindComparison, State: v.State, Title: strings.Join(names, " and ") + " – " + first.Scenario + " – windtunnel", Name: first.Scenario,
-		When: strings.Join(names, " and ") + " compared", Main: main, Data: overlay(arms), Made: first.Versions[run.Instrument],
+		When: strings.Join(names, " and ") + " compared", Main: main, Data: content.Overlay(arms), Made: first.Versions[run.Instrument],
 	}, nil
 }
 
@@ -89,7 +91,7 @@ type measureRow struct {
 
 type counterRow struct{ State, Name, A, B, Change string }
 
-func newComparisonView(arms []Arm, pairs []*compare.Comparison) (*comparisonView, error) {
+func newComparisonView(arms []content.Arm, pairs []*compare.Comparison) (*comparisonView, error) {
 	v := &comparisonView{State: stateCompared, Word: "Compared", Glyph: "=", Differences: []compare.Difference{}, Bands: arms[0].Name}
 	if verdict, asked := gateOf(pairs); asked {
 		v.State, v.Word, v.Glyph = string(verdict), verdictWord(verdict), glyph(verdict)
@@ -123,7 +125,7 @@ func newComparisonView(arms []Arm, pairs []*compare.Comparison) (*comparisonView
 			card.Limited = side.Limited()
 		}
 		v.Arms = append(v.Arms, card)
-		v.HasStartup = v.HasStartup || slices.ContainsFunc(a.Runs, func(r *Report) bool { return len(r.Startup) > 0 })
+		v.HasStartup = v.HasStartup || slices.ContainsFunc(a.Runs, func(r *content.Report) bool { return len(r.Startup) > 0 })
 	}
 	return v, nil
 }
@@ -142,7 +144,7 @@ func gateOf(pairs []*compare.Comparison) (slo.Verdict, bool) {
 	for _, c := range pairs {
 		if c.Gate != nil {
 			asked = true
-			if badness(c.Gate.Verdict) > badness(out) {
+			if content.Badness(c.Gate.Verdict) > content.Badness(out) {
 				out = c.Gate.Verdict
 			}
 		}
@@ -161,15 +163,7 @@ func conclusion(c *compare.Comparison) string {
 	if !ok {
 		return s
 	}
-	return capital(rest)
-}
-
-// capital begins a sentence.
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return text.Capital(rest)
 }
 
 func newDifferences(known, all []compare.Difference) []compare.Difference {
@@ -187,18 +181,18 @@ func findings(c *compare.Comparison) []string {
 	var out []string
 	for _, m := range c.Measures {
 		if m.Differs() {
-			out = append(out, sentence(m.Sentence))
+			out = append(out, text.Sentence(m.Sentence))
 		}
 	}
 	if out == nil { // so few runs show no difference, but what they measured is the answer
 		for _, h := range c.Headlines() {
-			out = append(out, sentence(h))
+			out = append(out, text.Sentence(h))
 		}
 	}
 	return out
 }
 
-func newArmCard(i int, a Arm) (armCard, error) {
+func newArmCard(i int, a content.Arm) (armCard, error) {
 	whole, err := json.MarshalIndent(a.Runs[0].Manifest, "", "  ")
 	if err != nil {
 		return armCard{}, fmt.Errorf("encode manifest: %w", err)
@@ -219,8 +213,8 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 	v := pairView{Title: b + " against " + a, A: a, B: b}
 	_, inconclusive := c.Findings()
 	for _, s := range inconclusive {
-		if s = sentence(s); strings.HasPrefix(s, "of ") { // others begin with a measure's name
-			s = capital(s)
+		if s = text.Sentence(s); strings.HasPrefix(s, "of ") { // others begin with a measure's name
+			s = text.Capital(s)
 		}
 		v.Inconclusive = append(v.Inconclusive, s)
 	}
@@ -249,11 +243,11 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 	}
 	equal, beyond := c.CounterTally()
 	v.CountersText = fmt.Sprintf("%s of what was asked of the plane and what it did, which do not depend on how fast the machine is: %d equal in all runs, %d different beyond chance.",
-		things(len(c.Counters), "counter", "counters"), equal, beyond)
+		unit.Text(float64(len(c.Counters)), "counters"), equal, beyond)
 	if c.Counters == nil {
 		v.CountersText = "The counters are unknown: not every run has its records."
 	}
-	v.CountersMoreWords = things(len(v.CountersMore), "counter that varies", "counters that vary") + " within what chance gives"
+	v.CountersMoreWords = unit.Number(float64(len(v.CountersMore))) + " " + unit.Verb(len(v.CountersMore), "counter that varies", "counters that vary") + " within what chance gives"
 	return v
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -15,12 +16,12 @@ import (
 
 // arms invents variants with so many runs each; in the second one pods take
 // longer and the scheduler costs more.
-func arms(t testing.TB, variants, runs int, s reporttest.Shape) ([]report.Arm, [][]compare.Run) {
+func arms(t testing.TB, variants, runs int, s reporttest.Shape) ([]content.Arm, [][]compare.Run) {
 	t.Helper()
-	var out []report.Arm
+	var out []content.Arm
 	var sides [][]compare.Run
 	for v := range variants {
-		arm := report.Arm{Name: string(rune('A'+v)) + s.Taint}
+		arm := content.Arm{Name: string(rune('A'+v)) + s.Taint}
 		var side []compare.Run
 		for i := range runs {
 			shape := s
@@ -32,7 +33,7 @@ func arms(t testing.TB, variants, runs int, s reporttest.Shape) ([]report.Arm, [
 			j := reporttest.Judgement(shape, true)
 			j.Measures["pod_startup_p99_seconds"] = slo.Measure{Value: 0.2 * slower, Unit: "seconds"}
 			j.Measures["pods_running_per_second"] = slo.Measure{Value: 99 * noise, Unit: "pods/s"}
-			r := report.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
+			r := content.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
 			arm.Runs = append(arm.Runs, r)
 			side = append(side, compare.Run{Name: string(d), Manifest: m, Judgement: j, Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{
 				{Name: "server: POST pods", Unit: "requests/pod", Value: float64(1 + v)},
@@ -123,10 +124,10 @@ func TestHostileComparison(t *testing.T) {
 }
 
 func TestComparisonNeedsArms(t *testing.T) {
-	if _, err := report.Compare([]report.Arm{{Name: "A"}}, nil); !errors.Is(err, report.ErrNoArms) {
+	if _, err := report.Compare([]content.Arm{{Name: "A"}}, nil); !errors.Is(err, report.ErrNoArms) {
 		t.Errorf("one arm: %v", err)
 	}
-	if _, err := report.Compare([]report.Arm{{Name: "A"}, {Name: "B"}}, []*compare.Comparison{{}}); !errors.Is(err, report.ErrNoArms) {
+	if _, err := report.Compare([]content.Arm{{Name: "A"}, {Name: "B"}}, []*compare.Comparison{{}}); !errors.Is(err, report.ErrNoArms) {
 		t.Errorf("arms without runs: %v", err)
 	}
 }

@@ -88,8 +88,11 @@ func (c Cause) Share() string {
 	return fmt.Sprintf("It explains %.0f %% of the load’s time.", 100*min(c.Score, 1))
 }
 
-// causes splits the diagnosis into what is shown and what is folded away.
-func (r *Report) causes() (shown, folded []Cause) {
-	n := min(len(r.Causes), shownCauses)
-	return r.Causes[:n], r.Causes[n:]
+// causesView is a diagnosis: what is shown and what is folded away.
+type causesView struct{ Shown, Folded []Cause }
+
+func foldCauses(found []diagnose.Finding) causesView {
+	all := causesOf(found)
+	n := min(len(all), shownCauses)
+	return causesView{all[:n], all[n:]}
 }

@@ -10,7 +10,9 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // The page's script and style are built from web/ by `make web` and are
@@ -22,7 +24,7 @@ var files embed.FS
 // Page is a report as a browser shows it: report.html holds one, and package
 // dashboard sends them to the live page, whose contract is in web/src/live.ts.
 // Its words are rendered here, so that they are there without JavaScript and on
-// paper; its charts are drawn from Data by the script.
+// paper; its charts are drawn from content.Data by the script.
 type Page struct {
 	Kind    string        `json:"kind"`           // "run" or "comparison"
 	State   string        `json:"state"`          // pass, fail, unknown, running, or compared: the page's colour
@@ -31,7 +33,7 @@ type Page struct {
 	Started string        `json:"started"`        // wall time of the run's begin, RFC 3339; empty where there is none
 	When    string        `json:"when"`           // the same for people
 	Main    template.HTML `json:"main,omitempty"` // sections with ids; report.html has it in its markup
-	Data    Data          `json:"data"`
+	Data    content.Data  `json:"data"`
 	Made    string        `json:"made,omitempty"` // version of windtunnel
 }
 
@@ -47,9 +49,9 @@ const (
 	stateCompared = "compared" // a comparison that no gate was asked of
 )
 
-// Page renders the report for a browser.
-func (r *Report) Page() (Page, error) {
-	v, err := r.view()
+// NewPage renders the report for a browser.
+func NewPage(r *content.Report) (Page, error) {
+	v, err := newView(r)
 	if err != nil {
 		return Page{}, fmt.Errorf("render report: %w", err)
 	}
@@ -59,9 +61,9 @@ func (r *Report) Page() (Page, error) {
 	}
 	m := r.Manifest
 	p := Page{
-		Kind: kindRun, State: string(v.Verdict), Title: v.Word + " – " + r.Name() + " – windtunnel", Name: r.Name(),
+		Kind: kindRun, State: string(r.Judgement.Verdict), Title: v.Head.Word + " – " + r.Name() + " – windtunnel", Name: r.Name(),
 		Started: m.Started.UTC().Format("2006-01-02T15:04:05Z"), When: m.Started.UTC().Format("2 January 2006, 15:04 UTC"),
-		Main: main, Data: r.charts, Made: m.Versions[run.Instrument],
+		Main: main, Data: r.Charts, Made: m.Versions[run.Instrument],
 	}
 	if r.Live {
 		p.State = stateRunning
@@ -69,11 +71,11 @@ func (r *Report) Page() (Page, error) {
 	return p, nil
 }
 
-// HTML writes the page: one file that loads nothing, so that it can be mailed,
+// WriteHTML writes the page: one file that loads nothing, so that it can be mailed,
 // attached to an issue and opened from disk. Without JavaScript it shows the
 // verdict and every table; with it, the charts.
-func (r *Report) HTML(w io.Writer) error {
-	p, err := r.Page()
+func WriteHTML(w io.Writer, r *content.Report) error {
+	p, err := NewPage(r)
 	if err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func render(name string, from any) (template.HTML, error) {
 	t, err := template.New("").Funcs(template.FuncMap{
 		"next":     func(n int) int { return n + 1 },
 		"rows":     func(a, b string, rows any) table { return table{a, b, rows} },
-		"warnings": func(n int) string { return things(n, "warning", "warnings") },
+		"warnings": func(n int) string { return unit.Text(float64(n), "warnings") },
 	}).ParseFS(files, "*.tmpl")
 	if err != nil {
 		return "", err

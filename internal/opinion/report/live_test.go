@@ -128,7 +128,7 @@ func page(t *testing.T, s reporttest.Shape, live bool) report.Page {
 	if live {
 		r.UnderWay()
 	}
-	p, err := r.Page()
+	p, err := report.NewPage(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -44,7 +44,7 @@ func TestLooks(t *testing.T) {
 	pictures(ctx, t, filepath.Join(dir, "three"), written(t, compared(t, 3, 4, reporttest.Shape{})))
 }
 
-func load(t *testing.T, path string) *report.Report {
+func load(t *testing.T, path string) *content.Report {
 	t.Helper()
 	d, m, err := record.OpenDir(path)
 	if err != nil {
@@ -58,7 +58,7 @@ func load(t *testing.T, path string) *report.Report {
 	if err := json.Unmarshal(raw, &j); err != nil {
 		t.Fatal(err)
 	}
-	r := report.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
+	r := content.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
 	return r
 }
 

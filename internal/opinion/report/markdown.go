@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -12,16 +13,16 @@ import (
 // markdownPassed is how many met objectives are in sight; the others fold away.
 const markdownPassed = 5
 
-// Markdown writes the run for where GitHub's flavour of it is shown: the summary
+// WriteMarkdown writes the run for where GitHub's flavour of it is shown: the summary
 // of a CI step, an issue, a comment. The worst comes first, and what is long
 // folds away.
-func (r *Report) Markdown(w io.Writer) error {
+func WriteMarkdown(w io.Writer, r *content.Report) error {
 	m := &markdown{}
 	word := verdictWord(r.Judgement.Verdict)
 	m.line("### %s %s: %s", verdictSign(r.Judgement.Verdict), escaped(r.Name()), word)
 	m.line("")
 	m.line("%s", escaped(r.Sentence()))
-	if reasons := r.reasons(); len(reasons) > 0 {
+	if reasons := listReasons(r); len(reasons) > 0 {
 		m.line("")
 		for _, s := range reasons {
 			m.line("- %s", escaped(s))
@@ -33,13 +34,13 @@ func (r *Report) Markdown(w io.Writer) error {
 	for _, l := range r.Declared {
 		m.spreads("Lifecycle "+escaped(l.Name), spreadRows(l.Spreads))
 	}
-	m.components(r.usageRows())
+	m.components(usageRows(r))
 	var facts []string
-	for _, f := range r.facts() {
+	for _, f := range listFacts(r) {
 		facts = append(facts, strings.ToLower(f.Name)+" "+escaped(f.Text))
 	}
 	m.line("")
-	m.line("<sub>%s · seed %d · trust: %s</sub>", strings.Join(facts, " · "), r.Manifest.Seed, r.trustInShort())
+	m.line("<sub>%s · seed %d · trust: %s</sub>", strings.Join(facts, " · "), r.Manifest.Seed, r.TrustInShort())
 	if _, err := io.WriteString(w, m.String()); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
 	}
@@ -97,7 +98,7 @@ func (m *markdown) failures(all []slo.Failure) {
 	}
 }
 
-func (m *markdown) objectives(all []Objective) {
+func (m *markdown) objectives(all []content.Objective) {
 	if len(all) == 0 {
 		return
 	}
@@ -113,7 +114,7 @@ func (m *markdown) objectives(all []Objective) {
 	}
 }
 
-func (m *markdown) objectiveTable(all []Objective) {
+func (m *markdown) objectiveTable(all []content.Objective) {
 	m.table("", "objective", "value:", "bound:", "% of limit:", "samples:")
 	for _, o := range all {
 		name := o.Title()

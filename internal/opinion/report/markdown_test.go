@@ -5,24 +5,25 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 func TestMarkdown(t *testing.T) {
 	value := 0.25
-	objective := func(name string, v slo.Verdict) report.Objective {
-		return report.Objective{Result: slo.Result{Name: name, Statistic: "p99", Value: &value, Unit: "seconds", Threshold: 1, Verdict: v, Samples: 1200, Warnings: []string{"a|b"}}, Used: 0.25}
+	objective := func(name string, v slo.Verdict) content.Objective {
+		return content.Objective{Result: slo.Result{Name: name, Statistic: "p99", Value: &value, Unit: "seconds", Threshold: 1, Verdict: v, Samples: 1200, Warnings: []string{"a|b"}}, Used: 0.25}
 	}
-	r := &report.Report{
+	r := &content.Report{
 		Manifest:  record.Manifest{Scenario: "a_b<script>", Seed: 7},
 		Judgement: slo.Judgement{Verdict: slo.Fail},
-		Startup:   []report.Spread{{Phase: "created to running", Group: "fill", N: 5, Bounded: 2, Open: 1}, {Phase: "created to bound", Group: "fill", N: 8}},
-		Objectives: []report.Objective{objective("reads", slo.Fail), objective("1", slo.Pass), objective("2", slo.Pass), objective("3", slo.Pass),
+		Startup:   []content.Spread{{Phase: "created to running", Group: "fill", N: 5, Bounded: 2, Open: 1}, {Phase: "created to bound", Group: "fill", N: 8}},
+		Objectives: []content.Objective{objective("reads", slo.Fail), objective("1", slo.Pass), objective("2", slo.Pass), objective("3", slo.Pass),
 			objective("4", slo.Pass), objective("5", slo.Pass), objective("6", slo.Pass)},
 	}
 	b := &strings.Builder{}
-	if err := r.Markdown(b); err != nil {
+	if err := report.WriteMarkdown(b, r); err != nil {
 		t.Fatal(err)
 	}
 	got := b.String()
@@ -41,7 +42,7 @@ func TestMarkdown(t *testing.T) {
 	for _, v := range []slo.Verdict{slo.Pass, slo.Unknown} {
 		r.Judgement.Verdict = v
 		b.Reset()
-		if err := r.Markdown(b); err != nil || !strings.Contains(b.String(), map[slo.Verdict]string{slo.Pass: "✅", slo.Unknown: "❔"}[v]) {
+		if err := report.WriteMarkdown(b, r); err != nil || !strings.Contains(b.String(), map[slo.Verdict]string{slo.Pass: "✅", slo.Unknown: "❔"}[v]) {
 			t.Errorf("%s: %v\n%s", v, err, b.String())
 		}
 	}

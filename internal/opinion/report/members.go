@@ -1,77 +1,14 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/opinion/run"
-	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
-
-// MemberRow is the calls to one member, of all operations.
-type MemberRow struct {
-	Name, Labels  string
-	N, Bad        int     // Bad: failed, or not answered
-	P50, P99, Max float64 // latency, seconds from due to done
-	cluster       *run.Cluster
-}
-
-// memberRows summarises the members, the slowest first.
-func (t *tally) memberRows() []MemberRow {
-	latencies, bad := map[string][]*stats.Durations{}, map[string]int{}
-	for _, c := range t.facts.Calls {
-		if c.Cluster != "" && c.Count() > 0 {
-			latencies[c.Cluster] = append(latencies[c.Cluster], &c.Latency)
-			bad[c.Cluster] += c.Count() - c.Outcomes[record.OK]
-		}
-	}
-	labels := memberLabels(t.run.Manifest.Members)
-	var out []MemberRow
-	for _, x := range t.facts.Clusters {
-		all, ok := latencies[x.Name]
-		if !ok {
-			continue
-		}
-		l := stats.Merged(all)
-		out = append(out, MemberRow{
-			Name: x.Name, Labels: labels[x.Name], N: l.Len(), Bad: bad[x.Name],
-			P50: l.Quantile(0.5).Value, P99: l.Quantile(0.99).Value, Max: l.Quantile(1).Value, cluster: x,
-		})
-	}
-	slices.SortStableFunc(out, func(a, b MemberRow) int { return cmp.Or(cmp.Compare(b.P99, a.P99), cmp.Compare(b.Max, a.Max)) })
-	return out
-}
-
-// memberLabels are the labels of each member as text.
-func memberLabels(groups []record.MembersFact) map[string]string {
-	out := map[string]string{}
-	for _, g := range groups {
-		for i := range g.Count {
-			labels := maps.Clone(g.Labels)
-			if labels == nil {
-				labels = map[string]string{}
-			}
-			for name, values := range g.Spread {
-				if _, own := labels[name]; !own {
-					labels[name] = fmt.Sprintf("%s-%d", name[strings.LastIndexByte(name, '/')+1:], i%max(1, values))
-				}
-			}
-			var parts []string
-			for _, name := range slices.Sorted(maps.Keys(labels)) {
-				parts = append(parts, name+"="+labels[name])
-			}
-			out[fmt.Sprintf("%s-%d", g.Name, i+1)] = strings.Join(parts, " ")
-		}
-	}
-	return out
-}
 
 // The picture of members over time: the slowest ones, a row each.
 const (
@@ -111,8 +48,8 @@ type drawnCell struct {
 	Title      string
 }
 
-// membersView arranges the members for the page; nil where there are none.
-func (r *Report) membersView() *membersView {
+// newMembersView arranges the members for the page; nil where there are none.
+func newMembersView(r *content.Report) *membersView {
 	if len(r.Members) == 0 {
 		return nil
 	}
@@ -126,7 +63,7 @@ func (r *Report) membersView() *membersView {
 	for i, m := range drawn {
 		y := float64(i) * memberRowPixel
 		v.Names = append(v.Names, drawnName{y + memberRowPixel - 3, m.Name})
-		for k, b := range m.cluster.Rebin(width) {
+		for k, b := range m.Cluster.Rebin(width) {
 			if b.Calls == 0 {
 				continue
 			}
@@ -148,14 +85,14 @@ func (r *Report) membersView() *membersView {
 
 // memberGrid returns the first column of the picture, the width of all and how many
 // there are.
-func memberGrid(all []MemberRow) (first int, width time.Duration, columns int) {
+func memberGrid(all []content.MemberRow) (first int, width time.Duration, columns int) {
 	for _, m := range all {
-		width = max(width, m.cluster.Width)
+		width = max(width, m.Cluster.Width)
 	}
 	for ; ; width *= 2 {
 		first, last := math.MaxInt, 0
 		for _, m := range all {
-			for k, b := range m.cluster.Rebin(width) {
+			for k, b := range m.Cluster.Rebin(width) {
 				if b.Calls > 0 {
 					first, last = min(first, k), max(last, k)
 				}
@@ -173,8 +110,8 @@ func darkness(slowest time.Duration) float64 {
 	return math.Round(100*(0.1+0.9*min(share, 1))) / 100
 }
 
-// summaryMembers names the slowest members.
-func (t *summaryText) members(r *Report) {
+// members names the slowest members.
+func (t *summaryText) members(r *content.Report) {
 	if len(r.Members) == 0 {
 		return
 	}

@@ -7,43 +7,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
-	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// manyMembers is a tally of members of which each is slower than the one before; the
-// last has failed calls.
-func manyMembers(n int) *tally {
-	f := &run.Facts{}
-	for i := range n {
+// TestPictureOfMembers draws a hundred members, of which each is quicker than the one
+// before; the first has failed calls.
+func TestPictureOfMembers(t *testing.T) {
+	r := &content.Report{}
+	for i := range 100 {
+		slow := time.Duration(100-i) * time.Millisecond
 		x := &run.Cluster{Name: fmt.Sprintf("edge-%d", i+1), Width: time.Second, Bins: make([]run.ClusterBin, 300)}
-		c := &run.Calls{Op: record.Op{Cluster: x.Name}}
-		slow := time.Duration(i+1) * time.Millisecond
-		c.Latency.Add(slow)
-		c.Latency.Sort()
-		c.Outcomes[record.OK] = 1
 		x.Bins[i%300] = run.ClusterBin{Calls: 1, Slowest: slow}
-		f.Clusters, f.Calls = append(f.Clusters, x), append(f.Calls, c)
+		r.Members = append(r.Members, content.MemberRow{Name: x.Name, N: 1, P99: slow.Seconds(), Max: slow.Seconds(), Cluster: x})
 	}
-	f.Calls[n-1].Outcomes = [3]int{record.Failed: 1}
-	f.Clusters[n-1].Bins[(n-1)%300].Bad = 1
-	groups := []record.MembersFact{{Name: "edge", Count: n, Labels: map[string]string{"tier": "front"}, Spread: map[string]int{"example.org/region": 2}}}
-	return &tally{facts: f, run: &run.Run{Manifest: record.Manifest{Members: groups}}}
-}
-
-func TestMembersTheSlowestFirst(t *testing.T) {
-	r := &Report{Members: manyMembers(100).memberRows()}
-	if m := r.Members[0]; len(r.Members) != 100 || m.Name != "edge-100" || m.Labels != "example.org/region=region-1 tier=front" || m.Bad != 1 || m.P99 != 0.1 {
-		t.Errorf("%d, %+v", len(r.Members), m)
-	}
-	v := r.membersView()
+	r.Members[0].Cluster.Bins[0].Bad = 1
+	v := newMembersView(r)
 	if len(v.Rows) != listedMembers || len(v.Names) != drawnMembers || len(v.Cells) != drawnMembers || !v.Cells[0].Bad || v.Cells[1].Bad || v.Note == "" {
 		t.Errorf("%d rows, %d names, %d cells, note %q", len(v.Rows), len(v.Names), len(v.Cells), v.Note)
 	}
 	if v.Cells[0].Dark <= v.Cells[drawnMembers-1].Dark || v.Width > memberNames+memberWidth {
 		t.Errorf("the slowest is %v dark, another %v; %v wide", v.Cells[0].Dark, v.Cells[drawnMembers-1].Dark, v.Width)
 	}
-	if (&Report{}).membersView() != nil {
+	if newMembersView(&content.Report{}) != nil {
 		t.Error("a picture of no members")
 	}
 	text := &summaryText{width: 80}

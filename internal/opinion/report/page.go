@@ -1,3 +1,7 @@
+// Package report draws what package content says of a run: one self-contained HTML
+// page with charts, a plain text summary, and Markdown. It decides nothing and computes
+// no figure. It reads no clock and no path into its output: the same run directory gives
+// the same bytes, wherever it lies. Package junit writes the form for CI.
 package report
 
 import (
@@ -8,9 +12,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sli"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -22,82 +28,92 @@ const (
 )
 
 // view is what the template of a run is filled from: text that is ready to be
-// shown.
+// shown, section by section.
 type view struct {
-	*Report
-	Verdict    slo.Verdict
-	Word       string // the verdict as people say it
-	Glyph      string
-	Lead       string
-	Reasons    []string
-	Facts      []pair
-	Top, Rest  []objectiveRow
-	RestText   string
-	Findings   []finding
-	StepRows   []stepRow
-	SpreadRows []spreadRow
-	CallGroups []callGroup
-	MapView    *mapView
-	MemberView *membersView
-	Usage      []usageRow
-	Figures    []figureRow
-	Measures   []pair
-	Versions   []pair
-	Parameters []pair
-	Machine    []pair
-	Plane      []pair
-	Processes  []process
-	Repeat     string
-	Whole      string // the manifest as JSON
-	Gave       []Cause
-	GaveMore   []Cause
-	Parted     partedRows
-	Lifecycles []lifecycleView
-	Faults     []pair
-	WorkerRows []workerRow
+	*content.Report
+	Head        headView
+	Ranked      objectivesView
+	Bottlenecks causesView
+	Findings    []finding
+	StepRows    []stepRow
+	Faults      []pair
+	SpreadRows  []spreadRow
+	Parted      partedRows
+	Lifecycles  []lifecycleView
+	CallGroups  []callGroup
+	MapView     *mapView
+	MemberView  *membersView
+	Usage       []usageRow
+	WorkerRows  []workerRow
+	Figures     []figureRow
+	Measures    []pair
+	Setup       setupView
+}
+
+// headView is the verdict.
+type headView struct {
+	Word, Glyph string // the verdict as people say it
+	Lead        string
+	Reasons     []string
+	Facts       []pair
+}
+
+// setupView is what a reader needs to repeat the run.
+type setupView struct {
+	Repeat                               string // the command line
+	Plane, Versions, Machine, Parameters []pair
+	Processes                            []process
+	Manifest                             string // as JSON
 }
 
 type pair struct{ Name, Text string }
 
 type finding struct {
-	Finding
+	content.Finding
 	Glyph, Word string
 }
 
-func (r *Report) view() (*view, error) {
-	m, j := r.Manifest, r.Judgement
-	whole, err := json.MarshalIndent(m, "", "  ")
+func newView(r *content.Report) (*view, error) {
+	setup, err := newSetupView(r.Manifest)
 	if err != nil {
-		return nil, fmt.Errorf("encode manifest: %w", err)
+		return nil, err
 	}
-	p := &view{
-		Report: r, Verdict: j.Verdict, Word: verdictWord(j.Verdict), Glyph: glyph(j.Verdict),
-		Lead: r.Sentence(), Reasons: r.reasons(), Facts: r.facts(),
-		StepRows: r.stepRows(), SpreadRows: spreadRows(r.Startup), CallGroups: r.callGroups(), MapView: r.Map.view(), MemberView: r.membersView(), Usage: r.usageRows(),
-		Figures: r.figureRows(), Measures: measureRows(j.Measures),
-		Versions: sortedPairs(m.Versions), Parameters: parameterRows(m.Parameters), Machine: machineRows(m.Machine),
-		Plane: planeRows(m), Processes: processes(m.Processes()), Repeat: commandLine(m.Command),
-		Whole: string(whole), Faults: r.faults(), WorkerRows: workerRows(r.Workers),
-	}
-	if r.Live {
-		p.Word, p.Glyph = "Under way", "▸"
-	}
-	p.Gave, p.GaveMore = r.causes()
-	p.Parted, p.Lifecycles = r.podsParted(), r.lifecycleViews()
-	p.Top, p.Rest = fold(r.Objectives)
-	p.RestText = restText(r.Objectives[len(p.Top):])
-	p.Facts = append(p.Facts, pair{"Trust", r.trustInShort()})
-	for _, f := range worstTrust(r.Trust) {
-		p.Findings = append(p.Findings, finding{f, map[Level]string{Fine: "✓", Note: "i", Bad: "!"}[f.Level],
-			map[Level]string{Fine: "fine", Note: "note", Bad: "doubtful"}[f.Level]})
-	}
-	return p, nil
+	return &view{
+		Report: r, Head: newHeadView(r), Ranked: foldObjectives(r.Objectives), Bottlenecks: foldCauses(r.Causes), Findings: findingRows(r.Trust),
+		StepRows: stepRows(r), Faults: faultRows(r), SpreadRows: spreadRows(r.Startup), Parted: podBreakdown(r), Lifecycles: newLifecycleViews(r),
+		CallGroups: callGroups(r), MapView: newMapView(r.Map), MemberView: newMembersView(r), Usage: usageRows(r), WorkerRows: workerRows(r.Workers),
+		Figures: figureRows(r), Measures: measureRows(r.Judgement.Measures), Setup: setup,
+	}, nil
 }
 
-// worstTrust puts what casts doubt first.
-func worstTrust(all []Finding) []Finding {
-	weight := func(f Finding) int { return slices.Index([]Level{Bad, Note, Fine}, f.Level) }
-	return slices.SortedStableFunc(slices.Values(all), func(a, b Finding) int { return weight(a) - weight(b) })
+func newHeadView(r *content.Report) headView {
+	v := headView{Word: verdictWord(r.Judgement.Verdict), Glyph: glyph(r.Judgement.Verdict), Lead: r.Sentence(), Reasons: listReasons(r),
+		Facts: append(listFacts(r), pair{"Trust", r.TrustInShort()})}
+	if r.Live {
+		v.Word, v.Glyph = "Under way", "▸"
+	}
+	return v
+}
+
+func newSetupView(m record.Manifest) (setupView, error) {
+	whole, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return setupView{}, fmt.Errorf("encode manifest: %w", err)
+	}
+	return setupView{Repeat: commandLine(m.Command), Plane: planeRows(m), Versions: sortedPairs(m.Versions), Machine: machineRows(m.Machine),
+		Parameters: parameterRows(m.Parameters), Processes: processes(m.Processes()), Manifest: string(whole)}, nil
+}
+
+// findingRows are the findings about trust, those that cast doubt first.
+func findingRows(all []content.Finding) (out []finding) {
+	weight := func(f content.Finding) int {
+		return slices.Index([]content.Level{content.Bad, content.Note, content.Fine}, f.Level)
+	}
+	for _, f := range slices.SortedStableFunc(slices.Values(all), func(a, b content.Finding) int { return weight(a) - weight(b) }) {
+		out = append(out, finding{f, map[content.Level]string{content.Fine: "✓", content.Note: "i", content.Bad: "!"}[f.Level],
+			map[content.Level]string{content.Fine: "fine", content.Note: "note", content.Bad: "doubtful"}[f.Level]})
+	}
+	return out
 }
 
 func verdictWord(v slo.Verdict) string {
@@ -123,42 +139,33 @@ func glyph(v slo.Verdict) string {
 	}
 }
 
-// reasons are what neither the first sentence nor the objectives' rows say.
-func (r *Report) reasons() []string {
+// listReasons returns what neither the first sentence nor the objectives' rows say.
+func listReasons(r *content.Report) []string {
 	var out []string
 	for i, s := range r.Judgement.Reasons {
-		if i == 0 && (r.Judgement.Verdict == slo.Unknown || r.refuted()) {
-			_, s = cutSentence(s) // the first one is in the verdict's sentence
+		if i == 0 && (r.Judgement.Verdict == slo.Unknown || r.Refuted()) {
+			_, s = text.CutSentence(s) // the first one is in the verdict's sentence
 		}
-		if s = sentence(s); s != "" && !r.tellsRow(s) {
+		if s = text.Sentence(s); s != "" && !repeatsObjective(r, s) {
 			out = append(out, s)
 		}
 	}
-	if n := r.count(slo.Fail); n > 0 && r.Judgement.Verdict == slo.Unknown {
+	if n := r.Count(slo.Fail); n > 0 && r.Judgement.Verdict == slo.Unknown {
 		out = append(out, fmt.Sprintf("Taken at face value, %d of %d objectives %s missed.", n, len(r.Objectives), unit.Verb(n, "is", "are")))
 	}
 	return out
 }
 
-func (r *Report) count(v slo.Verdict) (n int) {
-	for _, o := range r.Objectives {
-		if o.Verdict == v {
-			n++
-		}
-	}
-	return n
-}
-
-// tellsRow reports whether a reason repeats an objective's outcome.
-func (r *Report) tellsRow(reason string) bool {
-	return slices.ContainsFunc(r.Objectives, func(o Objective) bool {
-		return strings.HasPrefix(reason, withStatistic(o.Name, o.Statistic)) || strings.HasPrefix(reason, o.Title())
+// repeatsObjective reports whether a reason repeats an objective's outcome.
+func repeatsObjective(r *content.Report, reason string) bool {
+	return slices.ContainsFunc(r.Objectives, func(o content.Objective) bool {
+		return strings.HasPrefix(reason, content.WithStatistic(o.Name, o.Statistic)) || strings.HasPrefix(reason, o.Title())
 	}) ||
 		strings.HasPrefix(reason, "And ") && strings.Contains(reason, " more objectives: ")
 }
 
-// facts are the run in a handful of words.
-func (r *Report) facts() []pair {
+// listFacts describes the run in a handful of words.
+func listFacts(r *content.Report) []pair {
 	m := r.Manifest
 	var out []pair
 	add := func(name, text string) {
@@ -225,8 +232,14 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// fold splits the objectives into those that are shown and the tail.
-func fold(all []Objective) (top, rest []objectiveRow) {
+// objectivesView is the objectives, the worst first: what is shown at once, and what is
+// folded away behind a line that says what it holds.
+type objectivesView struct {
+	Top, Rest []objectiveRow
+	RestText  string
+}
+
+func foldObjectives(all []content.Objective) (v objectivesView) {
 	shown := 0
 	for shown < len(all) && (shown < shownObjectives || all[shown].Verdict != slo.Pass) {
 		shown++
@@ -234,22 +247,22 @@ func fold(all []Objective) (top, rest []objectiveRow) {
 	if len(all)-shown < foldedFew {
 		shown = len(all)
 	}
-	for i, o := range all {
-		if i < shown {
-			top = append(top, newObjectiveRow(o))
-		} else {
-			rest = append(rest, newObjectiveRow(o))
-		}
+	for _, o := range all[:shown] {
+		v.Top = append(v.Top, newObjectiveRow(o))
 	}
-	return top, rest
+	for _, o := range all[shown:] {
+		v.Rest = append(v.Rest, newObjectiveRow(o))
+	}
+	v.RestText = restText(all[shown:])
+	return v
 }
 
-func restText(rest []Objective) string {
+func restText(rest []content.Objective) string {
 	if len(rest) == 0 {
 		return ""
 	}
 	text := fmt.Sprintf("%d more, all passed", len(rest))
-	if slices.ContainsFunc(rest, func(o Objective) bool { return o.AtLeast }) {
+	if slices.ContainsFunc(rest, func(o content.Objective) bool { return o.AtLeast }) {
 		return text
 	}
 	return text + fmt.Sprintf(", none above %.0f %% of its bound", math.Ceil(100*rest[0].Used))
@@ -263,14 +276,14 @@ type objectiveRow struct {
 	Warnings                           []string
 }
 
-func newObjectiveRow(o Objective) objectiveRow {
+func newObjectiveRow(o content.Objective) objectiveRow {
 	row := objectiveRow{
 		Verdict: o.Verdict, Glyph: glyph(o.Verdict), Word: verdictWord(o.Verdict), Head: o.Head(), About: o.About(),
 		Value: o.ValueText(), Bound: o.BoundText(), Used: o.UsedText(), Interval: o.IntervalText(),
-		Size: things(o.Samples, "sample", "samples"), Bar: newBar(o),
+		Size: unit.Text(float64(o.Samples), "samples"), Bar: newBar(o),
 	}
 	for _, w := range o.Warnings {
-		row.Warnings = append(row.Warnings, sentence(w))
+		row.Warnings = append(row.Warnings, text.Sentence(w))
 	}
 	return row
 }
@@ -292,7 +305,7 @@ type bar struct {
 	Width, Bound float64
 }
 
-func newBar(o Objective) bar {
+func newBar(o content.Objective) bar {
 	b := bar{Width: barWidth, Bound: barBound}
 	if o.Value == nil || o.Threshold <= 0 {
 		return b

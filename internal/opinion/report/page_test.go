@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -63,7 +64,7 @@ func TestUnreadableDiagnosis(t *testing.T) {
 func TestUnderWay(t *testing.T) {
 	r := build(t, reporttest.Shape{Pods: 300, CutOff: true}, false)
 	r.UnderWay()
-	p, err := r.Page()
+	p, err := report.NewPage(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestUnderWay(t *testing.T) {
 // What the live page is sent is a JSON object with markup and data, whatever
 // numbers are missing.
 func TestPageAsJSON(t *testing.T) {
-	p, err := build(t, reporttest.Shape{Pods: 100, CutOff: true}, false).Page()
+	p, err := report.NewPage(build(t, reporttest.Shape{Pods: 100, CutOff: true}, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestSettling(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Parameters = nil
-	cools := func(step, note string) report.Finding {
+	cools := func(step, note string) content.Finding {
 		t.Helper()
 		if err := os.WriteFile(d.File(record.ScenarioFile), []byte("scenario: rests\nsteps:\n- name: all\n  sequence:\n  - name: "+step+"\n    settle: {within: 1m}\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -157,18 +158,18 @@ func TestSettling(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r := report.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), reporttest.Found(t, d))
+		r := content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), reporttest.Found(t, d))
 		for _, f := range r.Trust {
 			if f.Name == "Settling" {
 				return f
 			}
 		}
-		return report.Finding{}
+		return content.Finding{}
 	}
-	if f := cools("rest", ""); f.Level != report.Fine {
+	if f := cools("rest", ""); f.Level != content.Fine {
 		t.Errorf("a plane that came to rest: %v", f)
 	}
-	if f := cools("rest", "the plane did not come to rest"); f.Level != report.Bad || !strings.Contains(f.Text, "step rest") {
+	if f := cools("rest", "the plane did not come to rest"); f.Level != content.Bad || !strings.Contains(f.Text, "step rest") {
 		t.Errorf("a plane that did not: %v", f)
 	}
 	if f := cools("other", ""); f.Text != "" {

@@ -1,8 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"math"
+	"strconv"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -37,11 +40,11 @@ type breakdownRow struct {
 // stackBar is one part in a drawing.
 type stackBar struct{ X, W float64 }
 
-// podsParted is the startup of pods taken apart. The last part is left out where
+// podBreakdown is the startup of pods taken apart. The last part is left out where
 // pods are ready as soon as they run.
-func (r *Report) podsParted() partedRows {
-	names := r.podParts
-	if !r.readyLater() && len(names) > 0 {
+func podBreakdown(r *content.Report) partedRows {
+	names := r.PodParts
+	if !anyReadyLater(r) && len(names) > 0 {
 		names = names[:len(names)-1]
 	}
 	return parted("Pods", names, r.Breakdown)
@@ -49,14 +52,14 @@ func (r *Report) podsParted() partedRows {
 
 // parted takes groups apart into the parts named. Every row of a group is drawn
 // to the scale of its slowest one.
-func parted(noun string, names []string, all []Breakdown) partedRows {
+func parted(noun string, names []string, all []content.Breakdown) partedRows {
 	n := len(names)
 	out := partedRows{Noun: noun}
 	for _, name := range names {
 		out.Parts = append(out.Parts, phaseWords(name))
 	}
 	for _, b := range all {
-		rows := breakdownRows{Group: orElse(b.Group, "(no group)"), Columns: n + 4}
+		rows := breakdownRows{Group: cmp.Or(b.Group, "(no group)"), Columns: n + 4}
 		longest := 0.0
 		for _, band := range b.Bands {
 			longest = max(longest, band.Total)
@@ -69,8 +72,8 @@ func parted(noun string, names []string, all []Breakdown) partedRows {
 	return out
 }
 
-// readyLater says whether some pods were running before they were ready.
-func (r *Report) readyLater() bool {
+// anyReadyLater says whether some pods were running before they were ready.
+func anyReadyLater(r *content.Report) bool {
 	for _, b := range r.Breakdown {
 		for _, band := range b.Bands {
 			if band.Parts[len(band.Parts)-1] >= leastPart {
@@ -81,7 +84,7 @@ func (r *Report) readyLater() bool {
 	return false
 }
 
-func newBreakdownRow(b Band, parts int, longest float64) breakdownRow {
+func newBreakdownRow(b content.Band, parts int, longest float64) breakdownRow {
 	row := breakdownRow{Name: b.Name, Number: number(b.Objects), Total: quantity(b.Total, "s")}
 	x := 0.0
 	for _, p := range b.Parts[:parts] {
@@ -96,13 +99,28 @@ func newBreakdownRow(b Band, parts int, longest float64) breakdownRow {
 	return row
 }
 
-// faults are what was done to the plane, the fleet and the network, with when.
-func (r *Report) faults() []pair {
+// faultRows are what was done to the plane, the fleet and the network, with when.
+func faultRows(r *content.Report) []pair {
 	var out []pair
-	for _, m := range r.charts.Marks {
+	for _, m := range r.Charts.Marks {
 		if m.Kind == string(record.EventFault) {
 			out = append(out, pair{quantity(round(float64(m.At), 1), "s").Text + " " + m.Name, m.Text})
 		}
+	}
+	return out
+}
+
+// lifecycleView is a declared lifecycle as the page shows it.
+type lifecycleView struct {
+	ID, Name string
+	Rows     []spreadRow
+	Parted   partedRows
+}
+
+func newLifecycleViews(r *content.Report) []lifecycleView {
+	var out []lifecycleView
+	for i, l := range r.Declared {
+		out = append(out, lifecycleView{"lifecycle-" + strconv.Itoa(i+1), l.Name, spreadRows(l.Spreads), parted("Objects", l.Parts, l.Breakdown)})
 	}
 	return out
 }

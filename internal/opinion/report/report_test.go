@@ -10,35 +10,36 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
-func build(t testing.TB, s reporttest.Shape, pass bool) *report.Report {
+func build(t testing.TB, s reporttest.Shape, pass bool) *content.Report {
 	t.Helper()
 	d, m, err := reporttest.Write(t.TempDir(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := report.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, pass), reporttest.Found(t, d))
+	r := content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, pass), reporttest.Found(t, d))
 	return r
 }
 
-func html(t testing.TB, r *report.Report) string {
+func html(t testing.TB, r *content.Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := r.HTML(&out); err != nil {
+	if err := report.WriteHTML(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
-func summary(t testing.TB, r *report.Report, width int) string {
+func summary(t testing.TB, r *content.Report, width int) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := r.Summary(&out, width); err != nil {
+	if err := report.WriteSummary(&out, r, width); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -70,7 +71,7 @@ func TestSummaryIsAsAgreed(t *testing.T) {
 func TestSummaryKeepsItsWidth(t *testing.T) {
 	odd := reporttest.Shape{Pods: 100, Taint: strings.Repeat("-very-long", 12)}
 	for _, width := range []int{60, 80, 120} {
-		for _, r := range []*report.Report{build(t, odd, false), build(t, reporttest.Shape{Pods: 100}, false)} {
+		for _, r := range []*content.Report{build(t, odd, false), build(t, reporttest.Shape{Pods: 100}, false)} {
 			for _, line := range strings.Split(summary(t, r, width), "\n") {
 				if n := len([]rune(line)); n > width {
 					t.Errorf("%d columns wide, asked for %d: %s", n, width, line)
@@ -119,7 +120,7 @@ func TestGreatRunIsSmall(t *testing.T) {
 	if r.Pods != 100_150 {
 		t.Errorf("%d pods in the report", r.Pods)
 	}
-	p, err := r.Page()
+	p, err := report.NewPage(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +130,8 @@ func TestGreatRunIsSmall(t *testing.T) {
 		want        float64
 	}{
 		{"queues", "deployment", spike},
-		{"cpu", "kube-apiserver", highest(r, func(c report.ComponentRow) float64 { return c.Peak })},
-		{"memory", "kube-apiserver", highest(r, func(c report.ComponentRow) float64 { return c.Memory })},
+		{"cpu", "kube-apiserver", highest(r, func(c content.ComponentRow) float64 { return c.Peak })},
+		{"memory", "kube-apiserver", highest(r, func(c content.ComponentRow) float64 { return c.Memory })},
 		{"startup-time", "slowest, running", float64(r.Startup[0].Max)},
 	} {
 		got := peak(p, c.chart, c.line)
@@ -150,7 +151,7 @@ func TestGreatRunIsSmall(t *testing.T) {
 	}
 }
 
-func highest(r *report.Report, of func(report.ComponentRow) float64) float64 {
+func highest(r *content.Report, of func(content.ComponentRow) float64) float64 {
 	for _, c := range r.Components {
 		if c.Name == "kube-apiserver" {
 			return of(c)
@@ -235,8 +236,8 @@ func TestUnfinishedRunsAreToldApart(t *testing.T) {
 		if err := os.WriteFile(d.File(record.StreamFile), raw[:c.keep], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r := report.Build(reporttest.Read(t, d, m), slo.Judgement{Scenario: m.Scenario, Verdict: slo.Unknown}, reporttest.Found(t, d))
-		if f := r.Trust[0]; f.Level != report.Bad || !strings.HasPrefix(f.Text, c.want) {
+		r := content.Build(reporttest.Read(t, d, m), slo.Judgement{Scenario: m.Scenario, Verdict: slo.Unknown}, reporttest.Found(t, d))
+		if f := r.Trust[0]; f.Level != content.Bad || !strings.HasPrefix(f.Text, c.want) {
 			t.Errorf("%s: %v", name, f)
 		}
 		if page := html(t, r); !strings.Contains(page, "No verdict: there was nothing to judge.") {
@@ -258,7 +259,7 @@ func TestEmptyRun(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r := report.Build(reporttest.Read(t, d, record.Manifest{Scenario: "nothing"}), slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"the plane did not start"}}, reporttest.Found(t, d))
+	r := content.Build(reporttest.Read(t, d, record.Manifest{Scenario: "nothing"}), slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"the plane did not start"}}, reporttest.Found(t, d))
 	if page := html(t, r); !strings.Contains(page, "No verdict: the plane did not start.") {
 		t.Error("the page does not give the reason")
 	}
@@ -273,7 +274,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	j := reporttest.Judgement(s, true)
 	for b.Loop() {
-		r := report.Build(reporttest.Read(b, d, m), j, reporttest.Found(b, d))
+		r := content.Build(reporttest.Read(b, d, m), j, reporttest.Found(b, d))
 		html(b, r)
 	}
 	b.ReportMetric(30_000*float64(b.N)/b.Elapsed().Seconds(), "pods/sec")

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -37,11 +40,11 @@ type stepRow struct {
 	Asked                                     bool
 }
 
-func (r *Report) stepRows() []stepRow {
+func stepRows(r *content.Report) []stepRow {
 	var out []stepRow
 	for _, s := range r.Steps {
 		row := stepRow{
-			Name: s.Name, Note: sentence(s.Note), Begin: quantity(round(s.From.Seconds(), 2), "s"), Took: quantity(round(s.took(), 2), "s"),
+			Name: s.Name, Note: text.Sentence(s.Note), Begin: quantity(round(s.From.Seconds(), 2), "s"), Took: quantity(round(s.Took(), 2), "s"),
 			Calls: count(s.Calls), NotOK: count(s.Calls - s.OK), Rate: cell{"–", 0}, Achieved: cell{"–", 0},
 		}
 		if s.Asked.Rate > 0 {
@@ -70,10 +73,10 @@ type spreadRow struct {
 	P50, P90, P99, Max cell
 }
 
-func spreadRows(all []Spread) []spreadRow {
+func spreadRows(all []content.Spread) []spreadRow {
 	var out []spreadRow
 	for _, s := range all {
-		sec := func(v Num, name string) cell {
+		sec := func(v content.Num, name string) cell {
 			c := quantity(float64(v), "s")
 			if b := s.Bounds[name]; b != "" {
 				c.Text = b + " " + c.Text
@@ -81,7 +84,7 @@ func spreadRows(all []Spread) []spreadRow {
 			return c
 		}
 		out = append(out, spreadRow{
-			Group: orElse(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.all()), Bounded: count(s.Bounded), Open: count(s.Open),
+			Group: cmp.Or(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.All()), Bounded: count(s.Bounded), Open: count(s.Open),
 			P50: sec(s.P50, "p50"), P90: sec(s.P90, "p90"), P99: sec(s.P99, "p99"), Max: sec(s.Max, "max"),
 		})
 	}
@@ -119,7 +122,7 @@ type callCells struct {
 }
 
 // callGroups are the rows of calls by who sent them.
-func (r *Report) callGroups() []callGroup {
+func callGroups(r *content.Report) []callGroup {
 	var out []callGroup
 	for _, c := range r.Calls {
 		if len(out) == 0 || out[len(out)-1].Source != c.Source {
@@ -156,7 +159,7 @@ type usageRow struct {
 	CPULimit, MemoryLimit               string
 }
 
-func (r *Report) usageRows() []usageRow {
+func usageRows(r *content.Report) []usageRow {
 	var out []usageRow
 	for _, c := range r.Components {
 		row := usageRow{
@@ -177,7 +180,7 @@ func (r *Report) usageRows() []usageRow {
 
 type figureRow struct{ Measure, Published, Measured, Ratio, Source, Differences string }
 
-func (r *Report) figureRows() []figureRow {
+func figureRows(r *content.Report) []figureRow {
 	var out []figureRow
 	for _, p := range r.Published {
 		row := figureRow{

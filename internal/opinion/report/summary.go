@@ -3,11 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -19,10 +18,10 @@ const (
 	summaryPassed = 4 // passed objectives that are listed; the rest is counted
 )
 
-// Summary writes the run in plain text of at most width columns, for
+// WriteSummary writes the run in plain text of at most width columns, for
 // summary.txt and the terminal. It has no colours: whoever has a terminal may
 // add them to the verdict's word, which says the same without.
-func (r *Report) Summary(w io.Writer, width int) error {
+func WriteSummary(w io.Writer, r *content.Report, width int) error {
 	t := &summaryText{width: max(width, leastWidth)}
 	t.head(r)
 	t.objectives(r)
@@ -59,25 +58,25 @@ func (t *summaryText) wrapped(lead, s string) {
 
 func (t *summaryText) heading(s string) { t.line(""); t.line(s) }
 
-func (t *summaryText) head(r *Report) {
+func (t *summaryText) head(r *content.Report) {
 	m := r.Manifest
 	word := strings.ToUpper(verdictWord(r.Judgement.Verdict))
 	left := cut("windtunnel  "+text.Clean(r.Name()), t.width-len(word)-2)
 	t.line(left + strings.Repeat(" ", t.width-columns(left)-len(word)) + word)
 	var facts []string
-	for _, f := range r.facts() {
+	for _, f := range listFacts(r) {
 		facts = append(facts, strings.ToLower(f.Name)+" "+f.Text)
 	}
 	t.wrapped("", strings.Join(append(facts, fmt.Sprintf("seed %d", m.Seed)), " · "))
 	t.line("")
 	t.wrapped("", r.Sentence())
-	for _, s := range r.reasons() {
+	for _, s := range listReasons(r) {
 		t.wrapped("- ", s)
 	}
 }
 
 // The columns of objectives: sign, name, value, bound, share of the bound that is used, samples.
-func (t *summaryText) objectives(r *Report) {
+func (t *summaryText) objectives(r *content.Report) {
 	if len(r.Objectives) == 0 {
 		return
 	}
@@ -97,7 +96,7 @@ func (t *summaryText) objectives(r *Report) {
 	}
 }
 
-func (t *summaryText) objective(o Objective, name int) {
+func (t *summaryText) objective(o content.Objective, name int) {
 	word := map[slo.Verdict]string{slo.Pass: "pass", slo.Fail: "FAIL", slo.Unknown: "UNKNOWN"}[o.Verdict]
 	figures := right(o.ValueText(), 13) + right(o.BoundText(), 10) + right(o.UsedText(), 11) + right(unit.Number(float64(o.Samples)), 9)
 	lines := wrap(text.Clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
@@ -119,7 +118,7 @@ func (t *summaryText) objective(o Objective, name int) {
 		return // they have a part of their own
 	}
 	for _, w := range o.Warnings {
-		t.wrapped(pad("", 10), sentence(w))
+		t.wrapped(pad("", 10), text.Sentence(w))
 	}
 }
 
@@ -127,7 +126,7 @@ func (t *summaryText) objective(o Objective, name int) {
 const summaryFailures = 5
 
 // failures tells how calls of the load failed, what was not expected first.
-func (t *summaryText) failures(r *Report) {
+func (t *summaryText) failures(r *content.Report) {
 	all := r.Judgement.Failures
 	if len(all) == 0 {
 		return
@@ -160,8 +159,8 @@ const summaryCause = 0.05
 
 // causes names what limited the plane, the first cause first, or says that nothing
 // did.
-func (t *summaryText) causes(r *Report) {
-	shown, _ := r.causes()
+func (t *summaryText) causes(r *content.Report) {
+	shown := foldCauses(r.Causes).Shown
 	for i, c := range shown {
 		if c.Nothing() {
 			t.heading("BOTTLENECKS")
@@ -182,14 +181,14 @@ func (t *summaryText) causes(r *Report) {
 }
 
 // spreads shows how long each transition of lifecycles took, group by group.
-func (t *summaryText) spreads(r *Report) {
+func (t *summaryText) spreads(r *content.Report) {
 	t.transitions("PODS", r.Startup)
 	for _, l := range r.Declared {
 		t.transitions(strings.ToUpper(text.Clean(l.Name)), l.Spreads)
 	}
 }
 
-func (t *summaryText) transitions(title string, all []Spread) {
+func (t *summaryText) transitions(title string, all []content.Spread) {
 	if len(all) == 0 {
 		return
 	}
@@ -204,20 +203,20 @@ func (t *summaryText) transitions(title string, all []Spread) {
 	}
 }
 
-func (t *summaryText) components(r *Report) {
+func (t *summaryText) components(r *content.Report) {
 	if len(r.Components) == 0 {
 		return
 	}
 	name := t.width - 10 - 12 - 13 - 14
 	t.heading(pad("COMPONENT", name) + right("CPU", 10) + right("PER POD", 12) + right("PEAK", 13) + right("MEMORY", 14))
-	for _, row := range r.usageRows() {
+	for _, row := range usageRows(r) {
 		t.line(pad(cut(text.Clean(row.Name), name-1), name) + right(row.Seconds.Text, 10) + right(row.PerPod.Text, 12) +
 			right(row.Peak.Text, 13) + right(row.Memory.Text, 14))
 	}
 }
 
-func (t *summaryText) published(r *Report) {
-	rows := r.figureRows()
+func (t *summaryText) published(r *content.Report) {
+	rows := figureRows(r)
 	if len(rows) == 0 {
 		return
 	}
@@ -225,21 +224,21 @@ func (t *summaryText) published(r *Report) {
 	for _, f := range rows {
 		t.wrapped("  ", fmt.Sprintf("%s: here %s, published %s (%s)", f.Measure, f.Measured, f.Published, f.Source))
 		if f.Differences != "" {
-			t.wrapped("    ", sentence(f.Differences))
+			t.wrapped("    ", text.Sentence(f.Differences))
 		}
 	}
 }
 
 // trust names what is not as it should be; on a clean run it is one line.
-func (t *summaryText) trust(r *Report) {
+func (t *summaryText) trust(r *content.Report) {
 	t.heading("TRUST")
 	var fine []string
 	for _, f := range r.Trust {
-		if f.Level == Fine {
+		if f.Level == content.Fine {
 			fine = append(fine, strings.ToLower(f.Name))
 			continue
 		}
-		t.wrapped("  "+pad(map[Level]string{Note: "note", Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
+		t.wrapped("  "+pad(map[content.Level]string{content.Note: "note", content.Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
 	}
 	if len(fine) > 0 {
 		t.wrapped("  "+pad("fine", 9), strings.Join(fine, ", "))
@@ -247,17 +246,6 @@ func (t *summaryText) trust(r *Report) {
 	for _, s := range r.Warnings {
 		t.wrapped("  "+pad("warning", 9), s)
 	}
-}
-
-// MeasureLines writes the measures as sorted lines of name and value, for
-// those who want all of them in a terminal.
-func (r *Report) MeasureLines() []string {
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(r.Judgement.Measures)) {
-		m := r.Judgement.Measures[k]
-		out = append(out, k+" "+unit.Text(m.Value, m.Unit))
-	}
-	return out
 }
 
 // columns is how many columns of a terminal a text takes. Wide scripts take

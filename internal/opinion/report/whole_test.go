@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 )
 
@@ -19,8 +20,8 @@ func TestThePlaneAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Plane.CPULimit, m.Plane.MemoryLimit, m.Plane.Limited = 0.01, 4<<30, true
-	r := report.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), nil)
-	var whole report.ComponentRow
+	r := content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), nil)
+	var whole content.ComponentRow
 	sum, greatest := 0.0, 0.0
 	for _, c := range r.Components {
 		switch {
@@ -39,7 +40,7 @@ func TestThePlaneAsAWhole(t *testing.T) {
 	} {
 		m.Plane.Limited = inForce
 		var page bytes.Buffer
-		if err := report.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), nil).HTML(&page); err != nil {
+		if err := report.WriteHTML(&page, content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), nil)); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range want {

@@ -36,7 +36,7 @@ func TestPagesSayWhatWasAgreed(t *testing.T) {
 	for name, c := range shapes() {
 		s := c.Shape
 		s.Gave, s.Faults = !c.Pass, !c.Pass
-		p, err := build(t, s, c.Pass).Page()
+		p, err := report.NewPage(build(t, s, c.Pass))
 		if err != nil {
 			t.Fatal(err)
 		}

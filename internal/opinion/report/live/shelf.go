@@ -15,7 +15,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
-	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -256,7 +256,7 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 		run.Sentence = "Its verdict.json cannot be read: windtunnel judge writes it again."
 		return run, true
 	}
-	run.State, run.Sentence = string(j.Verdict), report.Sentence(j)
+	run.State, run.Sentence = string(j.Verdict), content.Sentence(j)
 	run.Seconds = j.Measures["run_seconds"].Value // not what files say: a copy has other times
 	s.known[dir] = remembered{info.ModTime(), run}
 	return run, true

@@ -1,10 +1,7 @@
-// Package report turns a run directory and its judgement into what people
-// read: one self-contained HTML page with charts, and a plain text summary.
-//
-// It judges nothing (package slo does) and reads no clock and no path into its
-// output: the same run directory gives the same bytes, wherever it lies.
-// Package junit writes the form for CI.
-package report
+// Package content makes the figures of a report of a run and its judgement: tables,
+// distributions, lines of charts, findings about trust. It draws nothing (package report
+// does) and judges nothing (package slo does).
+package content
 
 import (
 	"cmp"
@@ -17,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -33,7 +31,7 @@ type Report struct {
 	Map        *Map        // nil without clusters beside the plane and paths
 	Components []ComponentRow
 	Published  []Published
-	Causes     []Cause // what gave way, first of all what did so first; empty without a diagnosis
+	Causes     []diagnose.Finding // what gave way, first of all what did so first; empty without a diagnosis
 	Breakdown  []Breakdown
 	Declared   []DeclaredLifecycle // of other objects than pods
 	Warnings   []string            // of the run and its manifest, without repetition
@@ -43,10 +41,10 @@ type Report struct {
 	Pods       int                 // pods of the scenario's groups that were seen; of all where none are
 	OtherPods  int                 // pods beside those: of no group
 	Live       bool                // the run is under way
-	step       string              // that it is in
-	begin      clock.Time
-	podParts   []string // that Breakdown is of
-	charts     Data
+	Begin      clock.Time
+	PodParts   []string // that Breakdown is of
+	Charts     Data
+	step       string // that it is in
 }
 
 // Build arranges a run; j is its judgement and found its diagnosis, first of all
@@ -59,7 +57,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 	case in.Scenario != nil:
 		published = in.Scenario.Published
 	case in.Text != "":
-		warnings = append(warnings, sentence("What the scenario publishes and declares is left out: "+withoutDir(in.Unreadable, in.Dir)))
+		warnings = append(warnings, text.Sentence("What the scenario publishes and declares is left out: "+withoutDir(in.Unreadable, in.Dir)))
 	}
 	pods := t.pods()
 	r := &Report{
@@ -73,21 +71,21 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Map:        t.mapOf(j),
 		Components: t.componentRows(m.Processes()),
 		Published:  besideMeasured(published, j.Measures),
-		Causes:     causesOf(found),
+		Causes:     found,
 		Breakdown:  t.breakdowns(pods, podParting()),
 		Declared:   t.declaredLifecycles(),
 		Warnings:   warnings,
 		Workers:    in.Facts.Workers,
 		Scenario:   in.Text,
 		Duration:   t.span.seconds(),
-		begin:      in.Facts.Begin,
-		podParts:   podParting().names(),
+		Begin:      in.Facts.Begin,
+		PodParts:   podParting().names(),
 	}
 	all := objects(pods)
 	r.Pods = cmp.Or(objects(in.Facts.Pods(nil)), all)
 	r.OtherPods = all - r.Pods
 	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Preflight), t.settled())
-	r.charts = t.charts(r)
+	r.Charts = t.charts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
 		r.step = r.Steps[n-1].Name
 	}

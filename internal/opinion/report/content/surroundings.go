@@ -1,6 +1,7 @@
-package report
+package content
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -57,7 +59,7 @@ func otherWork(m map[string]slo.Measure, allowed float64) []Finding {
 	if level == Bad {
 		name = "Noisy machine"
 	}
-	return []Finding{{level, name, capital(strings.Join(parts, ", ") + ".")}}
+	return []Finding{{level, name, text.Capital(strings.Join(parts, ", ") + ".")}}
 }
 
 // cleanStart says what the plane was like when the run began.
@@ -74,7 +76,7 @@ func cleanStart(g *record.PreflightFacts) []Finding {
 	for _, f := range g.Findings {
 		texts = append(texts, f.Text)
 	}
-	return []Finding{{Bad, "Not clean at the start", sentence(capital(orElse(strings.Join(texts, "; "), "the plane did not come to rest")))}}
+	return []Finding{{Bad, "Not clean at the start", text.Sentence(text.Capital(cmp.Or(strings.Join(texts, "; "), "the plane did not come to rest")))}}
 }
 
 // settled says whether the plane came to rest where the scenario waited for it.
@@ -99,7 +101,7 @@ func (t *tally) settled() []Finding {
 	case rested < asked:
 		return []Finding{{Bad, "Settling", fmt.Sprintf("The plane did not become idle in step %s: later steps started on a busy plane.", strings.Join(slices.Compact(names), ", "))}}
 	default:
-		return []Finding{{Fine, "Settling", "The plane became idle each time a step waited for it: " + things(asked, "time", "times") + "."}}
+		return []Finding{{Fine, "Settling", "The plane became idle each time a step waited for it: " + unit.Text(float64(asked), "times") + "."}}
 	}
 }
 

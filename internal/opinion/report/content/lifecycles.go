@@ -1,4 +1,4 @@
-package report
+package content
 
 import (
 	"cmp"
@@ -64,7 +64,7 @@ func (t *tally) spreads(all []*run.Lifecycles, parts []transition) []Spread {
 			}
 		}
 		slices.SortStableFunc(out[first:], func(a, b Spread) int {
-			return cmp.Or(cmp.Compare(b.all(), a.all()), cmp.Compare(a.Group, b.Group))
+			return cmp.Or(cmp.Compare(b.All(), a.All()), cmp.Compare(a.Group, b.Group))
 		})
 	}
 	return out

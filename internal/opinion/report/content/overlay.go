@@ -1,4 +1,4 @@
-package report
+package content
 
 import (
 	"cmp"
@@ -36,18 +36,18 @@ func overlaidFirst() []overlaid {
 	}
 }
 
-// overlay lays the arms' runs over each other, from the begin of each: a line
+// Overlay lays the arms' runs over each other, from the begin of each: a line
 // is the median of an arm's runs, with their least and greatest values about it.
-func overlay(arms []Arm) Data {
+func Overlay(arms []Arm) Data {
 	first := arms[0].Runs[0]
-	shift := first.begin.Seconds()
+	shift := first.Begin.Seconds()
 	s := common(arms)
 	out := Data{From: Num(s.from.Seconds()), To: Num(s.to.Seconds()), Bound: Num(math.NaN()), Buckets: buckets{run.LeastBucket, run.BucketsPerDecade}}
-	for _, step := range first.charts.Steps {
+	for _, step := range first.Charts.Steps {
 		step.From, step.To = step.From-Num(shift), step.To-Num(shift)
 		out.Steps = append(out.Steps, step)
 	}
-	for _, m := range first.charts.Marks {
+	for _, m := range first.Charts.Marks {
 		m.At -= Num(shift)
 		out.Marks = append(out.Marks, m)
 	}
@@ -70,8 +70,8 @@ func common(arms []Arm) span {
 	out := span{clock.Time(math.MaxInt64), clock.Time(math.MinInt64)}
 	for _, a := range arms {
 		for _, r := range a.Runs {
-			at := func(n Num) clock.Time { return clock.Time((float64(n) - r.begin.Seconds()) * float64(time.Second)) }
-			out.from, out.to = min(out.from, at(r.charts.From)), max(out.to, at(r.charts.To))
+			at := func(n Num) clock.Time { return clock.Time((float64(n) - r.Begin.Seconds()) * float64(time.Second)) }
+			out.from, out.to = min(out.from, at(r.Charts.From)), max(out.to, at(r.Charts.To))
 		}
 	}
 	return out
@@ -106,11 +106,11 @@ func (r *Report) chart(id string) (TimeChart, bool) {
 	if id == "latency" {
 		return r.latencyChart()
 	}
-	i := slices.IndexFunc(r.charts.Time, func(c TimeChart) bool { return c.ID == id })
+	i := slices.IndexFunc(r.Charts.Time, func(c TimeChart) bool { return c.ID == id })
 	if i < 0 {
 		return TimeChart{}, false
 	}
-	return r.charts.Time[i], true
+	return r.Charts.Time[i], true
 }
 
 // draw lays one line of all arms over each other; not where no run has it.
@@ -128,7 +128,7 @@ func (o overlaid) draw(g grid, arms []Arm) (TimeChart, bool) {
 			}
 			c.Unit, c.Shape, limit, found = from.Unit, armShape(from.Shape), from.Lines[i].Limit, true
 			c.Note = cmp.Or(c.Note, from.Note)
-			runs = append(runs, resample(from, from.Lines[i], r.begin.Seconds(), g))
+			runs = append(runs, resample(from, from.Lines[i], r.Begin.Seconds(), g))
 		}
 		line := middle(a.Name, g, runs)
 		line.Limit = limit
@@ -222,7 +222,7 @@ func middle(name string, g grid, runs []resampled) Line {
 // latencyChart draws quantiles of the load's latency over time, each the upper
 // end of its bucket, as the heat map has them.
 func (r *Report) latencyChart() (TimeChart, bool) {
-	heat := r.charts.Heat
+	heat := r.Charts.Heat
 	counts := make([][run.Buckets]int, heat.N)
 	n := 0
 	for _, row := range r.Calls {

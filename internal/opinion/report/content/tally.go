@@ -1,4 +1,4 @@
-package report
+package content
 
 import (
 	"math"
@@ -60,8 +60,8 @@ func (t *tally) step(s run.Step) Step {
 	return out
 }
 
-// took is how long the step lasted, in seconds.
-func (s Step) took() float64 { return s.To.Sub(s.From).Seconds() }
+// Took is how long the step lasted, in seconds.
+func (s Step) Took() float64 { return s.To.Sub(s.From).Seconds() }
 
 // rebin sums the bins of a timeline, which are of whole parts of the grid's.
 func (t *tally) rebin(fine []float64) []float64 {

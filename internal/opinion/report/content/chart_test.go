@@ -1,4 +1,4 @@
-package report
+package content
 
 import (
 	"math"
@@ -173,13 +173,6 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-func TestCommandLineIsWhatAShellReads(t *testing.T) {
-	got := commandLine([]string{"windtunnel", "run", "a b.yaml", "--set", "x=it's", ""})
-	if want := `windtunnel run 'a b.yaml' --set 'x=it'\''s' ''`; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
 func TestWarningsAreSaidOnce(t *testing.T) {
 	tally := &tally{facts: &run.Facts{Events: []record.Event{
 		{Type: record.EventWarned, Text: "no cgroups"}, {Type: record.EventDied, Name: "etcd", Text: "killed"}, {Type: record.EventWarned, Text: "no cgroups"},
@@ -187,21 +180,5 @@ func TestWarningsAreSaidOnce(t *testing.T) {
 	got := tally.warnings(record.Manifest{Warnings: []string{"no cgroups.", "slow disk"}})
 	if want := []string{"no cgroups.", "etcd died: killed.", "slow disk."}; !slices.Equal(got, want) {
 		t.Errorf("warnings %q, want %q", got, want)
-	}
-}
-
-func TestWrap(t *testing.T) {
-	for _, c := range []struct {
-		s    string
-		want []string
-	}{
-		{"", []string{""}},
-		{"one two three", []string{"one two", "three"}},
-		{"abcdefghijkl xy", []string{"abcdefgh", "ijkl xy"}},
-		{"日本語日本語", []string{"日本語日", "本語"}},
-	} {
-		if got := wrap(c.s, 8); !slices.Equal(got, c.want) {
-			t.Errorf("wrap(%q) = %q, want %q", c.s, got, c.want)
-		}
 	}
 }

@@ -1,12 +1,14 @@
-package report
+package content
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -59,19 +61,19 @@ func (t *tally) ending() Finding {
 	end, deaths := t.facts.Ended, t.facts.EventsOf(record.EventDied)
 	switch {
 	case len(deaths) > 0:
-		f.Level, f.Text = Bad, sentence(deaths[0].Name+" died during the run")
+		f.Level, f.Text = Bad, text.Sentence(deaths[0].Name+" died during the run")
 	case t.facts.CutOff:
 		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.facts.LostBytes).Human())
 	case end.Reason == "":
 		f.Level, f.Text = Bad, "Without an end: the run was killed or is still going on."
 	case end.Reason == record.Broken && end.Step != "": // after it the run may have deleted what it made
-		f.Level, f.Text = Bad, sentence("The run failed: step "+end.Step+": "+end.Text)
+		f.Level, f.Text = Bad, text.Sentence("The run failed: step "+end.Step+": "+end.Text)
 	case end.Reason == record.Broken:
-		f.Level, f.Text = Bad, sentence("The run failed: "+end.Text)
+		f.Level, f.Text = Bad, text.Sentence("The run failed: "+end.Text)
 	case end.Reason == record.Aborted:
-		f.Level, f.Text = Note, sentence("The run was "+end.Text+after(", in step ", end.Name))
+		f.Level, f.Text = Note, text.Sentence("The run was "+end.Text+after(", in step ", end.Name))
 	case end.Reason != record.Done:
-		f.Level, f.Text = Bad, sentence("The run was "+string(end.Reason)+after(" in step ", end.Name))
+		f.Level, f.Text = Bad, text.Sentence("The run was "+string(end.Reason)+after(" in step ", end.Name))
 	}
 	return f
 }
@@ -151,16 +153,9 @@ func heartbeats(f record.FleetFacts) Finding {
 
 func durability(p record.PlaneFacts) Finding {
 	if p.Durability == "fsync" {
-		return Finding{Fine, "Durability", "etcd synced every write to " + orElse(p.DataOn, "disk") + "."}
+		return Finding{Fine, "Durability", "etcd synced every write to " + cmp.Or(p.DataOn, "disk") + "."}
 	}
-	return Finding{Note, "Durability", "etcd did not sync its writes (data on " + orElse(p.DataOn, "disk") + "): on a disk, every write takes longer."}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
+	return Finding{Note, "Durability", "etcd did not sync its writes (data on " + cmp.Or(p.DataOn, "disk") + "): on a disk, every write takes longer."}
 }
 
 // limits names the components whose limits were asked for, and those of them that are
@@ -200,9 +195,9 @@ func limits(m record.Manifest, unmet []slo.Unmet) Finding {
 // among the reasons of the verdict.
 func (t *tally) warnings(m record.Manifest) []string {
 	var out []string
-	add := func(text string) {
-		if text = sentence(text); text != "" && !slices.Contains(out, text) {
-			out = append(out, text)
+	add := func(warning string) {
+		if warning = text.Sentence(warning); warning != "" && !slices.Contains(out, warning) {
+			out = append(out, warning)
 		}
 	}
 	for _, mark := range t.facts.Events {
@@ -219,8 +214,8 @@ func (t *tally) warnings(m record.Manifest) []string {
 	return out
 }
 
-// trustInShort counts the findings: "6 fine, 1 note".
-func (r *Report) trustInShort() string {
+// TrustInShort counts the findings: "6 fine, 1 note".
+func (r *Report) TrustInShort() string {
 	count := map[Level]int{}
 	for _, f := range r.Trust {
 		count[f.Level]++

@@ -1,4 +1,4 @@
-package report
+package content
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -29,7 +30,7 @@ func rankObjectives(results []slo.Result) []Objective {
 		out[i] = Objective{r, strings.TrimPrefix(cmp.Or(r.Name, r.SLI), set), used(r)}
 	}
 	slices.SortStableFunc(out, func(a, b Objective) int {
-		return cmp.Or(cmp.Compare(badness(b.Verdict), badness(a.Verdict)), cmp.Compare(known(b.Used), known(a.Used)))
+		return cmp.Or(cmp.Compare(Badness(b.Verdict), Badness(a.Verdict)), cmp.Compare(known(b.Used), known(a.Used)))
 	})
 	return out
 }
@@ -52,7 +53,8 @@ func commonSet(results []slo.Result) string {
 	return set
 }
 
-func badness(v slo.Verdict) int {
+// Badness orders verdicts: a greater one is worse.
+func Badness(v slo.Verdict) int {
 	return slices.Index([]slo.Verdict{slo.Pass, slo.Unknown, slo.Fail}, v)
 }
 
@@ -101,10 +103,11 @@ func (o Objective) Head() string {
 	if what, _ := slo.Stretch(o.Result); what != "" {
 		return what + ", " + o.Statistic
 	}
-	return withStatistic(cmp.Or(o.name, o.Name, o.SLI), o.Statistic)
+	return WithStatistic(cmp.Or(o.name, o.Name, o.SLI), o.Statistic)
 }
 
-func withStatistic(name, statistic string) string {
+// WithStatistic names a statistic of an objective: "p99 of pod startup".
+func WithStatistic(name, statistic string) string {
 	if statistic == "" || statistic == "count" {
 		return name
 	}
@@ -198,13 +201,13 @@ func Sentence(j slo.Judgement) string {
 
 // Sentence is the verdict for someone who reads nothing else.
 func (r *Report) Sentence() string {
-	n, failed, unknown := len(r.Objectives), r.count(slo.Fail), r.count(slo.Unknown)
+	n, failed, unknown := len(r.Objectives), r.Count(slo.Fail), r.Count(slo.Unknown)
 	switch {
 	case r.Live:
 		return r.soFar()
 	case r.Judgement.Verdict == slo.Unknown && len(r.Judgement.Reasons) > 0:
-		first, _ := cutSentence(r.Judgement.Reasons[0])
-		return sentence("No verdict: " + first)
+		first, _ := text.CutSentence(r.Judgement.Reasons[0])
+		return text.Sentence("No verdict: " + first)
 	case r.Judgement.Verdict == slo.Unknown && unknown > 0:
 		return fmt.Sprintf("No verdict: %s of %s objectives could not be measured.", unit.Number(float64(unknown)), unit.Number(float64(n)))
 	case r.Judgement.Verdict == slo.Unknown:
@@ -215,9 +218,9 @@ func (r *Report) Sentence() string {
 		return "Both objectives are met; the tighter one: " + r.worst("of") + "."
 	case r.Judgement.Verdict == slo.Pass:
 		return fmt.Sprintf("All %s objectives are met; the tightest: %s.", unit.Number(float64(n)), r.worst("of"))
-	case r.refuted():
-		first, _ := cutSentence(r.Judgement.Reasons[0])
-		return sentence(first)
+	case r.Refuted():
+		first, _ := text.CutSentence(r.Judgement.Reasons[0])
+		return text.Sentence(first)
 	case failed > 0 && n == 1:
 		return "The objective is missed: " + r.worst("instead of") + "."
 	case failed == 1:
@@ -227,9 +230,9 @@ func (r *Report) Sentence() string {
 	}
 }
 
-// refuted reports whether something that was asked for failed, which the first reason of
+// Refuted reports whether something that was asked for failed, which the first reason of
 // a verdict says.
-func (r *Report) refuted() bool {
+func (r *Report) Refuted() bool {
 	return r.Judgement.Verdict == slo.Fail && len(r.Judgement.Reasons) > 0 &&
 		slices.ContainsFunc(r.Judgement.Unmet, func(u slo.Unmet) bool { return u.State == record.Refuted })
 }
@@ -238,25 +241,9 @@ func (r *Report) refuted() bool {
 func (r *Report) soFar() string {
 	out := "Under way for " + unit.Seconds(math.Round(r.Duration)) + after(", in step ", r.step)
 	if r.Pods > 0 {
-		out += ": " + things(r.Pods, "pod", "pods") + " so far"
+		out += ": " + unit.Text(float64(r.Pods), "pods") + " so far"
 	}
 	return out + "."
-}
-
-// things counts: "1 pod", "3,000 pods".
-func things(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return unit.Number(float64(n)) + " " + many
-}
-
-// cutSentence splits a text behind its first sentence.
-func cutSentence(s string) (first, rest string) {
-	if i := strings.Index(s, ". "); i >= 0 {
-		return s[:i+1], s[i+2:]
-	}
-	return s, ""
 }
 
 // worst is the first objective as a clause: "p99 of pod startup is 3.1 s of at most 5 s".
@@ -267,9 +254,9 @@ func (r *Report) worst(relation string) string {
 	o := r.Objectives[0]
 	if o.SLI == slo.FailedCalls && o.Value != nil && !o.AtLeast {
 		if o.Threshold == 0 && *o.Value == 0 {
-			return "none of " + things(o.Samples, "call", "calls") + " failed for good"
+			return "none of " + unit.Text(float64(o.Samples), "calls") + " failed for good"
 		}
-		return fmt.Sprintf("%s of %s failed for good, where at most %s may", unit.Number(*o.Value), things(o.Samples, "call", "calls"), unit.Number(o.Threshold))
+		return fmt.Sprintf("%s of %s failed for good, where at most %s may", unit.Number(*o.Value), unit.Text(float64(o.Samples), "calls"), unit.Number(o.Threshold))
 	}
 	side := "at most"
 	if o.AtLeast {
@@ -278,11 +265,12 @@ func (r *Report) worst(relation string) string {
 	return fmt.Sprintf("%s is %s %s %s %s", o.Title(), o.ValueText(), relation, side, unit.Text(o.Threshold, o.Unit))
 }
 
-// sentence ends a text with a full stop if it has no end of its own.
-func sentence(s string) string {
-	s = strings.TrimSpace(s)
-	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?") {
-		return s
+// Count returns how many objectives have a verdict.
+func (r *Report) Count(v slo.Verdict) (n int) {
+	for _, o := range r.Objectives {
+		if o.Verdict == v {
+			n++
+		}
 	}
-	return s + "."
+	return n
 }

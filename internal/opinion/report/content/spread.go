@@ -1,4 +1,4 @@
-package report
+package content
 
 import (
 	"math"
@@ -47,8 +47,8 @@ func newSpread(group, phase string, all *stats.Durations) Spread {
 	return s
 }
 
-// all is how many objects there were.
-func (s Spread) all() int { return s.N + s.Open + s.Bounded }
+// All is how many objects there were.
+func (s Spread) All() int { return s.N + s.Open + s.Bounded }
 
 // atRank is the q-quantile in seconds, NaN when there is no value.
 func (s *Spread) atRank(d *stats.Durations, q float64) Num {

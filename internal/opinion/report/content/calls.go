@@ -1,4 +1,4 @@
-package report
+package content
 
 import (
 	"cmp"
@@ -114,7 +114,7 @@ func codesText(codes map[uint16]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// lateness is how late the load's calls left.
+// loadLateness is how late the load's calls left.
 func (t *tally) loadLateness() *stats.Durations {
 	var all []*stats.Durations
 	for _, c := range t.facts.Calls {

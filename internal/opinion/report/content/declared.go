@@ -1,9 +1,8 @@
-package report
+package content
 
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
@@ -111,19 +110,4 @@ func leaves(l *run.Lifecycles, row int) clock.Time {
 		}
 	}
 	return end
-}
-
-// lifecycleView is a declared lifecycle as the page shows it.
-type lifecycleView struct {
-	ID, Name string
-	Rows     []spreadRow
-	Parted   partedRows
-}
-
-func (r *Report) lifecycleViews() []lifecycleView {
-	var out []lifecycleView
-	for i, l := range r.Declared {
-		out = append(out, lifecycleView{"lifecycle-" + strconv.Itoa(i+1), l.Name, spreadRows(l.Spreads), parted("Objects", l.Parts, l.Breakdown)})
-	}
-	return out
 }
