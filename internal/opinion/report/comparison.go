@@ -32,7 +32,7 @@ func Compare(arms []content.Arm, pairs []*compare.Comparison) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("render comparison: %w", err)
 	}
-	main, err := render("comparison", v)
+	main, err := renderTemplate("comparison", v)
 	if err != nil {
 		return Page{}, fmt.Errorf("render comparison: %w", err)
 	}
@@ -94,18 +94,18 @@ type counterRow struct{ State, Name, A, B, Change string }
 func newComparisonView(arms []content.Arm, pairs []*compare.Comparison) (*comparisonView, error) {
 	v := &comparisonView{State: stateCompared, Word: "Compared", Glyph: "=", Differences: []compare.Difference{}, Bands: arms[0].Name}
 	if verdict, asked := gateOf(pairs); asked {
-		v.State, v.Word, v.Glyph = string(verdict), verdictWord(verdict), glyph(verdict)
+		v.State, v.Word, v.Glyph = string(verdict), verdictWord(verdict), verdictGlyph(verdict)
 	}
 	var leads []string
 	for i, c := range pairs {
-		leads = append(leads, conclusion(c))
+		leads = append(leads, pairConclusion(c))
 		for _, w := range c.Warnings {
 			if !slices.Contains(v.Warnings, w) {
 				v.Warnings = append(v.Warnings, w)
 			}
 		}
 		v.Differences = append(v.Differences, newDifferences(v.Differences, c.Differences)...)
-		v.Findings = append(v.Findings, findings(c)...)
+		v.Findings = append(v.Findings, pairFindings(c)...)
 		v.Pairs = append(v.Pairs, newPairView(arms[0].Name, arms[i+1].Name, c))
 	}
 	if len(pairs) > 1 {
@@ -152,9 +152,9 @@ func gateOf(pairs []*compare.Comparison) (slo.Verdict, bool) {
 	return out, asked
 }
 
-// conclusion is a pair's sentence without the verdict's word, which the page
+// pairConclusion is a pair's sentence without the verdict's word, which the page
 // has above it.
-func conclusion(c *compare.Comparison) string {
+func pairConclusion(c *compare.Comparison) string {
 	s := c.Conclusion()
 	if c.Gate == nil {
 		return s
@@ -176,8 +176,8 @@ func newDifferences(known, all []compare.Difference) []compare.Difference {
 	return out
 }
 
-// findings are the differences beyond chance, in sentences.
-func findings(c *compare.Comparison) []string {
+// pairFindings are the differences beyond chance, in sentences.
+func pairFindings(c *compare.Comparison) []string {
 	var out []string
 	for _, m := range c.Measures {
 		if m.Differs() {
@@ -200,7 +200,7 @@ func newArmCard(i int, a content.Arm) (armCard, error) {
 	out := armCard{Name: a.Name, Class: fmt.Sprintf("a%d", i%6+1), Whole: string(whole)}
 	for _, r := range a.Runs {
 		j := r.Judgement
-		run := armRun{string(j.Verdict), glyph(j.Verdict), verdictWord(j.Verdict), r.Manifest.Started.UTC().Format("2 January 2006, 15:04:05 UTC"), ""}
+		run := armRun{string(j.Verdict), verdictGlyph(j.Verdict), verdictWord(j.Verdict), r.Manifest.Started.UTC().Format("2 January 2006, 15:04:05 UTC"), ""}
 		if j.Verdict != slo.Pass {
 			run.Sentence = r.Sentence()
 		}
@@ -233,7 +233,7 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 	}
 	v.RestText = restOfMeasures(count)
 	for _, k := range c.Counters {
-		row := counterRow{State: k.Word(), Name: k.Name + " (" + k.Unit + ")", A: compare.FormatCounts(k.A), B: compare.FormatCounts(k.B), Change: minus(k.Change())}
+		row := counterRow{State: k.Word(), Name: k.Name + " (" + k.Unit + ")", A: compare.FormatCounts(k.A), B: compare.FormatCounts(k.B), Change: typographicMinus(k.Change())}
 		switch {
 		case k.Own || k.Shown:
 			v.Counters = append(v.Counters, row)
@@ -265,8 +265,8 @@ func restOfMeasures(count map[compare.Outcome]int) string {
 	return "Other measures: " + strings.Join(parts, ", ")
 }
 
-// minus writes a change with the sign that typography has for it: "−4.3 %".
-func minus(change string) string { return strings.ReplaceAll(change, "-", "−") }
+// typographicMinus writes a change with the sign that typography has for it: "−4.3 %".
+func typographicMinus(change string) string { return strings.ReplaceAll(change, "-", "−") }
 
 func newMeasureRow(m compare.Measure, scale float64) measureRow {
 	row := measureRow{
@@ -276,11 +276,11 @@ func newMeasureRow(m compare.Measure, scale float64) measureRow {
 		Class: map[compare.Outcome]string{compare.Worse: "fail", compare.Better: "pass", compare.Risen: "equivalent", compare.Fallen: "equivalent", compare.Inconclusive: "unknown", compare.Equivalent: "equivalent", compare.Same: "equivalent"}[m.Outcome],
 	}
 	if m.Ratio != nil && m.Outcome != compare.Same {
-		row.Change = minus(compare.FormatChange(*m.Ratio))
+		row.Change = typographicMinus(compare.FormatChange(*m.Ratio))
 		row.Forest = newForest(m, scale)
 	}
 	if m.Interval != nil && m.Outcome != compare.Same {
-		row.Interval = minus(compare.FormatChange(m.Interval[0]) + " to " + compare.FormatChange(m.Interval[1]))
+		row.Interval = typographicMinus(compare.FormatChange(m.Interval[0]) + " to " + compare.FormatChange(m.Interval[1]))
 	}
 	if m.Outcome != compare.Same {
 		if row.P = fmt.Sprintf("%.3f", m.Corrected); m.Corrected < 0.001 {

@@ -21,9 +21,9 @@ type Evidence struct{ diagnose.Evidence }
 func (e Evidence) ValueText() string { return unit.Text(e.Value, e.Unit) }
 
 // BoundText is the bound with its unit.
-func (e Evidence) BoundText() string { return optional(e.Bound, e.Unit) }
+func (e Evidence) BoundText() string { return textOrEmpty(e.Bound, e.Unit) }
 
-func optional(v *float64, u string) string {
+func textOrEmpty(v *float64, u string) string {
 	if v == nil {
 		return ""
 	}

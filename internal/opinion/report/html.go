@@ -55,7 +55,7 @@ func NewPage(r *content.Report) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("render report: %w", err)
 	}
-	main, err := render("run", v)
+	main, err := renderTemplate("run", v)
 	if err != nil {
 		return Page{}, fmt.Errorf("render report: %w", err)
 	}
@@ -129,7 +129,7 @@ func (p Page) write(w io.Writer, data []byte, more string) error {
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
-	out, err := render("shell.tmpl", shell{p, policy(script, style) + more, template.CSS(style), template.JS(script), template.JS(data)})
+	out, err := renderTemplate("shell.tmpl", shell{p, securityPolicy(script, style) + more, template.CSS(style), template.JS(script), template.JS(data)})
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
@@ -139,9 +139,9 @@ func (p Page) write(w io.Writer, data []byte, more string) error {
 	return nil
 }
 
-// render fills one of the templates. What it gives is markup whose texts were
+// renderTemplate fills one of the templates. What it gives is markup whose texts were
 // escaped.
-func render(name string, from any) (template.HTML, error) {
+func renderTemplate(name string, from any) (template.HTML, error) {
 	t, err := template.New("").Funcs(template.FuncMap{
 		"next":     func(n int) int { return n + 1 },
 		"rows":     func(a, b string, rows any) table { return table{a, b, rows} },
@@ -163,15 +163,15 @@ type table struct {
 	Rows any
 }
 
-// policy is the page's content security policy: nothing is loaded from
+// securityPolicy is the page's content security policy: nothing is loaded from
 // anywhere, and only this script and this style are in force, so that a name
 // from a scenario cannot become code even if an escape were forgotten.
-func policy(script, style []byte) string {
-	return "default-src 'none'; img-src data:; script-src " + hash(script) + "; style-src " + hash(style) +
+func securityPolicy(script, style []byte) string {
+	return "default-src 'none'; img-src data:; script-src " + sourceHash(script) + "; style-src " + sourceHash(style) +
 		"; base-uri 'none'; form-action 'none'"
 }
 
-func hash(content []byte) string {
+func sourceHash(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

@@ -36,7 +36,7 @@ func TestMapPicture(t *testing.T) {
 		if drawn := min(members, mapColumns*mapRows); len(v.Boxes) != 1+drawn+2 || (v.Note != "") != (members > drawn) {
 			t.Errorf("%d members: %d boxes, note %q", members, len(v.Boxes), v.Note)
 		}
-		page, err := render("run", &view{Report: &content.Report{}, MapView: v})
+		page, err := renderTemplate("run", &view{Report: &content.Report{}, MapView: v})
 		if err != nil || strings.Count(string(page), "<rect") != len(v.Boxes) || !strings.Contains(string(page), "19.6 Gbit/s") {
 			t.Errorf("%v\n%s", err, page)
 		}

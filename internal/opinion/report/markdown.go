@@ -19,25 +19,25 @@ const markdownPassed = 5
 func WriteMarkdown(w io.Writer, r *content.Report) error {
 	m := &markdown{}
 	word := verdictWord(r.Judgement.Verdict)
-	m.line("### %s %s: %s", verdictSign(r.Judgement.Verdict), escaped(r.Name()), word)
+	m.line("### %s %s: %s", verdictSign(r.Judgement.Verdict), escapeMarkdown(r.Name()), word)
 	m.line("")
-	m.line("%s", escaped(r.Sentence()))
+	m.line("%s", escapeMarkdown(r.Sentence()))
 	if reasons := listReasons(r); len(reasons) > 0 {
 		m.line("")
 		for _, s := range reasons {
-			m.line("- %s", escaped(s))
+			m.line("- %s", escapeMarkdown(s))
 		}
 	}
 	m.objectives(r.Objectives)
 	m.failures(r.Judgement.Failures)
 	m.spreads("Pods", spreadRows(r.Startup))
 	for _, l := range r.Declared {
-		m.spreads("Lifecycle "+escaped(l.Name), spreadRows(l.Spreads))
+		m.spreads("Lifecycle "+escapeMarkdown(l.Name), spreadRows(l.Spreads))
 	}
 	m.components(usageRows(r))
 	var facts []string
 	for _, f := range listFacts(r) {
-		facts = append(facts, strings.ToLower(f.Name)+" "+escaped(f.Text))
+		facts = append(facts, strings.ToLower(f.Name)+" "+escapeMarkdown(f.Text))
 	}
 	m.line("")
 	m.line("<sub>%s · seed %d · trust: %s</sub>", strings.Join(facts, " · "), r.Manifest.Seed, r.TrustInShort())
@@ -73,7 +73,7 @@ func (m *markdown) table(columns ...string) {
 
 func (m *markdown) row(cells ...string) {
 	for i := range cells {
-		cells[i] = escaped(cells[i])
+		cells[i] = escapeMarkdown(cells[i])
 	}
 	m.line("| %s |", strings.Join(cells, " | "))
 }
@@ -153,7 +153,7 @@ func (m *markdown) components(rows []usageRow) {
 	})
 }
 
-// escaped takes from a text what Markdown and HTML would take for their own.
-func escaped(s string) string {
+// escapeMarkdown takes from a text what Markdown and HTML would take for their own.
+func escapeMarkdown(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "\n", " ", "\r", " ").Replace(s)
 }

@@ -69,7 +69,7 @@ func newMembersView(r *content.Report) *membersView {
 			}
 			at := time.Duration(k) * width
 			v.Cells = append(v.Cells, drawnCell{
-				X: memberNames + float64(k-first)*v.Cell, Y: y, Dark: darkness(b.Slowest), Bad: b.Bad > 0,
+				X: memberNames + float64(k-first)*v.Cell, Y: y, Dark: cellDarkness(b.Slowest), Bad: b.Bad > 0,
 				Title: fmt.Sprintf("%s, from %s: %s, slowest %s, %d not answered with success", m.Name, unit.Seconds(at.Seconds()), unit.Count(b.Calls, "calls"), unit.Seconds(b.Slowest.Seconds()), b.Bad),
 			})
 		}
@@ -104,8 +104,8 @@ func memberGrid(all []content.MemberRow) (first int, width time.Duration, column
 	}
 }
 
-// darkness is how dark a cell is: 1 ms and less is light, 10 s and more is full.
-func darkness(slowest time.Duration) float64 {
+// cellDarkness is how dark a cell is: 1 ms and less is light, 10 s and more is full.
+func cellDarkness(slowest time.Duration) float64 {
 	share := (math.Log10(max(slowest.Seconds(), 1e-3)) + 3) / 4
 	return math.Round(100*(0.1+0.9*min(share, 1))) / 100
 }
@@ -117,9 +117,9 @@ func (t *summaryText) members(r *content.Report) {
 	}
 	const figures = 10 + 8 + 12 + 12
 	name := t.width - figures
-	t.heading(pad(fmt.Sprintf("MEMBERS (%d, THE SLOWEST)", len(r.Members)), name) + right("CALLS", 10) + right("BAD", 8) + right("P99", 12) + right("MAX", 12))
+	t.heading(padRight(fmt.Sprintf("MEMBERS (%d, THE SLOWEST)", len(r.Members)), name) + padLeft("CALLS", 10) + padLeft("BAD", 8) + padLeft("P99", 12) + padLeft("MAX", 12))
 	for _, m := range r.Members[:min(5, len(r.Members))] {
-		t.line(pad(cut(strings.TrimSpace(m.Name+" "+m.Labels), name-1), name) + right(unit.Number(float64(m.N)), 10) +
-			right(unit.Number(float64(m.Bad)), 8) + right(unit.Seconds(m.P99), 12) + right(unit.Seconds(m.Max), 12))
+		t.line(padRight(cutToWidth(strings.TrimSpace(m.Name+" "+m.Labels), name-1), name) + padLeft(unit.Number(float64(m.N)), 10) +
+			padLeft(unit.Number(float64(m.Bad)), 8) + padLeft(unit.Seconds(m.P99), 12) + padLeft(unit.Seconds(m.Max), 12))
 	}
 }

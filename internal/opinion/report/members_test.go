@@ -35,12 +35,12 @@ func TestPictureOfMembers(t *testing.T) {
 	text := &summaryText{width: 80}
 	text.members(r)
 	for line := range strings.Lines(text.b.String()) {
-		if columns(strings.TrimSuffix(line, "\n")) > 80 {
+		if displayWidth(strings.TrimSuffix(line, "\n")) > 80 {
 			t.Errorf("wider than 80: %s", line)
 		}
 	}
 	var out bytes.Buffer
-	page, err := render("run", &view{Report: r, MemberView: v})
+	page, err := renderTemplate("run", &view{Report: r, MemberView: v})
 	if out.WriteString(string(page)); err != nil || strings.Count(out.String(), "<rect") < drawnMembers || !strings.Contains(out.String(), `fill="#d1242f"`) {
 		t.Errorf("%v\n%s", err, out.String())
 	}

@@ -87,7 +87,7 @@ func newView(r *content.Report) (*view, error) {
 }
 
 func newHeadView(r *content.Report) headView {
-	v := headView{Word: verdictWord(r.Judgement.Verdict), Glyph: glyph(r.Judgement.Verdict), Lead: r.Sentence(), Reasons: listReasons(r),
+	v := headView{Word: verdictWord(r.Judgement.Verdict), Glyph: verdictGlyph(r.Judgement.Verdict), Lead: r.Sentence(), Reasons: listReasons(r),
 		Facts: append(listFacts(r), pair{"Trust", r.TrustInShort()})}
 	if r.Live {
 		v.Word, v.Glyph = "Under way", "▸"
@@ -101,7 +101,7 @@ func newSetupView(m record.Manifest) (setupView, error) {
 		return setupView{}, fmt.Errorf("encode manifest: %w", err)
 	}
 	return setupView{Repeat: commandLine(m.Command), Plane: planeRows(m), Versions: sortedPairs(m.Versions), Machine: machineRows(m.Machine),
-		Parameters: parameterRows(m.Parameters), Processes: processes(m.Processes()), Manifest: string(whole)}, nil
+		Parameters: parameterRows(m.Parameters), Processes: processRows(m.Processes()), Manifest: string(whole)}, nil
 }
 
 // findingRows are the findings about trust, those that cast doubt first.
@@ -127,8 +127,8 @@ func verdictWord(v slo.Verdict) string {
 	}
 }
 
-// glyph is the verdict's sign: colour alone says nothing to many readers.
-func glyph(v slo.Verdict) string {
+// verdictGlyph is the verdict's sign: colour alone says nothing to many readers.
+func verdictGlyph(v slo.Verdict) string {
 	switch v {
 	case slo.Pass:
 		return "✓"
@@ -278,7 +278,7 @@ type objectiveRow struct {
 
 func newObjectiveRow(o content.Objective) objectiveRow {
 	row := objectiveRow{
-		Verdict: o.Verdict, Glyph: glyph(o.Verdict), Word: verdictWord(o.Verdict), Head: o.Head(), About: o.About(),
+		Verdict: o.Verdict, Glyph: verdictGlyph(o.Verdict), Word: verdictWord(o.Verdict), Head: o.Head(), About: o.About(),
 		Value: o.ValueText(), Bound: o.BoundText(), Used: o.UsedText(), Interval: o.IntervalText(),
 		Size: unit.Text(float64(o.Samples), "samples"), Bar: newBar(o),
 	}

@@ -47,12 +47,12 @@ func podBreakdown(r *content.Report) partedRows {
 	if !anyReadyLater(r) && len(names) > 0 {
 		names = names[:len(names)-1]
 	}
-	return parted("Pods", names, r.Breakdown)
+	return newPartedRows("Pods", names, r.Breakdown)
 }
 
-// parted takes groups apart into the parts named. Every row of a group is drawn
+// newPartedRows takes groups apart into the parts named. Every row of a group is drawn
 // to the scale of its slowest one.
-func parted(noun string, names []string, all []content.Breakdown) partedRows {
+func newPartedRows(noun string, names []string, all []content.Breakdown) partedRows {
 	n := len(names)
 	out := partedRows{Noun: noun}
 	for _, name := range names {
@@ -85,7 +85,7 @@ func anyReadyLater(r *content.Report) bool {
 }
 
 func newBreakdownRow(b content.Band, parts int, longest float64) breakdownRow {
-	row := breakdownRow{Name: b.Name, Number: number(b.Objects), Total: quantity(b.Total, "s")}
+	row := breakdownRow{Name: b.Name, Number: numberCell(b.Objects), Total: quantityCell(b.Total, "s")}
 	x := 0.0
 	for _, p := range b.Parts[:parts] {
 		w := 0.0
@@ -93,7 +93,7 @@ func newBreakdownRow(b content.Band, parts int, longest float64) breakdownRow {
 			w = p / longest * stackWidth
 		}
 		row.Bars = append(row.Bars, stackBar{math.Round(10*x) / 10, math.Round(10*w) / 10})
-		row.Cells = append(row.Cells, quantity(p, "s"))
+		row.Cells = append(row.Cells, quantityCell(p, "s"))
 		x += w
 	}
 	return row
@@ -104,7 +104,7 @@ func faultRows(r *content.Report) []pair {
 	var out []pair
 	for _, m := range r.Charts.Marks {
 		if m.Kind == string(record.EventFault) {
-			out = append(out, pair{quantity(round(float64(m.At), 1), "s").Text + " " + m.Name, m.Text})
+			out = append(out, pair{quantityCell(roundTo(float64(m.At), 1), "s").Text + " " + m.Name, m.Text})
 		}
 	}
 	return out
@@ -120,7 +120,7 @@ type lifecycleView struct {
 func newLifecycleViews(r *content.Report) []lifecycleView {
 	var out []lifecycleView
 	for i, l := range r.Declared {
-		out = append(out, lifecycleView{"lifecycle-" + strconv.Itoa(i+1), l.Name, spreadRows(l.Spreads), parted("Objects", l.Parts, l.Breakdown)})
+		out = append(out, lifecycleView{"lifecycle-" + strconv.Itoa(i+1), l.Name, spreadRows(l.Spreads), newPartedRows("Objects", l.Parts, l.Breakdown)})
 	}
 	return out
 }

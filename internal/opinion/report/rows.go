@@ -18,20 +18,20 @@ type cell struct {
 	Value float64
 }
 
-func number(n int) cell { return cell{unit.Number(float64(n)), float64(n)} }
-func quantity(v float64, u string) cell {
+func numberCell(n int) cell { return cell{unit.Number(float64(n)), float64(n)} }
+func quantityCell(v float64, u string) cell {
 	if math.IsNaN(v) {
 		return cell{"–", -1}
 	}
 	return cell{unit.Text(v, u), v}
 }
 
-// count is a number that is left out when it is 0, so that the others are seen.
-func count(n int) cell {
+// countCell is a number that is left out when it is 0, so that the others are seen.
+func countCell(n int) cell {
 	if n == 0 {
 		return cell{"–", 0}
 	}
-	return number(n)
+	return numberCell(n)
 }
 
 type stepRow struct {
@@ -44,14 +44,14 @@ func stepRows(r *content.Report) []stepRow {
 	var out []stepRow
 	for _, s := range r.Steps {
 		row := stepRow{
-			Name: s.Name, Note: text.Sentence(s.Note), Begin: quantity(round(s.From.Seconds(), 2), "s"), Took: quantity(round(s.Took(), 2), "s"),
-			Calls: count(s.Calls), NotOK: count(s.Calls - s.OK), Rate: cell{"–", 0}, Achieved: cell{"–", 0},
+			Name: s.Name, Note: text.Sentence(s.Note), Begin: quantityCell(roundTo(s.From.Seconds(), 2), "s"), Took: quantityCell(roundTo(s.Took(), 2), "s"),
+			Calls: countCell(s.Calls), NotOK: countCell(s.Calls - s.OK), Rate: cell{"–", 0}, Achieved: cell{"–", 0},
 		}
 		if s.Asked.Rate > 0 {
-			row.Rate = quantity(s.Asked.Rate, "1/s")
+			row.Rate = quantityCell(s.Asked.Rate, "1/s")
 		}
 		if s.Calls > 0 {
-			row.Asked, row.Achieved = true, quantity(s.Achieved, "1/s")
+			row.Asked, row.Achieved = true, quantityCell(s.Achieved, "1/s")
 		}
 		if !s.Ended {
 			row.Note = strings.TrimSpace(row.Note + " The run ended in it.")
@@ -61,8 +61,8 @@ func stepRows(r *content.Report) []stepRow {
 	return out
 }
 
-// round rounds to n digits behind the point.
-func round(v float64, n int) float64 {
+// roundTo rounds to n digits behind the point.
+func roundTo(v float64, n int) float64 {
 	f := math.Pow10(n)
 	return math.Round(v*f) / f
 }
@@ -77,14 +77,14 @@ func spreadRows(all []content.Spread) []spreadRow {
 	var out []spreadRow
 	for _, s := range all {
 		sec := func(v content.Num, name string) cell {
-			c := quantity(float64(v), "s")
+			c := quantityCell(float64(v), "s")
 			if b := s.Bounds[name]; b != "" {
 				c.Text = b + " " + c.Text
 			}
 			return c
 		}
 		out = append(out, spreadRow{
-			Group: cmp.Or(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.All()), Bounded: count(s.Bounded), Open: count(s.Open),
+			Group: cmp.Or(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: numberCell(s.All()), Bounded: countCell(s.Bounded), Open: countCell(s.Open),
 			P50: sec(s.P50, "p50"), P90: sec(s.P90, "p90"), P99: sec(s.P99, "p99"), Max: sec(s.Max, "max"),
 		})
 	}
@@ -128,10 +128,10 @@ func callGroups(r *content.Report) []callGroup {
 		if len(out) == 0 || out[len(out)-1].Source != c.Source {
 			out = append(out, callGroup{Source: c.Source})
 		}
-		sec := func(v float64) cell { return quantity(v, "s") }
+		sec := func(v float64) cell { return quantityCell(v, "s") }
 		g := &out[len(out)-1]
 		g.Rows = append(g.Rows, callCells{
-			Verb: c.Verb, Resource: c.Resource, Scope: c.Scope, N: number(c.N), Failed: count(c.Failed), Unknown: count(c.Unknown),
+			Verb: c.Verb, Resource: c.Resource, Scope: c.Scope, N: numberCell(c.N), Failed: countCell(c.Failed), Unknown: countCell(c.Unknown),
 			P50: sec(c.P50), P90: sec(c.P90), P99: sec(c.P99), Max: sec(c.Max), Serv: sec(c.ServiceP99), Codes: c.Codes,
 		})
 	}
@@ -163,9 +163,9 @@ func usageRows(r *content.Report) []usageRow {
 	var out []usageRow
 	for _, c := range r.Components {
 		row := usageRow{
-			Name: c.Name, Seconds: quantity(c.CPUSeconds, "s"), PerPod: quantity(c.PerPod, "s"),
-			Mean: quantity(c.Mean, "cores"), Peak: quantity(c.Peak, "cores"), Memory: quantity(c.Memory, "bytes"),
-			CPULimit: "none", MemoryLimit: "none", Held: quantity(c.Throttled, "s"),
+			Name: c.Name, Seconds: quantityCell(c.CPUSeconds, "s"), PerPod: quantityCell(c.PerPod, "s"),
+			Mean: quantityCell(c.Mean, "cores"), Peak: quantityCell(c.Peak, "cores"), Memory: quantityCell(c.Memory, "bytes"),
+			CPULimit: "none", MemoryLimit: "none", Held: quantityCell(c.Throttled, "s"),
 		}
 		if c.CPULimit > 0 {
 			row.CPULimit = unit.Text(c.CPULimit, "cores")
@@ -203,7 +203,7 @@ type process struct {
 	Args, Env    []string
 }
 
-func processes(facts []record.ComponentFact) []process {
+func processRows(facts []record.ComponentFact) []process {
 	var out []process
 	for _, f := range facts {
 		out = append(out, process{Name: f.Name, Args: f.Args, Env: f.Env, Limits: limitsText(f)})

@@ -22,7 +22,7 @@ func TestWrap(t *testing.T) {
 		{"abcdefghijkl xy", []string{"abcdefgh", "ijkl xy"}},
 		{"日本語日本語", []string{"日本語日", "本語"}},
 	} {
-		if got := wrap(c.s, 8); !slices.Equal(got, c.want) {
+		if got := wrapWords(c.s, 8); !slices.Equal(got, c.want) {
 			t.Errorf("wrap(%q) = %q, want %q", c.s, got, c.want)
 		}
 	}

@@ -49,8 +49,8 @@ func (t *summaryText) line(s string) { t.b.WriteString(strings.TrimRight(s, " ")
 
 // wrapped writes words behind a lead; further lines are indented as far.
 func (t *summaryText) wrapped(lead, s string) {
-	indent := strings.Repeat(" ", columns(lead))
-	for _, l := range wrap(text.Clean(s), t.width-columns(lead)) {
+	indent := strings.Repeat(" ", displayWidth(lead))
+	for _, l := range wrapWords(text.Clean(s), t.width-displayWidth(lead)) {
 		t.line(lead + l)
 		lead = indent
 	}
@@ -61,8 +61,8 @@ func (t *summaryText) heading(s string) { t.line(""); t.line(s) }
 func (t *summaryText) head(r *content.Report) {
 	m := r.Manifest
 	word := strings.ToUpper(verdictWord(r.Judgement.Verdict))
-	left := cut("windtunnel  "+text.Clean(r.Name()), t.width-len(word)-2)
-	t.line(left + strings.Repeat(" ", t.width-columns(left)-len(word)) + word)
+	left := cutToWidth("windtunnel  "+text.Clean(r.Name()), t.width-len(word)-2)
+	t.line(left + strings.Repeat(" ", t.width-displayWidth(left)-len(word)) + word)
 	var facts []string
 	for _, f := range listFacts(r) {
 		facts = append(facts, strings.ToLower(f.Name)+" "+f.Text)
@@ -82,14 +82,14 @@ func (t *summaryText) objectives(r *content.Report) {
 	}
 	const figures = 13 + 10 + 11 + 9
 	name := t.width - figures - 8
-	t.heading(pad("", 8) + pad("OBJECTIVE", name) + right("VALUE", 13) + right("BOUND", 10) + right("% OF LIMIT", 11) + right("SAMPLES", 9))
+	t.heading(padRight("", 8) + padRight("OBJECTIVE", name) + padLeft("VALUE", 13) + padLeft("BOUND", 10) + padLeft("% OF LIMIT", 11) + padLeft("SAMPLES", 9))
 	passed := 0
 	for i, o := range r.Objectives {
 		if o.Verdict == slo.Pass {
 			passed++
 		}
 		if passed > summaryPassed && len(r.Objectives)-i > 1 {
-			t.line(pad("pass", 8) + fmt.Sprintf("%d more", len(r.Objectives)-i))
+			t.line(padRight("pass", 8) + fmt.Sprintf("%d more", len(r.Objectives)-i))
 			break
 		}
 		t.objective(o, name)
@@ -98,18 +98,18 @@ func (t *summaryText) objectives(r *content.Report) {
 
 func (t *summaryText) objective(o content.Objective, name int) {
 	word := map[slo.Verdict]string{slo.Pass: "pass", slo.Fail: "FAIL", slo.Unknown: "UNKNOWN"}[o.Verdict]
-	figures := right(o.ValueText(), 13) + right(o.BoundText(), 10) + right(o.UsedText(), 11) + right(unit.Number(float64(o.Samples)), 9)
-	lines := wrap(text.Clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
+	figures := padLeft(o.ValueText(), 13) + padLeft(o.BoundText(), 10) + padLeft(o.UsedText(), 11) + padLeft(unit.Number(float64(o.Samples)), 9)
+	lines := wrapWords(text.Clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
 	for i, l := range lines {
 		switch i {
 		case 0:
-			t.line(pad(word, 8) + pad(l, name) + figures)
+			t.line(padRight(word, 8) + padRight(l, name) + figures)
 		default:
-			t.line(pad("", 8) + l)
+			t.line(padRight("", 8) + l)
 		}
 	}
 	if o.Failed > 0 && o.SLI != slo.FailedCalls {
-		t.wrapped(pad("", 10), fmt.Sprintf("%d of these calls failed.", o.Failed))
+		t.wrapped(padRight("", 10), fmt.Sprintf("%d of these calls failed.", o.Failed))
 	}
 	if o.Verdict == slo.Pass {
 		return
@@ -118,7 +118,7 @@ func (t *summaryText) objective(o content.Objective, name int) {
 		return // they have a part of their own
 	}
 	for _, w := range o.Warnings {
-		t.wrapped(pad("", 10), text.Sentence(w))
+		t.wrapped(padRight("", 10), text.Sentence(w))
 	}
 }
 
@@ -134,10 +134,10 @@ func (t *summaryText) failures(r *content.Report) {
 	t.heading("CALLS THAT FAILED")
 	for i, f := range all {
 		if i == summaryFailures && len(all) > i+1 {
-			t.line(pad("", 8) + fmt.Sprintf("and in %s: report.html and verdict.json have them", unit.Count(len(all)-i, "more ways")))
+			t.line(padRight("", 8) + fmt.Sprintf("and in %s: report.html and verdict.json have them", unit.Count(len(all)-i, "more ways")))
 			return
 		}
-		t.wrapped(right(unit.Number(float64(f.Count)), 6)+"  ", failureText(f))
+		t.wrapped(padLeft(unit.Number(float64(f.Count)), 6)+"  ", failureText(f))
 	}
 }
 
@@ -173,9 +173,9 @@ func (t *summaryText) causes(r *content.Report) {
 		if i == 0 {
 			t.heading("BOTTLENECKS (SHARE OF LOAD TIME)")
 		}
-		t.wrapped(right(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
+		t.wrapped(padLeft(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
 		if c.Try != "" {
-			t.wrapped(pad("", 8)+"-> ", c.Try)
+			t.wrapped(padRight("", 8)+"-> ", c.Try)
 		}
 	}
 }
@@ -193,12 +193,12 @@ func (t *summaryText) transitions(title string, all []content.Spread) {
 		return
 	}
 	name := t.width - 8 - 4*10
-	t.heading(pad(cut(title, name-1), name) + right("NUMBER", 8) + right("P50", 10) + right("P90", 10) + right("P99", 10) + right("MAX", 10))
+	t.heading(padRight(cutToWidth(title, name-1), name) + padLeft("NUMBER", 8) + padLeft("P50", 10) + padLeft("P90", 10) + padLeft("P99", 10) + padLeft("MAX", 10))
 	for _, row := range spreadRows(all) {
-		t.line(pad(cut(text.Clean(row.Phase+"  "+row.Group), name-1), name) + right(row.N.Text, 8) +
-			right(row.P50.Text, 10) + right(row.P90.Text, 10) + right(row.P99.Text, 10) + right(row.Max.Text, 10))
+		t.line(padRight(cutToWidth(text.Clean(row.Phase+"  "+row.Group), name-1), name) + padLeft(row.N.Text, 8) +
+			padLeft(row.P50.Text, 10) + padLeft(row.P90.Text, 10) + padLeft(row.P99.Text, 10) + padLeft(row.Max.Text, 10))
 		if censored := row.censored(); censored != "" {
-			t.wrapped(pad("", 4), censored)
+			t.wrapped(padRight("", 4), censored)
 		}
 	}
 }
@@ -208,10 +208,10 @@ func (t *summaryText) components(r *content.Report) {
 		return
 	}
 	name := t.width - 10 - 12 - 13 - 14
-	t.heading(pad("COMPONENT", name) + right("CPU", 10) + right("PER POD", 12) + right("PEAK", 13) + right("MEMORY", 14))
+	t.heading(padRight("COMPONENT", name) + padLeft("CPU", 10) + padLeft("PER POD", 12) + padLeft("PEAK", 13) + padLeft("MEMORY", 14))
 	for _, row := range usageRows(r) {
-		t.line(pad(cut(text.Clean(row.Name), name-1), name) + right(row.Seconds.Text, 10) + right(row.PerPod.Text, 12) +
-			right(row.Peak.Text, 13) + right(row.Memory.Text, 14))
+		t.line(padRight(cutToWidth(text.Clean(row.Name), name-1), name) + padLeft(row.Seconds.Text, 10) + padLeft(row.PerPod.Text, 12) +
+			padLeft(row.Peak.Text, 13) + padLeft(row.Memory.Text, 14))
 	}
 }
 
@@ -238,20 +238,20 @@ func (t *summaryText) trust(r *content.Report) {
 			fine = append(fine, strings.ToLower(f.Name))
 			continue
 		}
-		t.wrapped("  "+pad(map[content.Level]string{content.Note: "note", content.Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
+		t.wrapped("  "+padRight(map[content.Level]string{content.Note: "note", content.Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
 	}
 	if len(fine) > 0 {
-		t.wrapped("  "+pad("fine", 9), strings.Join(fine, ", "))
+		t.wrapped("  "+padRight("fine", 9), strings.Join(fine, ", "))
 	}
 	for _, s := range r.Warnings {
-		t.wrapped("  "+pad("warning", 9), s)
+		t.wrapped("  "+padRight("warning", 9), s)
 	}
 }
 
-// columns is how many columns of a terminal a text takes. Wide scripts take
+// displayWidth is how many columns of a terminal a text takes. Wide scripts take
 // two for each character; what is in tables is mostly ASCII, so that a range
 // is near enough.
-func columns(s string) int {
+func displayWidth(s string) int {
 	n := 0
 	for _, c := range s {
 		if unicode.Is(unicode.Mn, c) {
@@ -265,30 +265,34 @@ func columns(s string) int {
 	return n
 }
 
-func pad(s string, width int) string { return s + strings.Repeat(" ", max(width-columns(s), 0)) }
+func padRight(s string, width int) string {
+	return s + strings.Repeat(" ", max(width-displayWidth(s), 0))
+}
 
-func right(s string, width int) string { return strings.Repeat(" ", max(width-columns(s), 1)) + s }
+func padLeft(s string, width int) string {
+	return strings.Repeat(" ", max(width-displayWidth(s), 1)) + s
+}
 
-// cut shortens a text to width columns.
-func cut(s string, width int) string {
-	if columns(s) <= width {
+// cutToWidth shortens a text to width columns.
+func cutToWidth(s string, width int) string {
+	if displayWidth(s) <= width {
 		return s
 	}
 	out := []rune(s)
-	for len(out) > 0 && columns(string(out)) > width-1 {
+	for len(out) > 0 && displayWidth(string(out)) > width-1 {
 		out = out[:len(out)-1]
 	}
 	return string(out) + "…"
 }
 
-// wrap breaks a text into lines of at most width columns, at spaces where there
+// wrapWords breaks a text into lines of at most width columns, at spaces where there
 // are some.
-func wrap(s string, width int) []string {
+func wrapWords(s string, width int) []string {
 	var out []string
 	current := ""
 	for _, word := range strings.Fields(s) {
-		for columns(word) > width { // a word that no line can hold
-			head := strings.TrimSuffix(cut(word, width+1), "…")
+		for displayWidth(word) > width { // a word that no line can hold
+			head := strings.TrimSuffix(cutToWidth(word, width+1), "…")
 			if current != "" {
 				out, current = append(out, current), ""
 			}
@@ -297,7 +301,7 @@ func wrap(s string, width int) []string {
 		switch {
 		case current == "":
 			current = word
-		case columns(current)+1+columns(word) <= width:
+		case displayWidth(current)+1+displayWidth(word) <= width:
 			current += " " + word
 		default:
 			out, current = append(out, current), word

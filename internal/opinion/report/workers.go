@@ -49,12 +49,12 @@ func (t *summaryText) workers(r *content.Report) {
 	if len(rows) == 0 {
 		return
 	}
-	t.heading(pad("WORKER", 8) + right("CALLS", 10) + right("UNKNOWN", 9) + right("LATE", 7) + right("SKEW", 10) + right("CLOCK ±", 10) + right("CPU", 9) + "  " + "STATE")
+	t.heading(padRight("WORKER", 8) + padLeft("CALLS", 10) + padLeft("UNKNOWN", 9) + padLeft("LATE", 7) + padLeft("SKEW", 10) + padLeft("CLOCK ±", 10) + padLeft("CPU", 9) + "  " + "STATE")
 	for i, w := range rows {
 		if i == summaryWorkers && len(rows) > i+1 {
 			t.line(fmt.Sprintf("and %d more: report.html has them", len(rows)-i))
 			return
 		}
-		t.line(cut(pad(w.Name, 8)+right(w.Calls, 10)+right(w.Unknown, 9)+right(w.Late, 7)+right(w.Skew, 10)+right(w.Bound, 10)+right(w.CPU, 9)+"  "+text.Clean(w.State), t.width))
+		t.line(cutToWidth(padRight(w.Name, 8)+padLeft(w.Calls, 10)+padLeft(w.Unknown, 9)+padLeft(w.Late, 7)+padLeft(w.Skew, 10)+padLeft(w.Bound, 10)+padLeft(w.CPU, 9)+"  "+text.Clean(w.State), t.width))
 	}
 }

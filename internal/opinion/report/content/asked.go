@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -24,16 +25,16 @@ const askedPoints = 240
 
 // askedCharts draws what the scenario wants to see over time. A query that cannot
 // be answered, or that nothing answers, leaves an empty chart with a note.
-func (t *tally) askedCharts() []TimeChart {
-	if t.run.Scenario == nil || len(t.run.Scenario.Charts) == 0 {
+func askedCharts(in *run.Run) []TimeChart {
+	if in.Scenario == nil || len(in.Scenario.Charts) == 0 {
 		return nil
 	}
-	a, ok := t.asker()
+	a, ok := newAsker(in)
 	if !ok {
 		return nil
 	}
 	var out []TimeChart
-	for i, c := range t.run.Scenario.Charts {
+	for i, c := range in.Scenario.Charts {
 		out = append(out, a.chart("asked-"+strconv.Itoa(i+1), c))
 	}
 	return out
@@ -45,14 +46,14 @@ type asker struct {
 	grid grid // where they are evaluated
 }
 
-// asker is ready to be asked; false where the run has no series.
-func (t *tally) asker() (asker, bool) {
-	first, last, any := t.facts.Series.Span()
-	db, err := promql.Open(t.facts.Series, promql.OptionsOf(t.run.Manifest))
+// newAsker is ready to be asked; false where the run has no series.
+func newAsker(in *run.Run) (asker, bool) {
+	first, last, any := in.Facts.Series.Span()
+	db, err := promql.Open(in.Facts.Series, promql.OptionsOf(in.Manifest))
 	if err != nil || !any {
 		return asker{}, false
 	}
-	return asker{db, newGrid(span{first, last}, askedPoints, widths()[3])}, true
+	return asker{db, newGrid(span{first, last}, askedPoints, binWidths()[3])}, true
 }
 
 func (a asker) answer(query string) (promql.Result, error) {
@@ -75,7 +76,7 @@ func (a asker) chart(id string, c scenario.Chart) TimeChart {
 	}
 	var lines []Line
 	for _, s := range r.Series {
-		line := Line{Name: labelled(s.Labels), Limit: Num(math.NaN())}
+		line := Line{Name: nameByLabels(s.Labels), Limit: Num(math.NaN())}
 		for range g.n {
 			line.Mean = append(line.Mean, Num(math.NaN()))
 		}
@@ -121,7 +122,7 @@ func foldSmallest(lines []Line, most int) []Line {
 // sum adds up a line's values.
 func (l Line) sum() (sum float64) {
 	for _, v := range l.Mean {
-		if finite(v) {
+		if isFinite(v) {
 			sum += float64(v)
 		}
 	}
@@ -132,8 +133,8 @@ func (l Line) sum() (sum float64) {
 func (l *Line) add(other Line) {
 	for i, v := range other.Mean {
 		switch {
-		case !finite(v):
-		case finite(l.Mean[i]):
+		case !isFinite(v):
+		case isFinite(l.Mean[i]):
 			l.Mean[i] += v
 		default:
 			l.Mean[i] = v
@@ -141,11 +142,11 @@ func (l *Line) add(other Line) {
 	}
 }
 
-// finite says whether a value is drawn, and is no gap.
-func finite(n Num) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+// isFinite says whether a value is drawn, and is no gap.
+func isFinite(n Num) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
-// labelled names a line by the values of its labels.
-func labelled(labels []record.Label) string {
+// nameByLabels names a line by the values of its labels.
+func nameByLabels(labels []record.Label) string {
 	var out []string
 	for _, l := range labels {
 		if l.Name != "__name__" && l.Name != "instance" && !slices.Contains(out, l.Value) {

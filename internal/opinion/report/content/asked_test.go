@@ -21,7 +21,7 @@ func TestAskedCharts(t *testing.T) {
 		{Name: "nothing", Query: "no_such_metric"},
 		{Name: "nonsense", Query: "sum by ("},
 	}
-	got := newTally(r).askedCharts()
+	got := askedCharts(r)
 	if len(got) != 3 || len(got[0].Lines) != 2 || got[0].Title != "resident" || got[0].Unit != "bytes" {
 		t.Fatalf("charts %+v", got)
 	}

@@ -63,8 +63,8 @@ func (a tookApart) upTo(n int) (sum time.Duration) {
 	return sum
 }
 
-// breakdowns takes the lifecycles of the largest groups apart.
-func (t *tally) breakdowns(all []*run.Lifecycles, p parting) []Breakdown {
+// newBreakdowns takes the lifecycles of the largest groups apart.
+func newBreakdowns(facts *run.Facts, all []*run.Lifecycles, p parting) []Breakdown {
 	byGroup := map[string][]tookApart{}
 	var groups []string
 	for _, l := range all {
@@ -72,7 +72,7 @@ func (t *tally) breakdowns(all []*run.Lifecycles, p parting) []Breakdown {
 			groups = append(groups, l.Group)
 		}
 		for row := range l.Len() {
-			if a, ok := t.apart(l, row, p); ok {
+			if a, ok := takeApart(facts, l, row, p); ok {
 				byGroup[l.Group] = append(byGroup[l.Group], a)
 			}
 		}
@@ -87,16 +87,16 @@ func (t *tally) breakdowns(all []*run.Lifecycles, p parting) []Breakdown {
 	return out[:min(len(out), shownGroups)]
 }
 
-// apart returns how long each part of a lifecycle took, of an object that was
+// takeApart returns how long each part of a lifecycle took, of an object that was
 // created in the run and is known to have reached every phase at a moment of it.
 // Where two watches showed phases in the other order, the earlier part ends with
 // the later one's begin.
-func (t *tally) apart(l *run.Lifecycles, row int, p parting) (out tookApart, ok bool) {
+func takeApart(facts *run.Facts, l *run.Lifecycles, row int, p parting) (out tookApart, ok bool) {
 	last := clock.Time(math.MinInt64)
 	out = make(tookApart, len(p.phases)-1)
 	for i, phase := range p.phases {
 		m, seen := l.PhaseTime(row, phase)
-		if !seen || m.First != m.Last || m.Last > t.facts.End || i == 0 && m.Last < t.facts.Begin {
+		if !seen || m.First != m.Last || m.Last > facts.End || i == 0 && m.Last < facts.Begin {
 			return nil, false
 		}
 		if i > 0 {
@@ -143,9 +143,9 @@ func (t *tally) startupChart() []TimeChart {
 	g := newGrid(t.span, chartBins, time.Second)
 	var n, toBound, toRunning, slowest = make([]float64, g.n), make([]float64, g.n), make([]float64, g.n), make([]float64, g.n)
 	pods, p := 0, podParting()
-	for _, l := range t.pods() {
+	for _, l := range podLifecycles(t.facts) {
 		for row := range l.Len() {
-			a, ok := t.apart(l, row, p)
+			a, ok := takeApart(t.facts, l, row, p)
 			if !ok {
 				continue
 			}
@@ -169,5 +169,5 @@ func (t *tally) startupChart() []TimeChart {
 	}
 	c := newTimeChart(g, "startup-time", "Startup of pods, by when they were created", "seconds")
 	c.Shape = shapeStack
-	return []TimeChart{drawn(g, c, []namedValues{{"slowest, running", slowest}, {"mean, running", toRunning}, {"mean, bound", toBound}})}
+	return []TimeChart{drawLines(g, c, []namedValues{{"slowest, running", slowest}, {"mean, running", toRunning}, {"mean, bound", toBound}})}
 }

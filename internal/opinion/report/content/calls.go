@@ -115,9 +115,9 @@ func codesText(codes map[uint16]int) string {
 }
 
 // loadLateness is how late the load's calls left.
-func (t *tally) loadLateness() *stats.Durations {
+func loadLateness(facts *run.Facts) *stats.Durations {
 	var all []*stats.Durations
-	for _, c := range t.facts.Calls {
+	for _, c := range facts.Calls {
 		if c.Source == run.Load {
 			all = append(all, &c.Lateness)
 		}

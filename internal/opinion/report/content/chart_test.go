@@ -47,14 +47,14 @@ func TestCondensedLinesKeepTheirPeaks(t *testing.T) {
 		values[i] = 10
 	}
 	values[12_345], values[23_456] = 5000, -3
-	line, g := condense("x", grid{width: time.Second, n: len(values)}, values, chartBins)
+	line, g := condenseLine("x", grid{width: time.Second, n: len(values)}, values, chartBins)
 	if len(line.Mean) > chartBins || g.n != len(line.Mean) {
 		t.Fatalf("%d points on a grid of %d, at most %d wanted", len(line.Mean), g.n, chartBins)
 	}
 	if slices.Max(line.High) != 5000 || slices.Min(line.Low) != -3 {
 		t.Errorf("extremes are %v and %v, want -3 and 5000", slices.Min(line.Low), slices.Max(line.High))
 	}
-	if short, _ := condense("x", grid{width: time.Second, n: 600}, values[:600], chartBins); short.High != nil || len(short.Mean) != 600 {
+	if short, _ := condenseLine("x", grid{width: time.Second, n: 600}, values[:600], chartBins); short.High != nil || len(short.Mean) != 600 {
 		t.Error("a line with room for every value was condensed")
 	}
 }
@@ -89,7 +89,7 @@ func TestSpreadCountsWhatDidNotEnd(t *testing.T) {
 
 // A sample that came late is no burst: its rise lies over all of the gap.
 func TestRatesOfCounters(t *testing.T) {
-	got := rates([]point{{at(1), 2}, {at(2), 2.5}, {at(10), 2.75}, {at(11), 0.1}})
+	got := ratesOf([]point{{at(1), 2}, {at(2), 2.5}, {at(10), 2.75}, {at(11), 0.1}})
 	want := []point{{at(2), 0.5}, {at(10), 0.25 / 8}, {at(11), 0.1}}
 	if !slices.EqualFunc(got, want, func(a, b point) bool { return a.at == b.at && math.Abs(a.value-b.value) < 1e-9 }) {
 		t.Errorf("rates %v, want %v", got, want)
@@ -107,7 +107,7 @@ func TestSampledLinesFillTheirGaps(t *testing.T) {
 		{true, []float64{nan, 6, 2, 2, 2, nan}},
 		{false, []float64{nan, 6, 8, 8, 2, 2}},
 	} {
-		line := sampled("x", g, points, c.ahead)
+		line := samplePoints("x", g, points, c.ahead)
 		for i, v := range line.Mean {
 			if w := c.want[i]; float64(v) != w && !(math.IsNaN(w) && math.IsNaN(float64(v))) {
 				t.Errorf("ahead %v: second %d is %v, want %v", c.ahead, i, v, w)
@@ -131,7 +131,7 @@ func TestNumbersAreShort(t *testing.T) {
 
 func TestCellsCanBeReadBack(t *testing.T) {
 	const width = run.Buckets
-	got := cells(map[int]int{3*width + 7: 2, 3*width + 9: 1, 5 * width: 4})
+	got := encodeCells(map[int]int{3*width + 7: 2, 3*width + 9: 1, 5 * width: 4})
 	if want := []int{3, 7, 2, 0, 9, 1, 2, 0, 4}; !slices.Equal(got, want) {
 		t.Errorf("cells %v, want %v", got, want)
 	}
@@ -174,10 +174,10 @@ func TestTitles(t *testing.T) {
 }
 
 func TestWarningsAreSaidOnce(t *testing.T) {
-	tally := &tally{facts: &run.Facts{Events: []record.Event{
+	facts := &run.Facts{Events: []record.Event{
 		{Type: record.EventWarned, Text: "no cgroups"}, {Type: record.EventDied, Name: "etcd", Text: "killed"}, {Type: record.EventWarned, Text: "no cgroups"},
-	}}}
-	got := tally.warnings(record.Manifest{Warnings: []string{"no cgroups.", "slow disk"}})
+	}}
+	got := listWarnings(facts, record.Manifest{Warnings: []string{"no cgroups.", "slow disk"}})
 	if want := []string{"no cgroups.", "etcd died: killed.", "slow disk."}; !slices.Equal(got, want) {
 		t.Errorf("warnings %q, want %q", got, want)
 	}

@@ -122,7 +122,7 @@ func (t *tally) charts(r *Report) Data {
 			c.Marks = append(c.Marks, newChartMark(e))
 		}
 	}
-	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.clusterCharts(), t.startupChart(), t.askedCharts(), t.queueCharts(), t.usageCharts(r)} {
+	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.clusterCharts(), t.startupChart(), askedCharts(t.run), t.queueCharts(), t.usageCharts(r)} {
 		c.Time = append(c.Time, charts...)
 	}
 	return c
@@ -145,7 +145,7 @@ func (t *tally) loadCharts() []TimeChart {
 		return nil
 	}
 	counted := t.rebin(line.Due)
-	width := window(t.base, counted)
+	width := rateWindow(t.base, counted)
 	g, due := perSecond(t.base, counted, width)
 	_, ok := perSecond(t.base, t.rebin(line.OK), width)
 	lines := []namedValues{{"requested", t.requestedRate(g)}, {"offered (due)", due}, {"achieved (succeeded)", ok}}
@@ -154,8 +154,8 @@ func (t *tally) loadCharts() []TimeChart {
 		lines = append(lines, namedValues{"failed or unanswered", bad})
 	}
 	return []TimeChart{
-		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate, Note: meanOver(g.width)}, lines),
-		drawn(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls", Shape: shapeLevel},
+		drawLines(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate, Note: meanOver(g.width)}, lines),
+		drawLines(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls", Shape: shapeLevel},
 			[]namedValues{{"waiting", t.average(line.Open())}}),
 	}
 }
@@ -193,19 +193,19 @@ func (t *tally) heatChart(rows []CallRow) heatChart {
 	}
 	room := mostCells
 	if kinds > 1 {
-		out.Maps = append(out.Maps, heatMap{"all calls of the load", "load", n, cells(all)})
+		out.Maps = append(out.Maps, heatMap{"all calls of the load", "load", n, encodeCells(all)})
 		room -= len(all)
 	}
 	for _, r := range rows {
 		if room -= len(r.heat); room < 0 {
 			break
 		}
-		out.Maps = append(out.Maps, heatMap{r.Name(), r.Source, r.N, cells(r.heat)})
+		out.Maps = append(out.Maps, heatMap{r.Name(), r.Source, r.N, encodeCells(r.heat)})
 	}
 	return out
 }
 
-func cells(counts map[int]int) []int {
+func encodeCells(counts map[int]int) []int {
 	keys := make([]int, 0, len(counts))
 	for k := range counts {
 		keys = append(keys, k)

@@ -21,7 +21,7 @@ const drawnPhases = 6
 // clusterCharts draw lifecycles that are of several clusters: of all together, and
 // cluster by cluster. That of all pods together stands in every report.
 func (t *tally) clusterCharts() []TimeChart {
-	out := t.byCluster("pods", "Pods running", t.pods(), record.PhaseRunning)
+	out := t.byCluster("pods", "Pods running", podLifecycles(t.facts), record.PhaseRunning)
 	var names []string
 	for _, l := range t.facts.Lifecycles {
 		if l.Name != "" && !slices.Contains(names, l.Name) {
@@ -33,13 +33,13 @@ func (t *tally) clusterCharts() []TimeChart {
 		if len(run.Clusters(all)) < 2 {
 			continue
 		}
-		id, phases := "lifecycle-"+strconv.Itoa(i+1), t.order(name, all)
+		id, phases := "lifecycle-"+strconv.Itoa(i+1), orderPhases(t.run, name, all)
 		phases = phases[:min(drawnPhases, len(phases))]
 		lines := []namedValues{{"exist", t.level(all, record.PhaseCreated)}}
 		for _, phase := range phases {
 			lines = append(lines, namedValues{phase, t.level(all, phase)})
 		}
-		out = append(out, drawn(t.base, TimeChart{ID: id + "-sum", Title: name + ", in all clusters", Unit: "objects", Shape: shapeLevel}, lines))
+		out = append(out, drawLines(t.base, TimeChart{ID: id + "-sum", Title: name + ", in all clusters", Unit: "objects", Shape: shapeLevel}, lines))
 		last := record.PhaseCreated
 		if len(phases) > 0 {
 			last = phases[len(phases)-1]
@@ -58,7 +58,7 @@ func (t *tally) byCluster(id, title string, all []*run.Lifecycles, phase string)
 	}
 	size := map[string]int{}
 	for _, name := range names {
-		size[name] = objects(run.In(all, name))
+		size[name] = countObjects(run.In(all, name))
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(size[b], size[a]) })
 	var lines []namedValues
@@ -73,7 +73,7 @@ func (t *tally) byCluster(id, title string, all []*run.Lifecycles, phase string)
 		}
 		lines = append(lines, namedValues{fmt.Sprintf("%d others", len(others)), t.level(rest, phase)})
 	}
-	return []TimeChart{drawn(t.base, TimeChart{ID: id + "-by-cluster", Title: title + ", by cluster", Unit: "objects", Shape: shapeLevel}, lines)}
+	return []TimeChart{drawLines(t.base, TimeChart{ID: id + "-by-cluster", Title: title + ", by cluster", Unit: "objects", Shape: shapeLevel}, lines)}
 }
 
 // level counts the objects that have reached a phase and are not deleted, at each
@@ -91,5 +91,5 @@ func (t *tally) level(all []*run.Lifecycles, phase string) []float64 {
 			}
 		})
 	}
-	return running(change)
+	return runningSum(change)
 }

@@ -29,34 +29,34 @@ type DeclaredLifecycle struct {
 
 // declaredLifecycles arranges the lifecycles of the scenario that were seen. Where the
 // scenario cannot be read, phases stand in the order in which they were seen.
-func (t *tally) declaredLifecycles() []DeclaredLifecycle {
+func declaredLifecycles(in *run.Run) []DeclaredLifecycle {
 	var names []string
-	for _, l := range t.facts.Lifecycles {
+	for _, l := range in.Facts.Lifecycles {
 		if l.Name != "" && !slices.Contains(names, l.Name) {
 			names = append(names, l.Name)
 		}
 	}
 	var out []DeclaredLifecycle
 	for _, name := range names {
-		all := t.facts.Named(name)
-		order := t.order(name, all)
+		all := in.Facts.Named(name)
+		order := orderPhases(in, name, all)
 		parts := make([]transition, 0, len(order)+1)
 		for _, p := range order {
 			parts = append(parts, transition{record.PhaseCreated + " to " + p, record.PhaseCreated, p})
 		}
 		parts = append(parts, transition{"deleting to deleted", record.PhaseDeleting, record.PhaseDeleted})
-		d := DeclaredLifecycle{Name: name, Spreads: t.spreads(all, parts)}
+		d := DeclaredLifecycle{Name: name, Spreads: newSpreads(in.Facts, all, parts)}
 		if p := partingOf(all, order); len(p.phases) > 2 {
-			d.Breakdown, d.Parts = t.breakdowns(all, p), p.phases[1:]
+			d.Breakdown, d.Parts = newBreakdowns(in.Facts, all, p), p.phases[1:]
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// order lists the phases that were seen between created and deleting, as the
+// orderPhases lists the phases that were seen between created and deleting, as the
 // scenario orders them.
-func (t *tally) order(name string, all []*run.Lifecycles) []string {
+func orderPhases(in *run.Run, name string, all []*run.Lifecycles) []string {
 	var own []string
 	for _, l := range all {
 		for _, p := range l.Phases() {
@@ -69,10 +69,10 @@ func (t *tally) order(name string, all []*run.Lifecycles) []string {
 			}
 		}
 	}
-	if t.run.Scenario == nil {
+	if in.Scenario == nil {
 		return own
 	}
-	for _, l := range t.run.Scenario.Observed() {
+	for _, l := range in.Scenario.Observed() {
 		if l.Name == name {
 			names := l.AllPhases()
 			slices.SortStableFunc(own, func(a, b string) int { return slices.Index(names, a) - slices.Index(names, b) })
@@ -88,12 +88,12 @@ func partingOf(all []*run.Lifecycles, order []string) parting {
 		n := 0
 		for _, l := range all {
 			for row := range l.Len() {
-				if at, ok := l.At(row, phase); ok && at < leaves(l, row) {
+				if at, ok := l.At(row, phase); ok && at < leavesAt(l, row) {
 					n++
 				}
 			}
 		}
-		if float64(n) >= reachedBy*float64(objects(all)) && len(p.phases) <= mostParts {
+		if float64(n) >= reachedBy*float64(countObjects(all)) && len(p.phases) <= mostParts {
 			p.phases = append(p.phases, phase)
 		}
 	}
@@ -101,8 +101,8 @@ func partingOf(all []*run.Lifecycles, order []string) parting {
 	return p
 }
 
-// leaves is when an object began to go.
-func leaves(l *run.Lifecycles, row int) clock.Time {
+// leavesAt is when an object began to go.
+func leavesAt(l *run.Lifecycles, row int) clock.Time {
 	end := clock.Time(math.MaxInt64)
 	for _, p := range []string{record.PhaseDeleting, record.PhaseDeleted} {
 		if at, ok := l.At(row, p); ok {

@@ -93,12 +93,11 @@ func TestUnsurePhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tally := newTally(&run.Run{Facts: facts})
-	if n := objects(tally.pods()); n != 2 {
+	if n := countObjects(podLifecycles(facts)); n != 2 {
 		t.Errorf("%d pods, want 2", n)
 	}
 	seen := false
-	for _, spread := range tally.spreads(tally.pods(), podTransitions()) {
+	for _, spread := range newSpreads(facts, podLifecycles(facts), podTransitions()) {
 		if spread.Phase == "created to bound" {
 			seen = true
 			if spread.N != 0 || spread.Bounded != 2 || spread.Open != 0 || spread.Max != 3 || spread.Bounds["max"] != "≤" {
@@ -111,7 +110,7 @@ func TestUnsurePhases(t *testing.T) {
 	}
 	toBound := parting{phases: []string{record.PhaseCreated, record.PhaseBound}, ordered: 1}
 	for row := range 2 {
-		if _, ok := tally.apart(tally.pods()[0], row, toBound); ok {
+		if _, ok := takeApart(facts, podLifecycles(facts)[0], row, toBound); ok {
 			t.Errorf("the startup of pod %d, whose phases are not sure, is taken apart", row)
 		}
 	}

@@ -16,8 +16,8 @@ const (
 	baseBins  = 36_000 // bins that counts are made in before they are drawn
 )
 
-// widths are the bin widths that people read without effort, in ascending order.
-func widths() []time.Duration {
+// binWidths returns the bin widths that people read without effort, in ascending order.
+func binWidths() []time.Duration {
 	const s = time.Second
 	return []time.Duration{s / 10, s / 5, s / 2, s, 2 * s, 5 * s, 10 * s, 15 * s, 30 * s, 60 * s, 120 * s, 300 * s, 600 * s, 1800 * s, 3600 * s}
 }
@@ -37,7 +37,7 @@ type grid struct {
 // newGrid returns the finest grid of at most most bins that are at least least wide.
 func newGrid(s span, most int, least time.Duration) grid {
 	g := grid{from: s.from}
-	for _, g.width = range widths() {
+	for _, g.width = range binWidths() {
 		if g.width >= least && int(s.to.Sub(s.from)/g.width) < most {
 			break
 		}
@@ -63,7 +63,7 @@ type Num float64
 
 // MarshalJSON writes the number as short as it can be.
 func (n Num) MarshalJSON() ([]byte, error) {
-	if !finite(n) {
+	if !isFinite(n) {
 		return []byte("null"), nil
 	}
 	short := strconv.FormatFloat(float64(n), 'g', 5, 64)
@@ -121,8 +121,8 @@ func newTimeChart(g grid, id, title, unit string) TimeChart {
 	return TimeChart{ID: id, Title: title, Unit: unit, From: Num(g.from.Seconds()), Width: Num(g.width.Seconds())}
 }
 
-// condense draws values, one per bin of fine, as a line over few bins.
-func condense(name string, fine grid, values []float64, most int) (Line, grid) {
+// condenseLine draws values, one per bin of fine, as a line over few bins.
+func condenseLine(name string, fine grid, values []float64, most int) (Line, grid) {
 	k := (fine.n + most - 1) / most
 	out := grid{from: fine.from, width: time.Duration(k) * fine.width, n: (fine.n + k - 1) / k}
 	line := Line{Name: name, Limit: Num(math.NaN())}
@@ -152,8 +152,8 @@ func perSecond(fine grid, counts []float64, least time.Duration) (grid, []float6
 	return out, rates
 }
 
-// running returns the running sum of changes.
-func running(changes []float64) []float64 {
+// runningSum returns the running sum of changes.
+func runningSum(changes []float64) []float64 {
 	out, sum := make([]float64, len(changes)), 0.0
 	for i, c := range changes {
 		sum += c
@@ -162,11 +162,11 @@ func running(changes []float64) []float64 {
 	return out
 }
 
-// window is how wide rates of such counts should be drawn: where few things
+// rateWindow is how wide rates of such counts should be drawn: where few things
 // happen in a second, a second's count shows its grain and not the rate. It goes by
 // the rate when most of them happen: a short burst beside a long trickle is not
 // spread until nothing is left of it.
-func window(fine grid, counts []float64) time.Duration {
+func rateWindow(fine grid, counts []float64) time.Duration {
 	g, rates := perSecond(fine, counts, time.Second)
 	sum, weighted := 0.0, 0.0
 	for _, r := range rates {

@@ -23,10 +23,10 @@ func podTransitions() []transition {
 	}
 }
 
-// pods are the lifecycles of pods that every run observes, of all groups.
-func (t *tally) pods() []*run.Lifecycles {
+// podLifecycles returns the lifecycles of pods that every run observes, of all groups.
+func podLifecycles(facts *run.Facts) []*run.Lifecycles {
 	var out []*run.Lifecycles
-	for _, l := range t.facts.Lifecycles {
+	for _, l := range facts.Lifecycles {
 		if l.Resource == "pods" && l.Name == "" {
 			out = append(out, l)
 		}
@@ -34,16 +34,16 @@ func (t *tally) pods() []*run.Lifecycles {
 	return out
 }
 
-func objects(all []*run.Lifecycles) (n int) {
+func countObjects(all []*run.Lifecycles) (n int) {
 	for _, l := range all {
 		n += l.Len()
 	}
 	return n
 }
 
-// spreads returns the distribution of every transition for every group that has
+// newSpreads returns the distribution of every transition for every group that has
 // one, the largest group first.
-func (t *tally) spreads(all []*run.Lifecycles, parts []transition) []Spread {
+func newSpreads(facts *run.Facts, all []*run.Lifecycles, parts []transition) []Spread {
 	var out []Spread
 	for _, p := range parts {
 		durations := map[string]*stats.Durations{}
@@ -55,7 +55,7 @@ func (t *tally) spreads(all []*run.Lifecycles, parts []transition) []Spread {
 				durations[l.Group] = d
 				groups = append(groups, l.Group)
 			}
-			l.Durations(d, p.from, p.to, t.facts)
+			l.Durations(d, p.from, p.to, facts)
 		}
 		first := len(out)
 		for _, g := range groups {
@@ -72,8 +72,8 @@ func (t *tally) spreads(all []*run.Lifecycles, parts []transition) []Spread {
 
 // podCharts draws how many pods there were, and how many per second came and went.
 func (t *tally) podCharts() []TimeChart {
-	pods, g := t.pods(), t.base
-	if objects(pods) == 0 {
+	pods, g := podLifecycles(t.facts), t.base
+	if countObjects(pods) == 0 {
 		return nil
 	}
 	phases := []string{record.PhaseCreated, record.PhaseRunning, record.PhaseDeleted}
@@ -91,8 +91,8 @@ func (t *tally) podCharts() []TimeChart {
 		window, pace[i].values = perSecond(g, pace[i].values, time.Second)
 	}
 	return []TimeChart{
-		drawn(g, TimeChart{ID: "pods", Title: "Pods", Unit: "pods", Shape: shapeLevel}, number),
-		drawn(window, TimeChart{ID: "pod-rate", Title: "Pods per second", Unit: "pods/s", Shape: shapeRate}, pace),
+		drawLines(g, TimeChart{ID: "pods", Title: "Pods", Unit: "pods", Shape: shapeLevel}, number),
+		drawLines(window, TimeChart{ID: "pod-rate", Title: "Pods per second", Unit: "pods/s", Shape: shapeRate}, pace),
 	}
 }
 
@@ -101,12 +101,12 @@ type namedValues struct {
 	values []float64
 }
 
-// drawn fills a chart with lines condensed from values on one grid.
-func drawn(g grid, c TimeChart, lines []namedValues) TimeChart {
+// drawLines fills a chart with lines condensed from values on one grid.
+func drawLines(g grid, c TimeChart, lines []namedValues) TimeChart {
 	shown := g
 	for _, v := range lines {
 		var line Line
-		line, shown = condense(v.name, g, v.values, chartBins)
+		line, shown = condenseLine(v.name, g, v.values, chartBins)
 		c.Lines = append(c.Lines, line)
 	}
 	c.From, c.Width = Num(shown.from.Seconds()), Num(shown.width.Seconds())

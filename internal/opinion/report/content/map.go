@@ -35,11 +35,11 @@ type MapPath struct {
 	Found    []string // by each of the steps, a line each
 }
 
-// mapOf arranges what is known of clusters and paths; nil where there are neither.
-func (t *tally) mapOf(j slo.Judgement) *Map {
-	m := &Map{Paths: t.paths(j)}
-	values, labels := t.mapValues(), memberLabels(t.run.Manifest.Members)
-	for _, g := range t.run.Manifest.Members {
+// newMap arranges what is known of clusters and paths; nil where there are neither.
+func newMap(in *run.Run, j slo.Judgement) *Map {
+	m := &Map{Paths: listPaths(in, j)}
+	values, labels := mapValues(in), memberLabels(in.Manifest.Members)
+	for _, g := range in.Manifest.Members {
 		for i := range g.Count {
 			name := g.Name + "-" + strconv.Itoa(i+1)
 			m.Members = append(m.Members, MapMember{name, slices.Concat(aboutMember(g, labels[name]), values[name])})
@@ -48,7 +48,7 @@ func (t *tally) mapOf(j slo.Judgement) *Map {
 	if len(m.Members) == 0 && len(m.Paths) == 0 {
 		return nil
 	}
-	if n := t.run.Manifest.Fleet.Nodes; n > 0 && len(m.Members) > 0 {
+	if n := in.Manifest.Fleet.Nodes; n > 0 && len(m.Members) > 0 {
 		m.Plane = append(m.Plane, unit.Text(float64(n), "nodes")+" of its own")
 	}
 	return m
@@ -67,16 +67,16 @@ func aboutMember(g record.MembersFact, labels string) (out []string) {
 
 // mapValues are the lines that the scenario's queries give each member: the largest value
 // over the run.
-func (t *tally) mapValues() map[string][]string {
+func mapValues(in *run.Run) map[string][]string {
 	out := map[string][]string{}
-	if t.run.Scenario == nil || len(t.run.Scenario.Map) == 0 {
+	if in.Scenario == nil || len(in.Scenario.Map) == 0 {
 		return out
 	}
-	a, ok := t.asker()
+	a, ok := newAsker(in)
 	if !ok {
 		return out
 	}
-	for _, v := range t.run.Scenario.Map {
+	for _, v := range in.Scenario.Map {
 		r, err := a.answer(v.Query)
 		if err != nil {
 			continue // a query that nothing answers says nothing of any member
@@ -106,18 +106,18 @@ func memberOf(labels []record.Label) (name string) {
 	return name
 }
 
-// paths are those that the scenario's steps measured, with what they found.
-func (t *tally) paths(j slo.Judgement) (out []MapPath) {
-	if t.run.Scenario == nil {
+// listPaths returns the paths that the scenario's steps measured, with what they found.
+func listPaths(in *run.Run, j slo.Judgement) (out []MapPath) {
+	if in.Scenario == nil {
 		return nil
 	}
 	turns := map[string]bool{}
-	for step := range t.run.Scenario.AllSteps() {
+	for step := range in.Scenario.AllSteps() {
 		n := step.Network
 		if n == nil || turns[n.Path] {
 			continue
 		}
-		name, found := step.Name, t.foundOn(step.Name, j)
+		name, found := step.Name, foundOnStep(in.Facts, step.Name, j)
 		if n.Path != "" {
 			turns[n.Path] = true // once for all of them
 			name, found = n.Path+" in turns", foundInTurns(n.Path, j)
@@ -142,10 +142,10 @@ func endName(e scenario.NetworkEnd) string {
 	return cmp.Or(strings.TrimSpace(e.Namespace[strings.LastIndexByte(e.Namespace, '/')+1:]+" "+e.Address), "this machine")
 }
 
-// foundOn is what a step found on its path; empty: nothing.
-func (t *tally) foundOn(step string, j slo.Judgement) string {
+// foundOnStep is what a step found on its path; empty: nothing.
+func foundOnStep(facts *run.Facts, step string, j slo.Judgement) string {
 	var parts []string
-	for _, c := range t.facts.Calls {
+	for _, c := range facts.Calls {
 		if c.Source == sli.Network && c.Step == step && c.Count() > 0 {
 			parts = append(parts, roundTrip(c))
 		}

@@ -33,8 +33,8 @@ func mapped(t *testing.T, members int) *Map {
 		{Name: "near", Count: 1, Kind: "real", Nodes: 1},
 	}}
 	m.Fleet.Nodes = 1
-	in := &tally{facts: &run.Facts{Calls: []*run.Calls{calls}}, run: &run.Run{Manifest: m, Scenario: s}}
-	return in.mapOf(slo.Judgement{Measures: slo.Measures{"network_throughput_full_1": {Value: 19.6e9, Unit: "bit/s"},
+	in := &run.Run{Facts: &run.Facts{Calls: []*run.Calls{calls}}, Manifest: m, Scenario: s}
+	return newMap(in, slo.Judgement{Measures: slo.Measures{"network_throughput_full_1": {Value: 19.6e9, Unit: "bit/s"},
 		"network_turns_round_trip_p50_seconds_p2p": {Value: 53e-6, Unit: "seconds"}}})
 }
 
@@ -46,8 +46,7 @@ func TestMap(t *testing.T) {
 	if got := fmt.Sprint(m.Plane, m.Paths); got != "[1 node of its own] [{pod-a 198.18.1.1 198.18.2.1 [idle: 5 ms p50, 10 ms p99, 10 % lost full-1: 19.6 Gbit/s p2p in turns: 53 µs]}]" {
 		t.Error(got)
 	}
-	none := &tally{facts: &run.Facts{}, run: &run.Run{}}
-	if none.mapOf(slo.Judgement{}) != nil {
+	if newMap(&run.Run{Facts: &run.Facts{}}, slo.Judgement{}) != nil {
 		t.Error("a map of nothing")
 	}
 }

@@ -21,17 +21,17 @@ type MemberRow struct {
 }
 
 // memberRows summarises the members, the slowest first.
-func (t *tally) memberRows() []MemberRow {
+func memberRows(in *run.Run) []MemberRow {
 	latencies, bad := map[string][]*stats.Durations{}, map[string]int{}
-	for _, c := range t.facts.Calls {
+	for _, c := range in.Facts.Calls {
 		if c.Cluster != "" && c.Count() > 0 {
 			latencies[c.Cluster] = append(latencies[c.Cluster], &c.Latency)
 			bad[c.Cluster] += c.Count() - c.Outcomes[record.OK]
 		}
 	}
-	labels := memberLabels(t.run.Manifest.Members)
+	labels := memberLabels(in.Manifest.Members)
 	var out []MemberRow
-	for _, x := range t.facts.Clusters {
+	for _, x := range in.Facts.Clusters {
 		all, ok := latencies[x.Name]
 		if !ok {
 			continue

@@ -27,10 +27,10 @@ func rankObjectives(results []slo.Result) []Objective {
 	out := make([]Objective, len(results))
 	set := commonSet(results)
 	for i, r := range results {
-		out[i] = Objective{r, strings.TrimPrefix(cmp.Or(r.Name, r.SLI), set), used(r)}
+		out[i] = Objective{r, strings.TrimPrefix(cmp.Or(r.Name, r.SLI), set), shareOfBound(r)}
 	}
 	slices.SortStableFunc(out, func(a, b Objective) int {
-		return cmp.Or(cmp.Compare(Badness(b.Verdict), Badness(a.Verdict)), cmp.Compare(known(b.Used), known(a.Used)))
+		return cmp.Or(cmp.Compare(Badness(b.Verdict), Badness(a.Verdict)), cmp.Compare(orderOfShare(b.Used), orderOfShare(a.Used)))
 	})
 	return out
 }
@@ -58,16 +58,16 @@ func Badness(v slo.Verdict) int {
 	return slices.Index([]slo.Verdict{slo.Pass, slo.Unknown, slo.Fail}, v)
 }
 
-func known(used float64) float64 {
+func orderOfShare(used float64) float64 {
 	if math.IsNaN(used) {
 		return -1
 	}
 	return used
 }
 
-// used relates the value to the threshold so that more than 1 is a miss,
+// shareOfBound relates the value to the threshold so that more than 1 is a miss,
 // whichever side the bound is on.
-func used(r slo.Result) float64 {
+func shareOfBound(r slo.Result) float64 {
 	switch {
 	case r.Value == nil:
 		return math.NaN()
@@ -239,7 +239,7 @@ func (r *Report) Refuted() bool {
 
 // soFar says where a run is that has not ended.
 func (r *Report) soFar() string {
-	out := "Under way for " + unit.Seconds(math.Round(r.Duration)) + after(", in step ", r.step)
+	out := "Under way for " + unit.Seconds(math.Round(r.Duration)) + prefixed(", in step ", r.step)
 	if r.Pods > 0 {
 		out += ": " + unit.Text(float64(r.Pods), "pods") + " so far"
 	}

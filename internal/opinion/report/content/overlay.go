@@ -41,7 +41,7 @@ func overlaidFirst() []overlaid {
 func Overlay(arms []Arm) Data {
 	first := arms[0].Runs[0]
 	shift := first.Begin.Seconds()
-	s := common(arms)
+	s := commonSpan(arms)
 	out := Data{From: Num(s.from.Seconds()), To: Num(s.to.Seconds()), Bound: Num(math.NaN()), Buckets: buckets{run.LeastBucket, run.BucketsPerDecade}}
 	for _, step := range first.Charts.Steps {
 		step.From, step.To = step.From-Num(shift), step.To-Num(shift)
@@ -65,8 +65,8 @@ func Overlay(arms []Arm) Data {
 	return out
 }
 
-// common is the stretch of time that holds all runs, counted from each one's begin.
-func common(arms []Arm) span {
+// commonSpan is the stretch of time that holds all runs, counted from each one's begin.
+func commonSpan(arms []Arm) span {
 	out := span{clock.Time(math.MaxInt64), clock.Time(math.MinInt64)}
 	for _, a := range arms {
 		for _, r := range a.Runs {
@@ -115,7 +115,7 @@ func (r *Report) chart(id string) (TimeChart, bool) {
 
 // draw lays one line of all arms over each other; not where no run has it.
 func (o overlaid) draw(g grid, arms []Arm) (TimeChart, bool) {
-	c := newTimeChart(g, o.chart+"-"+slug(o.line), o.title, "")
+	c := newTimeChart(g, o.chart+"-"+idOf(o.line), o.title, "")
 	found := false
 	for _, a := range arms {
 		var runs []resampled
@@ -128,9 +128,9 @@ func (o overlaid) draw(g grid, arms []Arm) (TimeChart, bool) {
 			}
 			c.Unit, c.Shape, limit, found = from.Unit, armShape(from.Shape), from.Lines[i].Limit, true
 			c.Note = cmp.Or(c.Note, from.Note)
-			runs = append(runs, resample(from, from.Lines[i], r.Begin.Seconds(), g))
+			runs = append(runs, resampleLine(from, from.Lines[i], r.Begin.Seconds(), g))
 		}
-		line := middle(a.Name, g, runs)
+		line := medianLine(a.Name, g, runs)
 		line.Limit = limit
 		c.Lines = append(c.Lines, line)
 	}
@@ -145,8 +145,8 @@ func armShape(shape string) string {
 	return shape
 }
 
-// slug makes a part of an element's id of a name.
-func slug(name string) string {
+// idOf makes a part of an element's id of a name.
+func idOf(name string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
 			return c
@@ -158,9 +158,9 @@ func slug(name string) string {
 // resampled is a line on another grid; NaN where it says nothing.
 type resampled struct{ mean, low, high []float64 }
 
-// resample carries a line over to a grid: means are weighted by time, extremes
+// resampleLine carries a line over to a grid: means are weighted by time, extremes
 // stay. Times of the chart are shifted to count from begin.
-func resample(c TimeChart, l Line, begin float64, g grid) resampled {
+func resampleLine(c TimeChart, l Line, begin float64, g grid) resampled {
 	out := resampled{make([]float64, g.n), make([]float64, g.n), make([]float64, g.n)}
 	weight := make([]float64, g.n)
 	for i := range g.n {
@@ -193,8 +193,8 @@ func resample(c TimeChart, l Line, begin float64, g grid) resampled {
 	return out
 }
 
-// middle is an arm's line: the median of its runs, and their extremes.
-func middle(name string, g grid, runs []resampled) Line {
+// medianLine is an arm's line: the median of its runs, and their extremes.
+func medianLine(name string, g grid, runs []resampled) Line {
 	line := Line{Name: name, Limit: Num(math.NaN())}
 	spread := false
 	for i := range g.n {
@@ -286,14 +286,14 @@ func spreadsOf(arms []Arm) []Spread {
 	for _, k := range order {
 		for i, a := range arms {
 			if len(all[k][i]) > 0 {
-				out = append(out, together(a.Name, all[k][i]))
+				out = append(out, mergeSpreads(a.Name, all[k][i]))
 			}
 		}
 	}
 	return out
 }
 
-func together(arm string, runs []Spread) Spread {
+func mergeSpreads(arm string, runs []Spread) Spread {
 	out := Spread{Group: runs[0].Group, Phase: runs[0].Phase, Arm: arm, First: runs[0].First, Max: runs[0].Max}
 	last := out.First
 	for _, s := range runs {

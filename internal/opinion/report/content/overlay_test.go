@@ -14,7 +14,7 @@ import (
 func TestResampledLinesKeepTheirExtremes(t *testing.T) {
 	c := TimeChart{From: 10, Width: 0.5}
 	l := Line{Mean: []Num{1, 3, 5, Num(math.NaN())}, Low: []Num{0, 2, 4, 0}, High: []Num{9, 4, 6, 0}}
-	got := resample(c, l, 10, grid{from: at(-1), width: time.Second, n: 4})
+	got := resampleLine(c, l, 10, grid{from: at(-1), width: time.Second, n: 4})
 	nan := math.NaN()
 	for name, c := range map[string]struct{ got, want []float64 }{
 		"mean": {got.mean, []float64{nan, 2, 5, nan}}, "low": {got.low, []float64{nan, 0, 4, nan}}, "high": {got.high, []float64{nan, 9, 6, nan}},
@@ -28,7 +28,7 @@ func TestResampledLinesKeepTheirExtremes(t *testing.T) {
 // An arm's line is the median of its runs; the shade holds the extremes of all.
 func TestMiddleOfRuns(t *testing.T) {
 	nan := math.NaN()
-	line := middle("a", grid{width: time.Second, n: 2}, []resampled{
+	line := medianLine("a", grid{width: time.Second, n: 2}, []resampled{
 		{[]float64{1, nan}, []float64{0, nan}, []float64{2, nan}},
 		{[]float64{5, 4}, []float64{5, 4}, []float64{5, 4}},
 		{[]float64{3, 8}, []float64{3, 8}, []float64{70, 8}},
@@ -36,7 +36,7 @@ func TestMiddleOfRuns(t *testing.T) {
 	if line.Mean[0] != 3 || line.Low[0] != 0 || line.High[0] != 70 || line.Mean[1] != 6 {
 		t.Errorf("line %+v", line)
 	}
-	if one := middle("a", grid{width: time.Second, n: 1}, []resampled{{[]float64{1}, []float64{1}, []float64{1}}}); one.High != nil {
+	if one := medianLine("a", grid{width: time.Second, n: 1}, []resampled{{[]float64{1}, []float64{1}, []float64{1}}}); one.High != nil {
 		t.Error("a line without a spread has a shade")
 	}
 }
@@ -101,7 +101,7 @@ func TestQueuesAddUpTheirSeries(t *testing.T) {
 		v.Sample(record.Sample{Series: s.id, At: at(s.at), Value: s.v})
 	}
 	v.Gone(record.Gone{Series: 1, At: at(15)}) // it is served no longer
-	all := longest(gauges(store), "queues")
+	all := longestGauges(collectGauges(store), "queues")
 	want := []point{{at(5), 7}, {at(10), 104}, {at(15), 0}}
 	if len(all) != 1 || !slices.Equal(all[0].points, want) || all[0].highest() != 104 {
 		t.Errorf("%+v, want %v", all, want)

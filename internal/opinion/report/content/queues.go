@@ -20,8 +20,8 @@ type gauge struct {
 	points []point
 }
 
-// gauges returns how much waited where, as the components' own gauges tell it.
-func gauges(all *series.Store) []gauge {
+// collectGauges returns how much waited where, as the components' own gauges tell it.
+func collectGauges(all *series.Store) []gauge {
 	parts := map[gaugeKey][]*series.Series{}
 	for _, name := range queueNames() {
 		for _, s := range all.Named(name) {
@@ -32,14 +32,14 @@ func gauges(all *series.Store) []gauge {
 	}
 	var out []gauge
 	for key, some := range parts {
-		out = append(out, gauge{key, summed(some)})
+		out = append(out, gauge{key, sumSeries(some)})
 	}
 	return out
 }
 
-// summed adds series up. Values of one scrape become one point; what is no longer
+// sumSeries adds series up. Values of one scrape become one point; what is no longer
 // served counts nothing.
-func summed(all []*series.Series) []point {
+func sumSeries(all []*series.Series) []point {
 	type change struct {
 		of int
 		point
@@ -88,27 +88,27 @@ func queueNames() []string {
 func queueOf(s record.Series) (gaugeKey, bool) {
 	switch s.Name {
 	case "workqueue_depth":
-		name := label(s, "name")
+		name := labelValue(s, "name")
 		if s.Target != "kube-controller-manager" {
 			name = s.Target + ": " + name
 		}
 		return gaugeKey{"queues", name}, true
 	case "scheduler_pending_pods":
-		return gaugeKey{"queues", "scheduler: " + label(s, "queue")}, true
+		return gaugeKey{"queues", "scheduler: " + labelValue(s, "queue")}, true
 	case "etcd_server_proposals_pending":
 		return gaugeKey{"queues", "etcd: proposals"}, true
 	case "apiserver_current_inflight_requests":
-		if label(s, "request_kind") == "mutating" {
+		if labelValue(s, "request_kind") == "mutating" {
 			return gaugeKey{"inflight", "changing, in flight"}, true
 		}
 		return gaugeKey{"inflight", "reading, in flight"}, true
 	case "apiserver_flowcontrol_current_inqueue_requests":
-		return gaugeKey{"inflight", "queued: " + label(s, "priority_level")}, true
+		return gaugeKey{"inflight", "queued: " + labelValue(s, "priority_level")}, true
 	}
 	return gaugeKey{}, false
 }
 
-func label(s record.Series, name string) string {
+func labelValue(s record.Series, name string) string {
 	for _, l := range s.Labels {
 		if l.Name == name {
 			return l.Value
@@ -121,15 +121,15 @@ func label(s record.Series, name string) string {
 func (t *tally) queueCharts() []TimeChart {
 	g := newGrid(t.span, chartBins, sampleEvery)
 	var out []TimeChart
-	all := gauges(t.facts.Series)
+	all := collectGauges(t.facts.Series)
 	for _, c := range []TimeChart{
 		{ID: "inflight", Title: "Requests at kube-apiserver", Unit: "requests", Note: "as its own gauges told at each scrape"},
 		{ID: "queues", Title: "Queues", Unit: "items", Note: "the longest ones, as the components told at each scrape"},
 	} {
 		chart := newTimeChart(g, c.ID, c.Title, c.Unit)
 		chart.Note, chart.Shape = c.Note, shapeHold
-		for _, line := range longest(all, c.ID) {
-			chart.Lines = append(chart.Lines, sampled(line.key.line, g, line.points, false))
+		for _, line := range longestGauges(all, c.ID) {
+			chart.Lines = append(chart.Lines, samplePoints(line.key.line, g, line.points, false))
 		}
 		if len(chart.Lines) > 0 {
 			out = append(out, chart)
@@ -138,8 +138,8 @@ func (t *tally) queueCharts() []TimeChart {
 	return out
 }
 
-// longest are the gauges of a chart that rose above 0, the highest first.
-func longest(all []gauge, chart string) []gauge {
+// longestGauges returns the gauges of a chart that rose above 0, the highest first.
+func longestGauges(all []gauge, chart string) []gauge {
 	all = slices.DeleteFunc(slices.Clone(all), func(g gauge) bool { return g.key.chart != chart || g.highest() <= 0 })
 	slices.SortFunc(all, func(a, b gauge) int {
 		return cmp.Or(cmp.Compare(b.highest(), a.highest()), cmp.Compare(a.key.line, b.key.line))

@@ -51,7 +51,7 @@ type Report struct {
 // what gave way first. Of a run under way either may be of a moment ago, or empty.
 func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 	t, m := newTally(in), in.Manifest
-	warnings := t.warnings(m)
+	warnings := listWarnings(in.Facts, m)
 	var published []scenario.Published
 	switch {
 	case in.Scenario != nil:
@@ -59,21 +59,21 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 	case in.Text != "":
 		warnings = append(warnings, text.Sentence("What the scenario publishes and declares is left out: "+withoutDir(in.Unreadable, in.Dir)))
 	}
-	pods := t.pods()
+	pods := podLifecycles(in.Facts)
 	r := &Report{
 		Manifest:   m,
 		Judgement:  j,
 		Objectives: rankObjectives(j.Objectives),
 		Steps:      t.steps,
-		Startup:    t.spreads(pods, podTransitions()),
+		Startup:    newSpreads(in.Facts, pods, podTransitions()),
 		Calls:      t.callRows(),
-		Members:    t.memberRows(),
-		Map:        t.mapOf(j),
+		Members:    memberRows(in),
+		Map:        newMap(in, j),
 		Components: t.componentRows(m.Processes()),
 		Published:  besideMeasured(published, j.Measures),
 		Causes:     found,
-		Breakdown:  t.breakdowns(pods, podParting()),
-		Declared:   t.declaredLifecycles(),
+		Breakdown:  newBreakdowns(in.Facts, pods, podParting()),
+		Declared:   declaredLifecycles(in),
 		Warnings:   warnings,
 		Workers:    in.Facts.Workers,
 		Scenario:   in.Text,
@@ -81,10 +81,10 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Begin:      in.Facts.Begin,
 		PodParts:   podParting().names(),
 	}
-	all := objects(pods)
-	r.Pods = cmp.Or(objects(in.Facts.Pods(nil)), all)
+	all := countObjects(pods)
+	r.Pods = cmp.Or(countObjects(in.Facts.Pods(nil)), all)
 	r.OtherPods = all - r.Pods
-	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Preflight), t.settled())
+	r.Trust = slices.Concat(trustFindings(in.Facts, m, j), cleanStart(m.Preflight), settledFinding(in))
 	r.Charts = t.charts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
 		r.step = r.Steps[n-1].Name

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/text"
@@ -79,12 +80,12 @@ func cleanStart(g *record.PreflightFacts) []Finding {
 	return []Finding{{Bad, "Not clean at the start", text.Sentence(text.Capital(cmp.Or(strings.Join(texts, "; "), "the plane did not come to rest")))}}
 }
 
-// settled says whether the plane came to rest where the scenario waited for it.
-func (t *tally) settled() []Finding {
+// settledFinding says whether the plane came to rest where the scenario waited for it.
+func settledFinding(in *run.Run) []Finding {
 	rested, asked := 0, 0
 	var names []string
-	for _, name := range t.settleSteps() {
-		for _, s := range t.steps {
+	for _, name := range settleSteps(in) {
+		for _, s := range in.Facts.Steps {
 			if s.Name != name {
 				continue
 			}
@@ -107,12 +108,12 @@ func (t *tally) settled() []Finding {
 
 // settleSteps names the steps of the scenario that wait for the plane to come to
 // rest.
-func (t *tally) settleSteps() []string {
+func settleSteps(in *run.Run) []string {
 	var out []string
-	if t.run.Scenario == nil {
+	if in.Scenario == nil {
 		return nil // which is said elsewhere
 	}
-	for s := range t.run.Scenario.AllSteps() {
+	for s := range in.Scenario.AllSteps() {
 		if s.Settle != nil {
 			out = append(out, s.Name)
 		}

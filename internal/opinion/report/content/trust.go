@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/text"
@@ -38,32 +39,32 @@ const (
 	badLate    = 0.01 // share of calls that left late
 )
 
-// trust collects how far the run's figures can be trusted.
-func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
-	out := []Finding{t.ending(), t.lateness(j.Self), selfCost(j.Self), t.instruments()}
-	out = append(out, workersFinding(m, t.facts)...)
+// trustFindings collects how far the run's figures can be trusted.
+func trustFindings(facts *run.Facts, m record.Manifest, j slo.Judgement) []Finding {
+	out := []Finding{endingFinding(facts), latenessFinding(facts, j.Self), selfCost(j.Self), instrumentsFinding(facts)}
+	out = append(out, workersFinding(m, facts)...)
 	out = append(out, fleetLateness(j.Measures)...)
 	out = append(out, otherWork(j.Measures, m.Neighbours())...)
-	if f := heartbeats(m.Fleet); f.Text != "" {
+	if f := heartbeatsFinding(m.Fleet); f.Text != "" {
 		out = append(out, f)
 	}
 	if m.Plane.Durability != "" {
-		out = append(out, durability(m.Plane))
+		out = append(out, durabilityFinding(m.Plane))
 	}
-	if f := limits(m, j.Unmet); f.Text != "" {
+	if f := limitsFinding(m, j.Unmet); f.Text != "" {
 		out = append(out, f)
 	}
 	return out
 }
 
-func (t *tally) ending() Finding {
+func endingFinding(facts *run.Facts) Finding {
 	f := Finding{Fine, recordsFinding, "Complete: the run ended by itself and every record can be read."}
-	end, deaths := t.facts.Ended, t.facts.EventsOf(record.EventDied)
+	end, deaths := facts.Ended, facts.EventsOf(record.EventDied)
 	switch {
 	case len(deaths) > 0:
 		f.Level, f.Text = Bad, text.Sentence(deaths[0].Name+" died during the run")
-	case t.facts.CutOff:
-		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.facts.LostBytes).Human())
+	case facts.CutOff:
+		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(facts.LostBytes).Human())
 	case end.Reason == "":
 		f.Level, f.Text = Bad, "Without an end: the run was killed or is still going on."
 	case end.Reason == record.Broken && end.Step != "": // after it the run may have deleted what it made
@@ -71,23 +72,23 @@ func (t *tally) ending() Finding {
 	case end.Reason == record.Broken:
 		f.Level, f.Text = Bad, text.Sentence("The run failed: "+end.Text)
 	case end.Reason == record.Aborted:
-		f.Level, f.Text = Note, text.Sentence("The run was "+end.Text+after(", in step ", end.Name))
+		f.Level, f.Text = Note, text.Sentence("The run was "+end.Text+prefixed(", in step ", end.Name))
 	case end.Reason != record.Done:
-		f.Level, f.Text = Bad, text.Sentence("The run was "+string(end.Reason)+after(" in step ", end.Name))
+		f.Level, f.Text = Bad, text.Sentence("The run was "+string(end.Reason)+prefixed(" in step ", end.Name))
 	}
 	return f
 }
 
-// after is prefix and s, or nothing when s is empty.
-func after(prefix, s string) string {
+// prefixed joins prefix and s, or nothing when s is empty.
+func prefixed(prefix, s string) string {
 	if s == "" {
 		return ""
 	}
 	return prefix + s
 }
 
-func (t *tally) lateness(s slo.Self) Finding {
-	late := t.loadLateness()
+func latenessFinding(facts *run.Facts, s slo.Self) Finding {
+	late := loadLateness(facts)
 	n := late.Len()
 	if n == 0 {
 		return Finding{Note, "Lateness", "The load sent no request."}
@@ -120,21 +121,21 @@ func selfCost(s slo.Self) Finding {
 	return f
 }
 
-// instruments says whether the watches and the scrapes went through.
-func (t *tally) instruments() Finding {
-	gaps, missed := len(t.facts.EventsOf(record.EventWatchGap)), 0
-	for _, n := range t.facts.NotScraped {
+// instrumentsFinding says whether the watches and the scrapes went through.
+func instrumentsFinding(facts *run.Facts) Finding {
+	gaps, missed := len(facts.EventsOf(record.EventWatchGap)), 0
+	for _, n := range facts.NotScraped {
 		missed += n
 	}
-	f := Finding{Fine, "Instruments", fmt.Sprintf("No watch was interrupted; %s scrapes, none failed.", unit.Number(float64(t.facts.Scrapes)))}
+	f := Finding{Fine, "Instruments", fmt.Sprintf("No watch was interrupted; %s scrapes, none failed.", unit.Number(float64(facts.Scrapes)))}
 	if gaps+missed > 0 {
 		f.Level = Note
-		f.Text = fmt.Sprintf("%s of a watch; %d of %d scrapes failed.", unit.Count(gaps, "interruptions"), missed, t.facts.Scrapes+missed)
+		f.Text = fmt.Sprintf("%s of a watch; %d of %d scrapes failed.", unit.Count(gaps, "interruptions"), missed, facts.Scrapes+missed)
 	}
 	return f
 }
 
-func heartbeats(f record.FleetFacts) Finding {
+func heartbeatsFinding(f record.FleetFacts) Finding {
 	switch {
 	case f.Nodes == 0:
 		return Finding{}
@@ -151,16 +152,16 @@ func heartbeats(f record.FleetFacts) Finding {
 	}
 }
 
-func durability(p record.PlaneFacts) Finding {
+func durabilityFinding(p record.PlaneFacts) Finding {
 	if p.Durability == "fsync" {
 		return Finding{Fine, "Durability", "etcd synced every write to " + cmp.Or(p.DataOn, "disk") + "."}
 	}
 	return Finding{Note, "Durability", "etcd did not sync its writes (data on " + cmp.Or(p.DataOn, "disk") + "): on a disk, every write takes longer."}
 }
 
-// limits names the components whose limits were asked for, and those of them that are
+// limitsFinding names the components whose limits were asked for, and those of them that are
 // not in force.
-func limits(m record.Manifest, unmet []slo.Unmet) Finding {
+func limitsFinding(m record.Manifest, unmet []slo.Unmet) Finding {
 	var in, out []string
 	for _, u := range unmet {
 		if name, limit := strings.CutPrefix(u.Asked, "limit of "); limit && u.State == record.NotInForce {
@@ -191,16 +192,16 @@ func limits(m record.Manifest, unmet []slo.Unmet) Finding {
 	}
 }
 
-// warnings lists what the run and its manifest warn of, each once. Steps that failed are
+// listWarnings lists what the run and its manifest warn of, each once. Steps that failed are
 // among the reasons of the verdict.
-func (t *tally) warnings(m record.Manifest) []string {
+func listWarnings(facts *run.Facts, m record.Manifest) []string {
 	var out []string
 	add := func(warning string) {
 		if warning = text.Sentence(warning); warning != "" && !slices.Contains(out, warning) {
 			out = append(out, warning)
 		}
 	}
-	for _, mark := range t.facts.Events {
+	for _, mark := range facts.Events {
 		switch mark.Type {
 		case record.EventDied:
 			add(mark.Name + " died: " + mark.Text)

@@ -45,8 +45,8 @@ func pointsOf(all *series.Store, name string) map[string][]point {
 	return out
 }
 
-// rates turns a counter into its rise per second.
-func rates(counter []point) []point {
+// ratesOf turns a counter into its rise per second.
+func ratesOf(counter []point) []point {
 	var out []point
 	for i := 1; i < len(counter); i++ {
 		a, b := counter[i-1], counter[i]
@@ -72,10 +72,10 @@ func atMost(all []point, cores float64) []point {
 	return all
 }
 
-// sampled draws points over a grid: each bin has the mean, the least and the
+// samplePoints draws points over a grid: each bin has the mean, the least and the
 // greatest of its points. A bin without one has the next point's value when ahead
 // (a rate holds for the time before it), else the last one's.
-func sampled(name string, g grid, points []point, ahead bool) Line {
+func samplePoints(name string, g grid, points []point, ahead bool) Line {
 	line := Line{Name: name, Limit: Num(math.NaN())}
 	spread := false
 	i, last := 0, math.NaN()
@@ -87,7 +87,7 @@ func sampled(name string, g grid, points []point, ahead bool) Line {
 		}
 		mean := sum / float64(n)
 		if n == 0 {
-			mean = gap(points, i, last, ahead)
+			mean = fillGap(points, i, last, ahead)
 			low, high = mean, mean
 		}
 		spread = spread || high > low
@@ -99,8 +99,8 @@ func sampled(name string, g grid, points []point, ahead bool) Line {
 	return line
 }
 
-// gap is the value of a bin without a point: none before the first and after the last.
-func gap(points []point, next int, last float64, ahead bool) float64 {
+// fillGap is the value of a bin without a point: none before the first and after the last.
+func fillGap(points []point, next int, last float64, ahead bool) float64 {
 	switch {
 	case next == 0 || next >= len(points) && ahead:
 		return math.NaN()
@@ -140,7 +140,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		row := ComponentRow{Name: name, CPUSeconds: seconds, PerPod: t.facts.PerPod(seconds), Throttled: math.NaN(),
 			Memory: orNaN(t.facts.PeakMemory(name)), Mean: math.NaN(), mem: t.usage.mem[name]}
 		if counter := t.usage.cpu[name]; counter != nil {
-			row.cpu = atMost(rates(counter), float64(t.run.Manifest.Machine.Cores))
+			row.cpu = atMost(ratesOf(counter), float64(t.run.Manifest.Machine.Cores))
 			if d := t.facts.End.Sub(max(t.facts.Begin, counter[0].at)).Seconds(); d > 0 {
 				row.Mean = seconds / d
 			}
@@ -206,7 +206,7 @@ func (t *tally) together(parts [][]point, ahead bool) []point {
 	g := newGrid(t.span, baseBins, sampleEvery)
 	sums, known := make([]float64, g.n), make([]bool, g.n)
 	for _, points := range parts {
-		for i, v := range sampled("", g, points, ahead).Mean {
+		for i, v := range samplePoints("", g, points, ahead).Mean {
 			if !math.IsNaN(float64(v)) {
 				sums[i], known[i] = sums[i]+float64(v), true
 			}
@@ -262,12 +262,12 @@ func (t *tally) usageCharts(r *Report) []TimeChart {
 	}
 	for _, r := range rows {
 		if len(r.cpu) > 0 {
-			line := sampled(r.Name, g, r.cpu, true)
+			line := samplePoints(r.Name, g, r.cpu, true)
 			line.Limit = limit(r.CPULimit)
 			cpu.Lines = append(cpu.Lines, line)
 		}
 		if len(r.mem) > 0 {
-			line := sampled(r.Name, g, r.mem, false)
+			line := samplePoints(r.Name, g, r.mem, false)
 			line.Limit = limit(r.MemoryLimit)
 			mem.Lines = append(mem.Lines, line)
 		}
