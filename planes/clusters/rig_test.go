@@ -26,6 +26,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
@@ -306,13 +307,13 @@ func (r *rig) run(count int) {
 }
 
 // differences asks in what host and members disagree.
-func (r *rig) differences() (int, []members.Difference) {
+func (r *rig) differences() (int, []agree.Difference) {
 	r.t.Helper()
 	w := httptest.NewRecorder()
-	r.watch.ServeHTTP(w, httptest.NewRequest(http.MethodGet, members.Differences, nil))
+	r.watch.ServeHTTP(w, httptest.NewRequest(http.MethodGet, agree.Path, nil))
 	var out struct {
 		Count int
-		First []members.Difference
+		First []agree.Difference
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
 		r.t.Fatal(err)
@@ -323,7 +324,7 @@ func (r *rig) differences() (int, []members.Difference) {
 // agree waits until host and members agree.
 func (r *rig) agree() {
 	r.t.Helper()
-	var first []members.Difference
+	var first []agree.Difference
 	repotest.Eventually(r.t, "host and members agree", func() bool {
 		var n int
 		n, first = r.differences()

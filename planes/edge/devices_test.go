@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,6 +116,13 @@ func TestLifeOfDevices(t *testing.T) {
 			r.device(1, "edge-2", "meter") // it was at edge-1
 			apitest.Change(r.server, devicesPath+"devices/d2", func(d *unstructured.Unstructured) { d.SetLabels(map[string]string{"a": "b"}) })
 			r.server.Remove(devicesPath + "devices/d3")
+			repotest.Eventually(t, "the hub has moved and removed devices", func() bool { // before it is stopped
+				names := r.server.Names("/apis/reliablesyncs.kubeedge.io/v1alpha1/objectsyncs")
+				has := func(edge, device int) bool {
+					return slices.Contains(names, fmt.Sprintf("default/edge-%d.33333333-0000-4000-8000-%012d", edge, device))
+				}
+				return has(2, 1) && !has(1, 1) && !has(0, 3)
+			})
 			r.converged()
 
 			stop()

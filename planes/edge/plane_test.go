@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
@@ -121,12 +122,12 @@ func (r *rig) running() (n int) {
 }
 
 // differences asks the fleet what its edges do not have as the API server has it.
-func (r *rig) differences() (count int, first []fleet.Difference) {
+func (r *rig) differences() (count int, first []agree.Difference) {
 	w := httptest.NewRecorder()
 	r.check.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	var out struct {
 		Count int
-		First []fleet.Difference
+		First []agree.Difference
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
 		r.t.Fatal(err)
@@ -137,7 +138,7 @@ func (r *rig) differences() (count int, first []fleet.Difference) {
 // converged waits until edges hold exactly what the API server holds.
 func (r *rig) converged() {
 	r.t.Helper()
-	var first []fleet.Difference
+	var first []agree.Difference
 	repotest.Eventually(r.t, "edges hold what the API server holds", func() bool {
 		var n int
 		n, first = r.differences()

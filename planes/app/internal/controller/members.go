@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // members are the clusters whose Secrets are in a cache.
@@ -34,11 +34,8 @@ func (m members) Matching(with map[string]string) (names []string) {
 }
 
 // nameAndLabels keeps of a member's Secret what topologies ask for.
-func nameAndLabels(o any) (any, error) {
-	if s, ok := o.(*corev1.Secret); ok {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion, UID: s.UID, Labels: maps.Clone(s.Labels),
-		}}, nil
-	}
-	return o, nil
+func nameAndLabels(s *corev1.Secret) *corev1.Secret {
+	kept := &corev1.Secret{ObjectMeta: slim.Named(s)}
+	kept.Labels = maps.Clone(s.Labels)
+	return kept
 }

@@ -1,14 +1,16 @@
 package controller
 
 import (
+	"errors"
 	"sync"
 
 	"weak"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // kubectlApplied is the annotation in which kubectl keeps what it applied.
@@ -16,13 +18,10 @@ const kubectlApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // setTransforms make the caches keep less than the server sends.
 func (c *Controller) setTransforms() error {
-	if err := c.clusters.SetTransform(nameAndLabels); err != nil {
-		return err
-	}
-	shared := newDefinitionStore()
-	f := c.o.Features
+	shared, f := newDefinitionStore(), c.o.Features
+	errs := []error{slim.Keep(c.clusters, slim.Always(nameAndLabels))}
 	for _, i := range []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers} {
-		if err := i.SetTransform(func(o any) (any, error) {
+		errs = append(errs, slim.Keep(i, func(o metav1.Object) (metav1.Object, error) {
 			if f.FilterFields {
 				filterFields(o)
 			}
@@ -31,23 +30,17 @@ func (c *Controller) setTransforms() error {
 				return r, shared.share(r)
 			}
 			return o, nil
-		}); err != nil {
-			return err
-		}
+		}))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // filterFields drops what the controller never looks at.
-func filterFields(o any) {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return
-	}
-	m.SetManagedFields(nil)
-	if a := m.GetAnnotations(); a[kubectlApplied] != "" {
+func filterFields(o metav1.Object) {
+	o.SetManagedFields(nil)
+	if a := o.GetAnnotations(); a[kubectlApplied] != "" {
 		delete(a, kubectlApplied)
-		m.SetAnnotations(a)
+		o.SetAnnotations(a)
 	}
 }
 

@@ -27,8 +27,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 // Options are what is told of members.
@@ -64,9 +66,6 @@ func (o *Options) Validate() error {
 // known is the file with a context for all members, which is no member's own.
 const known = "members.kubeconfig"
 
-// Differences is where the process names the objects in which host and members disagree.
-const Differences = "/differences"
-
 // atATime is for how many members the first answers to what is watched are waited for at
 // a time: each takes a tenth of a second, and there may be thousands of them.
 const atATime = 16
@@ -93,7 +92,7 @@ func Run(ctx context.Context, o Options, serve func(work func() error, routes ..
 	defer w.wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return serve(func() error { return w.run(ctx, files, o) }, instrument.Route{Path: Differences, Handler: w})
+	return serve(func() error { return w.run(ctx, files, o) }, instrument.Route{Path: agree.Path, Handler: agree.New(clock.Start(), w.differences)})
 }
 
 // run joins what there are kubeconfigs of, and looks on.
@@ -102,7 +101,7 @@ func (w *watch) run(ctx context.Context, files []string, o Options) error {
 	if w.exports != nil {
 		informers = append(informers, w.exports.informers()...)
 	}
-	if err := w.start(ctx, informers...); err != nil {
+	if err := errors.Join(w.slim(), loop.Start(ctx, &w.wait, informers...)); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

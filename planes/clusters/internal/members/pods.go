@@ -5,6 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // pod is what is kept of a pod. A corev1.Pod takes 1.6 kB however little is in it, and
@@ -18,12 +20,10 @@ type pod struct {
 	ended   bool
 }
 
-// slimPod keeps of a pod what is compared.
-func slimPod(p *corev1.Pod) *pod {
-	meta := named(p)
-	meta.UID = p.UID
+// keepPod keeps of a pod what is compared.
+func keepPod(p *corev1.Pod) *pod {
 	return &pod{
-		ObjectMeta: meta, hostUID: p.Annotations[api.AnnotationHostUID], node: p.Spec.NodeName, sum: api.PodSum(&p.Status),
+		ObjectMeta: slim.Named(p), hostUID: p.Annotations[api.AnnotationHostUID], node: p.Spec.NodeName, sum: api.PodSum(&p.Status),
 		ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 	}
 }
@@ -43,13 +43,13 @@ type inventory struct {
 }
 
 // add puts a member's pods in.
-func (v *inventory) add(member string, pods []any) {
+func (v *inventory) add(member string, pods []*pod) {
 	if v.first == nil {
 		v.first, v.others = make(map[string]found, len(pods)), map[string][]found{}
 	}
 	v.count += len(pods)
-	for _, o := range pods {
-		f := found{member, o.(*pod)}
+	for _, p := range pods {
+		f := found{member, p}
 		if _, there := v.first[f.pod.hostUID]; there {
 			v.others[f.pod.hostUID] = append(v.others[f.pod.hostUID], f)
 			continue
@@ -59,7 +59,7 @@ func (v *inventory) add(member string, pods []any) {
 }
 
 // compare looks at a pod of the host and those that members have of it.
-func (v *inventory) compare(p *pod) (d Difference, differs bool) {
+func (v *inventory) compare(p *pod) (d agree.Difference, differs bool) {
 	uid := string(p.UID)
 	first, there := v.first[uid]
 	others := v.others[uid]
@@ -69,20 +69,20 @@ func (v *inventory) compare(p *pod) (d Difference, differs bool) {
 	case there && len(others) == 0 && first.pod.sum == p.sum, !there && p.ended:
 		return d, false
 	case !there:
-		return Difference{How: missing, Object: p.Namespace + "/" + p.Name}, true
+		return agree.Difference{How: missing, Object: p.Namespace + "/" + p.Name}, true
 	}
-	d = Difference{How: unequal, Object: p.Namespace + "/" + p.Name, Members: []string{first.member}}
+	d = agree.Difference{How: unequal, Object: p.Namespace + "/" + p.Name, Where: []string{first.member}}
 	for _, f := range others {
-		d.How, d.Members = doubled, append(d.Members, f.member)
+		d.How, d.Where = doubled, append(d.Where, f.member)
 	}
 	return d, true
 }
 
 // rest are the members' pods that belong to none of the host.
-func (v *inventory) rest() (out []Difference) {
+func (v *inventory) rest() (out []agree.Difference) {
 	for uid, f := range v.first {
 		for _, f := range append(v.others[uid], f) {
-			out = append(out, Difference{extra, f.pod.Namespace + "/" + f.pod.Name, []string{f.member}})
+			out = append(out, agree.Difference{How: extra, Object: f.pod.Namespace + "/" + f.pod.Name, Where: []string{f.member}})
 		}
 	}
 	return out

@@ -1,11 +1,15 @@
 package members
 
 import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // imports are what says which services a member has of the host, and what it has. On the
@@ -21,73 +25,73 @@ func importsOf(c *api.Client, marks api.Kind[*api.Mark], selector string) *impor
 	return &imports{marks: marks.Informer("", nil), services: c.Services.Informer(selector, nil), slices: c.Slices.Informer(selector, nil)}
 }
 
+// slim lets the caches keep what is compared.
+func (i *imports) slim() error {
+	return errors.Join(slim.Keep(i.marks, slim.Always(keepMark)), slim.Keep(i.services, slim.Always(keepName[*corev1.Service])), slim.Keep(i.slices, slim.Always(keepSlice)))
+}
+
 // marked tells whether a service is exported, or imported. One whose mark is being deleted
 // is not.
 func (i *imports) marked(service string) bool {
-	o, there, _ := i.marks.GetIndexer().GetByKey(service)
-	return there && o.(*api.Mark).DeletionTimestamp == nil
+	m := slim.Get[*mark](i.marks, service)
+	return m != nil && !m.deleting
 }
 
-func has(i cache.SharedIndexInformer, key string) bool {
-	_, there, _ := i.GetIndexer().GetByKey(key)
-	return there
+// mark is what is kept of an export or import.
+type mark struct {
+	named
+
+	deleting bool
 }
+
+func keepMark(m *api.Mark) *mark { return &mark{*keepName(m), m.DeletionTimestamp != nil} }
 
 // slice is what is kept of an EndpointSlice.
 type slice struct {
-	metav1.ObjectMeta // its name and version alone
+	named
 
 	service string // its key
 	sum     string // a digest of what it says
 }
 
-func slimSlice(s *discoveryv1.EndpointSlice) *slice {
+func keepSlice(s *discoveryv1.EndpointSlice) *slice {
 	says := discoveryv1.EndpointSlice{AddressType: s.AddressType, Endpoints: s.Endpoints, Ports: s.Ports}
-	return &slice{ObjectMeta: named(s), service: s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName], sum: api.Sum(says.Marshal())}
-}
-
-// slimMark keeps of an export or import its name and whether it is being deleted.
-func slimMark(m *api.Mark) *api.Mark {
-	out := &api.Mark{ObjectMeta: named(m)}
-	out.DeletionTimestamp = m.DeletionTimestamp
-	return out
+	return &slice{*keepName(s), s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName], api.Sum(says.Marshal())}
 }
 
 // differs compares a member's copies with the host's services: it has those that the host
 // exports and that it imports, all of their slices as they are there, and no others.
-func (i *imports) differs(member string, host *imports) (out []Difference) {
+func (i *imports) differs(member string, host *imports) (out []agree.Difference) {
 	told := map[string]bool{}
 	tell := func(object string) {
 		if !told[object] {
 			told[object] = true
-			out = append(out, Difference{services, object, []string{member}})
+			out = append(out, agree.Difference{How: services, Object: object, Where: []string{member}})
 		}
 	}
 	due := func(service string) bool {
-		return host.marked(service) && i.marked(service) && has(host.services, service)
+		return host.marked(service) && i.marked(service) && slim.Has(host.services, service)
 	}
 	for _, service := range i.services.GetIndexer().ListKeys() {
 		if !due(service) {
 			tell("service " + service)
 		}
 	}
-	for _, o := range host.slices.GetIndexer().List() {
-		s := o.(*slice)
+	for _, s := range slim.All[*slice](host.slices) {
 		if !due(s.service) {
 			continue
 		}
-		if !has(i.services, s.service) {
+		if !slim.Has(i.services, s.service) {
 			tell("service " + s.service)
 		}
 		key := s.Namespace + "/" + s.Name
-		if there, copied, _ := i.slices.GetIndexer().GetByKey(key); !copied || there.(*slice).sum != s.sum {
+		if there := slim.Get[*slice](i.slices, key); there == nil || there.sum != s.sum {
 			tell("slice " + key)
 		}
 	}
-	for _, o := range i.slices.GetIndexer().List() {
-		s := o.(*slice)
+	for _, s := range slim.All[*slice](i.slices) {
 		key := s.Namespace + "/" + s.Name
-		if there, known, _ := host.slices.GetIndexer().GetByKey(key); !known || there.(*slice).service != s.service || !due(s.service) {
+		if there := slim.Get[*slice](host.slices, key); there == nil || there.service != s.service || !due(s.service) {
 			tell("slice " + key)
 		}
 	}

@@ -3,62 +3,65 @@ package members
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
-// slimClaim keeps of a claim its name and whether it is a copy.
-func slimClaim(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	out := &corev1.PersistentVolumeClaim{ObjectMeta: named(c)}
-	out.UID, out.Labels = c.UID, map[string]string{api.LabelGlobal: c.Labels[api.LabelGlobal]}
-	return out
+// claim is what is kept of a claim.
+type claim struct {
+	metav1.ObjectMeta // its name, UID and version alone
+
+	copied bool // it is a copy of the host's
 }
 
-// slimVolume keeps of a volume its name, which claim it is for, whether it goes with it,
-// and, of the host's, where it came from.
-func slimVolume(v *corev1.PersistentVolume) *corev1.PersistentVolume {
-	out := &corev1.PersistentVolume{ObjectMeta: named(v)}
-	out.Annotations = map[string]string{api.AnnotationOwners: v.Annotations[api.AnnotationOwners]}
-	out.Spec.PersistentVolumeReclaimPolicy = v.Spec.PersistentVolumeReclaimPolicy
+func keepClaim(c *corev1.PersistentVolumeClaim) *claim {
+	return &claim{slim.Named(c), c.Labels[api.LabelGlobal] == "true"}
+}
+
+// volume is what is kept of a volume.
+type volume struct {
+	named
+
+	owner     string // of the host's: the member that it came from
+	claim     string // key of the claim that it is for; empty: of none
+	claimUID  types.UID
+	isDeleted bool // with its claim
+}
+
+func keepVolume(v *corev1.PersistentVolume) *volume {
+	kept := &volume{named: *keepName(v), owner: v.Annotations[api.AnnotationOwners], isDeleted: v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete}
 	if ref := v.Spec.ClaimRef; ref != nil {
-		out.Spec.ClaimRef = &corev1.ObjectReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+		kept.claim, kept.claimUID = ref.Namespace+"/"+ref.Name, ref.UID
 	}
-	return out
+	return kept
 }
 
 // leftStorage are claims that a member has copies of and the host does not have, volumes
 // of the member that should have gone with their claim, and volumes of the host that the
 // member they came from does not have.
-func (w *watch) leftStorage(member string, s *side) (out []Difference) {
-	claims := map[string]metav1.Object{}
-	for _, o := range s.claims.GetIndexer().List() {
-		c := o.(*corev1.PersistentVolumeClaim)
-		key := c.Namespace + "/" + c.Name
-		claims[key] = c
-		if c.Labels[api.LabelGlobal] != "true" {
-			continue
-		}
-		if _, there, _ := w.claims.GetIndexer().GetByKey(key); !there {
-			out = append(out, Difference{copies, "claim " + key, []string{member}})
+func (w *watch) leftStorage(member string, s *side) (out []agree.Difference) {
+	tell := func(object string) {
+		out = append(out, agree.Difference{How: copies, Object: object, Where: []string{member}})
+	}
+	for _, c := range slim.All[*claim](s.claims) {
+		if key := c.Namespace + "/" + c.Name; c.copied && !slim.Has(w.claims, key) {
+			tell("claim " + key)
 		}
 	}
-	for _, o := range s.volumes.GetIndexer().List() {
-		v := o.(*corev1.PersistentVolume)
-		ref := v.Spec.ClaimRef
-		if ref == nil || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+	for _, v := range slim.All[*volume](s.volumes) {
+		if v.claim == "" || !v.isDeleted {
 			continue
 		}
-		if c := claims[ref.Namespace+"/"+ref.Name]; c == nil || c.GetUID() != ref.UID {
-			out = append(out, Difference{copies, "volume " + v.Name, []string{member}})
+		if c := slim.Get[*claim](s.claims, v.claim); c == nil || c.UID != v.claimUID {
+			tell("volume " + v.Name)
 		}
 	}
-	for _, o := range w.volumes.GetIndexer().List() {
-		v := o.(*corev1.PersistentVolume)
-		if v.Annotations[api.AnnotationOwners] != member {
-			continue
-		}
-		if _, there, _ := s.volumes.GetIndexer().GetByKey(v.Name); !there {
-			out = append(out, Difference{copies, "volume " + v.Name + " of the host", []string{member}})
+	for _, v := range slim.All[*volume](w.volumes) {
+		if v.owner == member && !slim.Has(s.volumes, v.Name) {
+			tell("volume " + v.Name + " of the host")
 		}
 	}
 	return out

@@ -2,22 +2,20 @@ package members
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // The ways in which host and members can disagree.
@@ -55,6 +53,32 @@ type side struct {
 	imports                                 *imports // nil unless members get services
 }
 
+// slim lets the caches keep what is compared. It is called before they are started.
+func (w *watch) slim() error {
+	errs := []error{
+		slim.Keep(w.pods, slim.Always(keepPod)), slim.Keep(w.nodes, slim.Always(keepNode)), slim.Keep(w.clusters, slim.Always(keepName[*api.Cluster])),
+		slim.Keep(w.configs, slim.Always(keepName[*corev1.ConfigMap])), slim.Keep(w.secrets, slim.Always(keepName[*corev1.Secret])),
+		slim.Keep(w.claims, slim.Always(keepClaim)), slim.Keep(w.volumes, slim.Always(keepVolume)),
+	}
+	if w.exports != nil {
+		errs = append(errs, w.exports.slim())
+	}
+	return errors.Join(errs...)
+}
+
+// slim does the same for the caches of a member.
+func (s *side) slim() error {
+	errs := []error{
+		slim.Keep(s.pods, slim.Always(keepPod)),
+		slim.Keep(s.configs, slim.Always(keepName[*corev1.ConfigMap])), slim.Keep(s.secrets, slim.Always(keepName[*corev1.Secret])),
+		slim.Keep(s.claims, slim.Always(keepClaim)), slim.Keep(s.volumes, slim.Always(keepVolume)),
+	}
+	if s.imports != nil {
+		errs = append(errs, s.imports.slim())
+	}
+	return errors.Join(errs...)
+}
+
 // newWatch returns a watch that compares services too where members get these.
 func newWatch(host *api.Client, services bool) *watch {
 	w := &watch{
@@ -82,7 +106,7 @@ func (w *watch) add(ctx context.Context, name string, c *api.Client) error {
 		s.imports = importsOf(c, c.Imports, api.LabelGlobal+"=true")
 		informers = append(informers, s.imports.informers()...)
 	}
-	if err := w.start(ctx, informers...); err != nil {
+	if err := errors.Join(s.slim(), loop.Start(ctx, &w.wait, informers...)); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	w.mu.Lock()
@@ -91,61 +115,38 @@ func (w *watch) add(ctx context.Context, name string, c *api.Client) error {
 	return nil
 }
 
-func (w *watch) start(ctx context.Context, informers ...cache.SharedIndexInformer) error {
-	for _, i := range informers {
-		if err := i.SetTransform(slim); err != nil {
-			return err
-		}
-	}
-	return loop.Start(ctx, &w.wait, informers...)
+// named is what is kept of an object of which nothing is asked but whether it is there.
+type named struct{ metav1.ObjectMeta }
+
+func keepName[T metav1.Object](o T) *named {
+	return &named{metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), ResourceVersion: o.GetResourceVersion()}}
 }
 
-// slim keeps of an object its name and what is compared of it.
-func slim(o any) (any, error) {
-	switch o := o.(type) {
-	case *corev1.Pod:
-		return slimPod(o), nil
-	case *corev1.Node:
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, ResourceVersion: o.ResourceVersion, Annotations: map[string]string{api.AnnotationOwnedBy: o.Annotations[api.AnnotationOwnedBy]}}}, nil
-	case *corev1.ConfigMap:
-		return &corev1.ConfigMap{ObjectMeta: named(o)}, nil
-	case *corev1.Secret:
-		return &corev1.Secret{ObjectMeta: named(o)}, nil
-	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: named(o)}, nil
-	case *discoveryv1.EndpointSlice:
-		return slimSlice(o), nil
-	case *api.Mark:
-		return slimMark(o), nil
-	case *api.Cluster:
-		return &api.Cluster{ObjectMeta: named(o)}, nil
-	case *corev1.PersistentVolumeClaim:
-		return slimClaim(o), nil
-	case *corev1.PersistentVolume:
-		return slimVolume(o), nil
-	}
-	return o, nil
+// virtualNode is what is kept of a virtual node of the host.
+type virtualNode struct {
+	named
+
+	cluster string // whose it is
 }
 
-func named(o metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), ResourceVersion: o.GetResourceVersion()}
+func keepNode(n *corev1.Node) *virtualNode {
+	return &virtualNode{*keepName(n), n.Annotations[api.AnnotationOwnedBy]}
 }
 
-// Difference is one object in which host and members disagree.
-type Difference struct {
-	How     string   `json:"how"`
-	Object  string   `json:"object"` // NAMESPACE/NAME, or a node's name
-	Members []string `json:"members,omitempty"`
+// differences are those of all pods, nodes, copies and services.
+func (w *watch) differences() []agree.Difference {
+	all, _, _ := w.compare()
+	return all
 }
 
 // compare returns the differences, and how many pods there are on both sides.
-func (w *watch) compare() (out []Difference, host, inMembers int) {
+func (w *watch) compare() (out []agree.Difference, host, inMembers int) {
 	w.mu.Lock()
 	members := maps.Clone(w.members)
 	w.mu.Unlock()
 	var have inventory
 	for name, s := range members {
-		have.add(name, s.pods.GetIndexer().List())
+		have.add(name, slim.All[*pod](s.pods))
 		out = append(out, leftCopies(name, s.configs, w.configs)...)
 		out = append(out, leftCopies(name, s.secrets, w.secrets)...)
 		out = append(out, w.leftStorage(name, s)...)
@@ -154,9 +155,8 @@ func (w *watch) compare() (out []Difference, host, inMembers int) {
 		}
 	}
 	inMembers = have.count
-	for _, o := range w.pods.GetIndexer().List() {
-		p := o.(*pod)
-		if _, virtual, _ := w.nodes.GetIndexer().GetByKey(p.node); !virtual {
+	for _, p := range slim.All[*pod](w.pods) {
+		if !slim.Has(w.nodes, p.node) {
 			continue
 		}
 		host++
@@ -165,10 +165,9 @@ func (w *watch) compare() (out []Difference, host, inMembers int) {
 		}
 	}
 	out = append(out, have.rest()...)
-	for _, o := range w.nodes.GetIndexer().List() {
-		n := o.(*corev1.Node)
-		if _, there, _ := w.clusters.GetIndexer().GetByKey(n.Annotations[api.AnnotationOwnedBy]); !there {
-			out = append(out, Difference{How: nodes, Object: n.Name})
+	for _, n := range slim.All[*virtualNode](w.nodes) {
+		if !slim.Has(w.clusters, n.cluster) {
+			out = append(out, agree.Difference{How: nodes, Object: n.Name})
 		}
 	}
 	return out, host, inMembers
@@ -176,14 +175,14 @@ func (w *watch) compare() (out []Difference, host, inMembers int) {
 
 // leftCopies are a member's copies of what the host does not have. That of the host's
 // authority has another name there.
-func leftCopies(member string, there, host cache.SharedIndexInformer) (out []Difference) {
+func leftCopies(member string, there, host cache.SharedIndexInformer) (out []agree.Difference) {
 	for _, key := range there.GetIndexer().ListKeys() {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key) // it is one
 		if name == api.NameHostCA {
 			name = api.NameRootCA
 		}
-		if _, ok, _ := host.GetIndexer().GetByKey(namespace + "/" + name); !ok {
-			out = append(out, Difference{copies, key, []string{member}})
+		if !slim.Has(host, namespace+"/"+name) {
+			out = append(out, agree.Difference{How: copies, Object: key, Where: []string{member}})
 		}
 	}
 	return out
@@ -204,15 +203,4 @@ func (w *watch) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(w.held, prometheus.GaugeValue, float64(host), "host")
 	out <- prometheus.MustNewConstMetric(w.held, prometheus.GaugeValue, float64(inMembers), "members")
-}
-
-// mostShown bounds what ServeHTTP names.
-const mostShown = 1000
-
-// ServeHTTP names the differences.
-func (w *watch) ServeHTTP(rw http.ResponseWriter, _ *http.Request) {
-	all, _, _ := w.compare()
-	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.How+a.Object, b.How+b.Object) })
-	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(map[string]any{"count": len(all), "first": all[:min(len(all), mostShown)]}) // a reader that has left misses nothing
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // endImport takes back what the member has of a service and is not to have.
@@ -84,7 +85,7 @@ func deleteCopyIn[T api.Object](ctx context.Context, m *member, k api.Kind[T], n
 // checkName returns an error while somebody else has the name of a copy in the member.
 // Kosmos does not look, and writes over it: then there is no cache of copies.
 func checkName[T api.Object](ctx context.Context, m *member, k api.Kind[T], copies cache.SharedIndexInformer, namespace, name string) error {
-	if copies == nil || has(copies, namespace+"/"+name) {
+	if copies == nil || slim.Has(copies, namespace+"/"+name) {
 		return nil
 	}
 	there, err := k.Get(ctx, namespace, name)

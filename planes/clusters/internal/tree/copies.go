@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // The prefixes of keys in the queue of objects that members have copies of.
@@ -176,7 +177,7 @@ func (c copied[T]) sweep(m *member, enqueue func(any)) {
 		if !ok || !isGlobal(there) || there.GetName() == api.NameHostCA {
 			continue
 		}
-		hub, has := lookup[T](c.hubs, key)
+		hub, has := slim.Lookup[T](c.hubs, key)
 		if !has || !isCopyOf(there, hub.GetUID()) || c.fill != nil && !c.sameData(there, hub) {
 			enqueue(o)
 		}
@@ -186,7 +187,7 @@ func (c copied[T]) sweep(m *member, enqueue func(any)) {
 // volumeMade looks again at a volume that the hub got while its member lost it.
 func (c *copyController) volumeMade(o any) {
 	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
-		if !has(j.member.volumes, v.Name) {
+		if !slim.Has(j.member.volumes, v.Name) {
 			j.storage.queue.Queue.Add(prefixVolume + v.Name)
 		}
 	})
@@ -195,7 +196,7 @@ func (c *copyController) volumeMade(o any) {
 // volumeGone lets the member's volume go that somebody took from the hub.
 func (c *copyController) volumeGone(o any) {
 	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
-		if has(j.member.volumes, v.Name) {
+		if slim.Has(j.member.volumes, v.Name) {
 			c.queue.Queue.Add(prefixVolume + j.member.name + "/" + v.Name)
 		}
 	})
@@ -218,7 +219,7 @@ func (c *copyController) eachOwner(o any, f func(*joined, *corev1.PersistentVolu
 func (c *copyController) removeVolume(ctx context.Context, key string) error {
 	owner, name := cutKey(key)
 	j := c.tree.leaves.member(owner)
-	if j == nil || has(c.tree.hub.volumes, name) { // it has left, or the volume was made again
+	if j == nil || slim.Has(c.tree.hub.volumes, name) { // it has left, or the volume was made again
 		return nil
 	}
 	return wrapGone(j.member.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s in member %s", name, owner)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // How Kosmos looks for what a pod needs: again and again, for so long.
@@ -172,8 +173,8 @@ func (c copied[T]) isKnown(m *member, namespace, name string) bool {
 		return false
 	}
 	key := namespace + "/" + name
-	hub, ok := lookup[T](c.hubs, key)
-	there, has := lookup[T](c.members(m), key)
+	hub, ok := slim.Lookup[T](c.hubs, key)
+	there, has := slim.Lookup[T](c.members(m), key)
 	return ok && has && isCopyOf(there, hub.GetUID()) && slices.Contains(ownersOf(hub), m.name)
 }
 

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // setEnvironment gives the containers of a pod the variables that a kubelet would: those
@@ -48,7 +50,7 @@ func (c *podCreator) services(ctx context.Context, namespace string) (out []*cor
 		for _, o := range mine {
 			out = append(out, o.(*corev1.Service))
 		}
-		if s := cached[*corev1.Service](c.tree.hub.services, metav1.NamespaceDefault+"/kubernetes"); s != nil && namespace != metav1.NamespaceDefault {
+		if s := slim.Get[*corev1.Service](c.tree.hub.services, metav1.NamespaceDefault+"/kubernetes"); s != nil && namespace != metav1.NamespaceDefault {
 			out = append(out, s)
 		}
 		return out, nil

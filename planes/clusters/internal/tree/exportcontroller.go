@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 const exportWorkers = 2 // Kosmos'
@@ -103,7 +104,7 @@ func (c *exportController) reconcile(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	if export := cached[*api.Mark](c.tree.hub.exports, key); export != nil {
+	if export := slim.Get[*api.Mark](c.tree.hub.exports, key); export != nil {
 		return c.tree.updateFinalizer(ctx, c.tree.hub.client.Exports, export)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 const byNode = "node" // index of the hub's pods
@@ -51,28 +53,22 @@ func (h *hub) informers() []cache.SharedIndexInformer {
 
 // slim lets caches keep what is used.
 func (h *hub) slim() error {
-	transforms := map[cache.SharedIndexInformer]cache.TransformFunc{
-		h.pods: slimHubPod, h.nodes: slimHubNode, h.configs: slimObject, h.secrets: slimObject, h.services: slimObject, h.clusters: slimObject,
-		h.claims: slimObject, h.volumes: slimObject,
-	}
-	if h.slices != nil {
-		transforms[h.slices] = slimObject
-	}
-	for informer, transform := range transforms {
-		if err := informer.SetTransform(transform); err != nil {
-			return err
+	errs := []error{slim.Keep(h.pods, slim.Always(keepHubPod)), slim.Keep(h.nodes, slim.Always(keepHubNode))}
+	for _, whole := range []cache.SharedIndexInformer{h.configs, h.secrets, h.services, h.clusters, h.claims, h.volumes, h.slices} {
+		if whole != nil {
+			errs = append(errs, slim.Keep(whole, slim.WithoutManagedFields))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // pod returns the pod of a key as the cache has it, nil if there is none.
-func (h *hub) pod(key string) *hubPod { return cached[*hubPod](h.pods, key) }
+func (h *hub) pod(key string) *hubPod { return slim.Get[*hubPod](h.pods, key) }
 
 // isExported tells whether members may have a service. An export that is being deleted
 // lets them no more.
 func (h *hub) isExported(key string) bool {
-	export := cached[*api.Mark](h.exports, key)
+	export := slim.Get[*api.Mark](h.exports, key)
 	return export != nil && export.DeletionTimestamp == nil
 }
 
@@ -82,11 +78,8 @@ func (h *hub) slicesOf(service string) []*discoveryv1.EndpointSlice {
 }
 
 // slicesOf are those of a service that a cache has, by name.
-func slicesOf(informer cache.SharedIndexInformer, service string) (out []*discoveryv1.EndpointSlice) {
-	all, _ := informer.GetIndexer().ByIndex(byService, service)
-	for _, o := range all {
-		out = append(out, o.(*discoveryv1.EndpointSlice))
-	}
+func slicesOf(informer cache.SharedIndexInformer, service string) []*discoveryv1.EndpointSlice {
+	out := slim.ByIndex[*discoveryv1.EndpointSlice](informer, byService, service)
 	slices.SortFunc(out, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
@@ -96,25 +89,4 @@ func nodeOf(o any) ([]string, error) {
 		return []string{p.node}, nil
 	}
 	return nil, nil
-}
-
-// lookup returns the object of a key that a cache has, and whether it has one.
-func lookup[T any](informer cache.SharedIndexInformer, key string) (found T, ok bool) {
-	o, ok, _ := informer.GetIndexer().GetByKey(key) // a cache has no error
-	if ok {
-		found = o.(T)
-	}
-	return found, ok
-}
-
-// cached returns the object of a key that a cache has, nil if it has none.
-func cached[T any](informer cache.SharedIndexInformer, key string) T {
-	found, _ := lookup[T](informer, key)
-	return found
-}
-
-// has tells whether a cache has an object of a key.
-func has(informer cache.SharedIndexInformer, key string) bool {
-	_, ok := lookup[any](informer, key)
-	return ok
 }

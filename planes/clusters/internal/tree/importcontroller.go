@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // importController gives a member the services that it imports, and takes back what it is
@@ -52,7 +53,7 @@ const prefixEnd = "end "
 // pair returns what is known of a service.
 func (c *importController) pair(service string) servicePair {
 	hub := c.tree.hub
-	return servicePair{exported: hub.isExported(service), there: has(hub.services, service), imported: cached[*api.Mark](c.member.imports, service)}
+	return servicePair{exported: hub.isExported(service), there: slim.Has(hub.services, service), imported: slim.Get[*api.Mark](c.member.imports, service)}
 }
 
 // addService puts all of a service into the member's queue.
@@ -92,7 +93,7 @@ func (c *importController) reconcile(ctx context.Context, key string) error {
 		}
 		return nil
 	}
-	slice := cached[*discoveryv1.EndpointSlice](c.tree.hub.slices, parts[0]+"/"+parts[2])
+	slice := slim.Get[*discoveryv1.EndpointSlice](c.tree.hub.slices, parts[0]+"/"+parts[2])
 	switch p.decideSlice(slice != nil, &c.tree.o) {
 	case serviceWriteSlice:
 		return c.importSlice(ctx, slice)
@@ -156,7 +157,7 @@ func (c *importController) importSlices(ctx context.Context, service string) (ad
 
 // importService writes the member's service.
 func (c *importController) importService(ctx context.Context, namespace, name string) error {
-	hub := cached[*corev1.Service](c.tree.hub.services, namespace+"/"+name)
+	hub := slim.Get[*corev1.Service](c.tree.hub.services, namespace+"/"+name)
 	if hub == nil {
 		return fmt.Errorf("service %s/%s of the host: %w", namespace, name, errNotYet)
 	}

@@ -10,11 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // join brings a member nearer to what its Cluster says: joined, joined anew, or gone.
 func (m *manager) join(ctx context.Context, name string) error {
-	c := cached[*api.Cluster](m.tree.hub.clusters, name)
+	c := slim.Get[*api.Cluster](m.tree.hub.clusters, name)
 	switch {
 	case c == nil:
 		m.stopMember(name)

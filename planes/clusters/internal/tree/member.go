@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // member is a cluster of the tree: its client, its caches, and the virtual nodes that
@@ -75,11 +76,11 @@ func (m *member) makeCaches(o *Options) {
 // slim lets caches keep what is used.
 func (m *member) slim() error {
 	errs := []error{
-		m.nodes.SetTransform(slimMemberNode), m.pods.SetTransform(slimMemberPod),
-		m.claims.SetTransform(slimObject), m.volumes.SetTransform(slimObject),
+		slim.Keep(m.nodes, slim.Always(keepMemberNode)), slim.Keep(m.pods, keepMemberPod),
+		slim.Keep(m.claims, slim.WithoutManagedFields), slim.Keep(m.volumes, slim.WithoutManagedFields),
 	}
 	if m.services != nil {
-		errs = append(errs, m.services.SetTransform(slimObject), m.slices.SetTransform(slimCopy))
+		errs = append(errs, slim.Keep(m.services, slim.WithoutManagedFields), slim.Keep(m.slices, slim.Always(keepCopy)))
 	}
 	return errors.Join(errs...)
 }
@@ -96,7 +97,7 @@ func (m *member) informers() []cache.SharedIndexInformer {
 }
 
 // pod returns the pod of a key as the cache has it, nil if there is none.
-func (m *member) pod(key string) *memberPod { return cached[*memberPod](m.pods, key) }
+func (m *member) pod(key string) *memberPod { return slim.Get[*memberPod](m.pods, key) }
 
 // standsForNodes tells whether each of the member's leaves stands for one of its nodes.
 func (m *member) standsForNodes() bool { return len(m.byNode) == len(m.leaves) }

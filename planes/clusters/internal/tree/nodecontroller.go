@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // nodeController keeps a member's virtual nodes on the hub: their leases and statuses,
@@ -63,7 +64,7 @@ func (c *nodeController) makeNodes(ctx context.Context) error {
 // makeNode makes the virtual node of a leaf, unless it is there.
 func (c *nodeController) makeNode(ctx context.Context, l *leaf, v *view) error {
 	if c.tree.o.LeafReads == ReadsCached {
-		if has(c.tree.hub.nodes, l.node) {
+		if slim.Has(c.tree.hub.nodes, l.node) {
 			return nil
 		}
 	} else if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err == nil || !apierrors.IsNotFound(err) {
@@ -232,7 +233,7 @@ func (c *nodeController) correctNode(ctx context.Context, l *leaf, v *view) erro
 	if err != nil {
 		return err
 	}
-	hub := cached[*hubNode](c.tree.hub.nodes, l.node)
+	hub := slim.Get[*hubNode](c.tree.hub.nodes, l.node)
 	now := l.versionsOf(hub, v)
 	if l.hasAgreed(now) {
 		return nil
@@ -290,7 +291,7 @@ func (c *nodeController) renewOne(ctx context.Context, l *leaf) error {
 		return nil
 	}
 	var nodes []*memberNode
-	if n := cached[*memberNode](c.member.nodes, l.model.NodeSelector.NodeName); n != nil {
+	if n := slim.Get[*memberNode](c.member.nodes, l.model.NodeSelector.NodeName); n != nil {
 		nodes = append(nodes, n)
 	}
 	return c.correctNode(ctx, l, newView(nodes))

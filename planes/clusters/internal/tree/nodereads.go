@@ -18,7 +18,7 @@ func (c *nodeController) listNodes(ctx context.Context) (*view, error) {
 	}
 	nodes := make([]*memberNode, len(list.Items))
 	for i := range list.Items {
-		nodes[i] = nodeAsKept(&list.Items[i])
+		nodes[i] = keepMemberNode(&list.Items[i])
 	}
 	return newView(nodes), nil
 }

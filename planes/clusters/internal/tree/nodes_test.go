@@ -44,7 +44,7 @@ func newNodeWorld(mode string) *nodeWorld {
 func (w *nodeWorld) view() *view {
 	var nodes []*memberNode
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		nodes = append(nodes, nodeAsKept(w.nodes[name]))
+		nodes = append(nodes, keepMemberNode(w.nodes[name]))
 	}
 	v := newView(nodes)
 	for _, p := range w.pods {
@@ -98,8 +98,7 @@ func (w *nodeWorld) write(n *corev1.Node) {
 func (w *nodeWorld) cache() {
 	w.cached = nil
 	if w.hub != nil {
-		kept, _ := slimHubNode(w.hub)
-		w.cached = kept.(*hubNode)
+		w.cached = keepHubNode(w.hub)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // convert changes a pod on its way to a leaf by the first policy, by name, that is about
@@ -47,7 +48,7 @@ func (t *tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
 	if s == nil {
 		return true
 	}
-	n := cached[*hubNode](t.hub.nodes, l.node)
+	n := slim.Get[*hubNode](t.hub.nodes, l.node)
 	return n != nil && selects(s, n.labels)
 }
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // Caches keep of pods and nodes what is used, in types of their own: a corev1.Pod takes
@@ -33,13 +34,9 @@ type hubPod struct {
 	spec                *corev1.PodSpec // of one that has not begun; nil afterwards
 }
 
-// slimHubPod keeps of a pod of the hub what members' pods are made of and what is
+// keepHubPod keeps of a pod of the hub what members' pods are made of and what is
 // written with a status. Its owners are neither: the API server keeps them.
-func slimHubPod(o any) (any, error) {
-	p, ok := o.(*corev1.Pod)
-	if !ok {
-		return o, nil
-	}
+func keepHubPod(p *corev1.Pod) *hubPod {
 	kept := &hubPod{
 		ObjectMeta: kernel(p), labels: unique.Make(pack(p.Labels)), annotations: unique.Make(pack(p.Annotations)),
 		node: p.Spec.NodeName, phase: p.Status.Phase, sum: api.PodSum(&p.Status),
@@ -54,7 +51,7 @@ func slimHubPod(o any) (any, error) {
 		spec := p.Spec // its address in the pod would keep all of that
 		kept.spec = &spec
 	}
-	return kept, nil
+	return kept
 }
 
 // meta is the metadata as an API server has to be sent them.
@@ -77,13 +74,9 @@ type memberPod struct {
 	requests amounts
 }
 
-// slimMemberPod keeps of the tree's pods the status; of others that have not ended, what
+// keepMemberPod keeps of the tree's pods the status; of others that have not ended, what
 // they request.
-func slimMemberPod(o any) (any, error) {
-	p, ok := o.(*corev1.Pod)
-	if !ok {
-		return o, nil
-	}
+func keepMemberPod(p *corev1.Pod) (*memberPod, error) {
 	kept := &memberPod{ObjectMeta: kernel(p), own: isOwn(p), hubUID: p.Annotations[api.AnnotationHostUID]}
 	if !kept.own {
 		kept.node, kept.requests = p.Spec.NodeName, requestsOf(p)
@@ -103,12 +96,8 @@ type hubNode struct {
 	sum    string // a digest of what the tree writes
 }
 
-func slimHubNode(o any) (any, error) {
-	n, ok := o.(*corev1.Node)
-	if !ok {
-		return o, nil
-	}
-	return &hubNode{ObjectMeta: kernel(n), labels: pack(n.Labels), sum: nodeSum(n)}, nil
+func keepHubNode(n *corev1.Node) *hubNode {
+	return &hubNode{ObjectMeta: kernel(n), labels: pack(n.Labels), sum: nodeSum(n)}
 }
 
 // memberNode is what a leaf shows of a node of a member.
@@ -122,14 +111,7 @@ type memberNode struct {
 	capacity, allocatable amounts
 }
 
-func slimMemberNode(o any) (any, error) {
-	if n, ok := o.(*corev1.Node); ok {
-		return nodeAsKept(n), nil
-	}
-	return o, nil
-}
-
-func nodeAsKept(n *corev1.Node) *memberNode {
+func keepMemberNode(n *corev1.Node) *memberNode {
 	kept := &memberNode{
 		ObjectMeta: kernel(n), labels: pack(n.Labels), ready: isReady(n), kubelet: n.Status.NodeInfo.KubeletVersion,
 		capacity: amountsOf(n.Status.Capacity), allocatable: amountsOf(n.Status.Allocatable),
@@ -142,28 +124,18 @@ func nodeAsKept(n *corev1.Node) *memberNode {
 	return kept
 }
 
-// slimObject takes out what nobody reads.
-func slimObject(o any) (any, error) {
-	if m, ok := o.(metav1.Object); ok {
-		m.SetManagedFields(nil)
-	}
-	return o, nil
-}
-
-// slimCopy keeps of a member's slice of which service it is.
-func slimCopy(o any) (any, error) {
-	s, ok := o.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return o, nil
-	}
-	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion, Labels: s.Labels}}, nil
+// keepCopy keeps of a member's slice of which service it is.
+func keepCopy(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	kept := &discoveryv1.EndpointSlice{ObjectMeta: slim.Named(s)}
+	kept.Labels = s.Labels
+	return kept
 }
 
 // kernel is of metadata what caches and calls need.
 func kernel(o metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp(),
-	}
+	kept := slim.Named(o)
+	kept.DeletionTimestamp = o.GetDeletionTimestamp()
+	return kept
 }
 
 // packed are labels or annotations as one text, each name and value after its length. A

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // TestCachesAreSlim holds how many bytes an object takes in a cache, with its key and its
@@ -25,15 +26,15 @@ func TestCachesAreSlim(t *testing.T) {
 	for _, c := range []struct {
 		what     string
 		most     int // bytes, a fifth above what was measured
-		slim     cache.TransformFunc
+		keep     cache.TransformFunc
 		indexers cache.Indexers
 		make     func(i int) protobuf
 		empty    func() protobuf
 	}{
-		{"pod of the host", 1160, slimHubPod, cache.Indexers{byNode: nodeOf}, func(i int) protobuf { return runningPod(i, false) }, func() protobuf { return &corev1.Pod{} }},
-		{"pod of a member", 1520, slimMemberPod, nil, func(i int) protobuf { return runningPod(i, true) }, func() protobuf { return &corev1.Pod{} }},
-		{"node of the host", 780, slimHubNode, nil, func(i int) protobuf { return readyNode(i) }, func() protobuf { return &corev1.Node{} }},
-		{"node of a member", 2100, slimMemberNode, nil, func(i int) protobuf { return readyNode(i) }, func() protobuf { return &corev1.Node{} }},
+		{"pod of the host", 1160, slim.Transform(slim.Always(keepHubPod)), cache.Indexers{byNode: nodeOf}, func(i int) protobuf { return runningPod(i, false) }, func() protobuf { return &corev1.Pod{} }},
+		{"pod of a member", 1520, slim.Transform(keepMemberPod), nil, func(i int) protobuf { return runningPod(i, true) }, func() protobuf { return &corev1.Pod{} }},
+		{"node of the host", 780, slim.Transform(slim.Always(keepHubNode)), nil, func(i int) protobuf { return readyNode(i) }, func() protobuf { return &corev1.Node{} }},
+		{"node of a member", 2100, slim.Transform(slim.Always(keepMemberNode)), nil, func(i int) protobuf { return readyNode(i) }, func() protobuf { return &corev1.Node{} }},
 	} {
 		const n = 2000
 		store := cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, c.indexers)
@@ -46,7 +47,7 @@ func TestCachesAreSlim(t *testing.T) {
 			}
 			var kept any
 			if err == nil {
-				kept, err = c.slim(o)
+				kept, err = c.keep(o)
 			}
 			if err == nil {
 				err = store.Add(kept)
@@ -85,23 +86,23 @@ func TestPacked(t *testing.T) {
 // pods which are not the tree's take what they request until they have ended.
 func TestMemberPodIsKept(t *testing.T) {
 	p := runningPod(1, true)
-	kept, err := slimMemberPod(p.DeepCopy())
+	kept, err := keepMemberPod(p.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var status corev1.PodStatus
-	if err := status.Unmarshal(kept.(*memberPod).status); err != nil || !apiequality.Semantic.DeepEqual(status, p.Status) {
+	if err := status.Unmarshal(kept.status); err != nil || !apiequality.Semantic.DeepEqual(status, p.Status) {
 		t.Errorf("%v: %v", err, status)
 	}
 	p.Labels = nil
 	for phase, want := range map[corev1.PodPhase]string{corev1.PodRunning: "5m", corev1.PodSucceeded: "0"} {
 		p.Status.Phase = phase
-		kept, err := slimMemberPod(p)
+		kept, err := keepMemberPod(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sum := corev1.ResourceList{}
-		kept.(*memberPod).requests.addTo(sum, 1)
+		kept.requests.addTo(sum, 1)
 		if got := sum.Cpu().String(); got != want {
 			t.Errorf("a pod that is %s takes %s, want %s", phase, got, want)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // A claim that a pod needs is copied to the pod's member, where whoever provisions there
@@ -117,7 +118,7 @@ func (c *storageController) reconcile(ctx context.Context, key string) error {
 // claimUp tells the hub what became of a claim, once it is bound in the member: its
 // volume first, since a claim whose volume is not there counts as lost.
 func (c *storageController) claimUp(ctx context.Context, key string) error {
-	member := cached[*corev1.PersistentVolumeClaim](c.member.claims, key)
+	member := slim.Get[*corev1.PersistentVolumeClaim](c.member.claims, key)
 	if !isBoundCopy(member) {
 		return nil
 	}
@@ -125,7 +126,7 @@ func (c *storageController) claimUp(ctx context.Context, key string) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	volume := cached[*corev1.PersistentVolume](c.member.volumes, member.Spec.VolumeName)
+	volume := slim.Get[*corev1.PersistentVolume](c.member.volumes, member.Spec.VolumeName)
 	action := decideClaim(hub, member, volume, &c.tree.o)
 	if action == claimKeep {
 		return nil
@@ -139,7 +140,7 @@ func (c *storageController) claimUp(ctx context.Context, key string) error {
 // hubClaim reads a claim of the hub.
 func (c *storageController) hubClaim(ctx context.Context, key string) (*corev1.PersistentVolumeClaim, error) {
 	if c.tree.o.Dependents == DependentsCached {
-		if claim := cached[*corev1.PersistentVolumeClaim](c.tree.hub.claims, key); claim != nil {
+		if claim := slim.Get[*corev1.PersistentVolumeClaim](c.tree.hub.claims, key); claim != nil {
 			return claim, nil
 		}
 	}
@@ -174,7 +175,7 @@ func (c *storageController) writeClaim(ctx context.Context, hub, there *corev1.P
 // makeVolume gives the hub the volume of a claim unless it has it.
 func (c *storageController) makeVolume(ctx context.Context, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if c.tree.o.Dependents == DependentsCached {
-		if has(c.tree.hub.volumes, volume.Name) {
+		if slim.Has(c.tree.hub.volumes, volume.Name) {
 			return nil
 		}
 	} else if _, err := c.tree.hub.client.Volumes.Get(ctx, "", volume.Name); err == nil || !apierrors.IsNotFound(err) {
@@ -190,11 +191,11 @@ func (c *storageController) makeVolume(ctx context.Context, volume *corev1.Persi
 // volumeUp follows a volume of the member.
 func (c *storageController) volumeUp(ctx context.Context, name string) error {
 	p := volumePair{
-		member: cached[*corev1.PersistentVolume](c.member.volumes, name),
-		owned:  isOwner(cached[*corev1.PersistentVolume](c.tree.hub.volumes, name), c.member.name),
+		member: slim.Get[*corev1.PersistentVolume](c.member.volumes, name),
+		owned:  isOwner(slim.Get[*corev1.PersistentVolume](c.tree.hub.volumes, name), c.member.name),
 	}
 	if p.member != nil && p.member.Spec.ClaimRef != nil {
-		p.claim = cached[*corev1.PersistentVolumeClaim](c.member.claims, claimKey(p.member))
+		p.claim = slim.Get[*corev1.PersistentVolumeClaim](c.member.claims, claimKey(p.member))
 		c.mu.Lock()
 		p.released = c.released[p.member.Spec.ClaimRef.UID]
 		c.mu.Unlock()

@@ -127,11 +127,14 @@ const ByModel = "model"
 // ModelAt is what a device is found by in the index ByModel.
 func ModelAt(node, namespace, model string) string { return node + "/" + namespace + "/" + model }
 
-// DeviceInformer returns an informer of devices, which are found by their node and by
-// their model there.
-func (c *Client) DeviceInformer() cache.SharedIndexInformer {
-	devices := resource.New(c.devices, ResourceDevices, func() *Device { return &Device{} })
-	return devices.Informer("", 0, cache.Indexers{
+// DeviceInformer returns an informer of devices.
+func (c *Client) DeviceInformer(indexers cache.Indexers) cache.SharedIndexInformer {
+	return resource.New(c.devices, ResourceDevices, func() *Device { return &Device{} }).Informer("", 0, indexers)
+}
+
+// DeviceIndexers let a cache of devices find these by their node, and by their model there.
+func DeviceIndexers() cache.Indexers {
+	return cache.Indexers{
 		ByNode: func(o any) ([]string, error) {
 			if node := o.(*Device).Spec.NodeName; node != "" {
 				return []string{node}, nil
@@ -142,7 +145,7 @@ func (c *Client) DeviceInformer() cache.SharedIndexInformer {
 			d := o.(*Device)
 			return []string{ModelAt(d.Spec.NodeName, d.Namespace, d.Spec.Model.Name)}, nil
 		},
-	})
+	}
 }
 
 // ModelInformer returns an informer of models.

@@ -1,10 +1,13 @@
 package fleet
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // device is one that reports: how often it did is what it reports.
@@ -73,10 +76,9 @@ func (d *device) send(s *step) {
 }
 
 // unreported names the devices whose status is not what they said last.
-func (c *checker) unreported() (out []Difference) {
-	for _, o := range c.devices.GetStore().List() {
-		d := o.(*api.Device)
-		e := c.fleet.byName[d.Spec.NodeName]
+func (c *checker) unreported() (out []agree.Difference) {
+	for _, d := range slim.All[*object](c.devices) {
+		e := c.fleet.byName[d.node]
 		if e == nil {
 			continue
 		}
@@ -84,17 +86,17 @@ func (c *checker) unreported() (out []Difference) {
 		if said == 0 {
 			continue
 		}
-		there, ok, err := c.statuses.GetStore().GetByKey(id)
-		if err != nil || !ok {
-			out = append(out, Difference{d.Spec.NodeName, "devicestatus", id, "missing"})
+		differs := agree.Difference{Kind: "devicestatus", Object: id, Where: []string{d.node}}
+		there, ok := slim.Lookup[*api.DeviceStatus](c.statuses, id)
+		switch {
+		case !ok:
+			differs.How = howMissing
+		case slices.ContainsFunc(there.Status.Twins, func(t api.Twin) bool { return t.Reported == nil || t.Reported.Value != strconv.Itoa(said) }):
+			differs.How = howStale
+		default:
 			continue
 		}
-		for _, t := range there.(*api.DeviceStatus).Status.Twins {
-			if t.Reported == nil || t.Reported.Value != strconv.Itoa(said) {
-				out = append(out, Difference{d.Spec.NodeName, "devicestatus", id, "stale"})
-				break
-			}
-		}
+		out = append(out, differs)
 	}
 	return out
 }

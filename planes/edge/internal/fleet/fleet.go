@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/stream"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 )
 
@@ -61,7 +62,7 @@ func Run(ctx context.Context, o Options, serve func(routes []instrument.Route, w
 	if err != nil {
 		return err
 	}
-	routes := []instrument.Route{{Path: "/differences", Handler: f.check}, {Path: "/connected", Handler: http.HandlerFunc(f.sayConnected)}}
+	routes := []instrument.Route{{Path: agree.Path, Handler: f.check}, {Path: "/connected", Handler: http.HandlerFunc(f.sayConnected)}}
 	return serve(routes, func() error { return f.run(ctx) })
 }
 
@@ -135,7 +136,7 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 	f.o.Log.Info("fleet runs", "edges", len(f.edges), "hubs", len(f.hubs.list))
 	f.o.Registry.Ready()
 	<-ctx.Done()
-	f.check.report()
+	f.check.Log(f.o.Log)
 	if err := context.Cause(ctx); errors.Is(err, errForeign) {
 		return fmt.Errorf("edge-fleet: %w", err)
 	}

@@ -50,7 +50,7 @@ func newMetrics(f *Fleet, r *instrument.Registry) *metrics {
 	gauge("until_connected_seconds", "From the first dial to when all edges were connected for the first time; 0: not yet.", nil, f.untilConnected)
 	gauge("joined", "Edges that have their node.", nil, func() float64 { return float64(f.joined.Load()) })
 	gauge("unconverged_objects", "Objects that an edge has not, has otherwise than the API server, or has though there is none.", nil, func() float64 {
-		return float64(f.check.count())
+		return float64(f.check.Count(maxAge))
 	})
 	for direction, bytes := range map[string]*atomic.Uint64{"up": &f.bytes.Sent, "down": &f.bytes.Received} {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{

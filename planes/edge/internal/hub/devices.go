@@ -31,7 +31,7 @@ type devices struct {
 
 func newDevices(h *Hub) *devices {
 	return &devices{
-		hub: h, informer: h.client.DeviceInformer(), models: h.client.ModelInformer(), turns: make(chan func(), h.o.Buffer),
+		hub: h, informer: h.client.DeviceInformer(api.DeviceIndexers()), models: h.client.ModelInformer(), turns: make(chan func(), h.o.Buffer),
 		twins: map[string]map[string]api.Twin{},
 	}
 }

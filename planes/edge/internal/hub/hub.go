@@ -28,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // Hub is a running hub.
@@ -131,10 +132,10 @@ func prepare(o Options) (*Hub, error) {
 		return nil, nil
 	}})
 	if err == nil && o.PodFilter == FilterSpec {
-		err = h.pods.SetTransform(slim)
+		err = slim.Keep(h.pods, slim.WithoutManagedFields)
 	}
 	if err == nil && o.NodeFilter != FilterAll {
-		err = h.nodes.SetTransform(slim)
+		err = slim.Keep(h.nodes, slim.WithoutManagedFields)
 	}
 	if err != nil {
 		return nil, err
@@ -149,14 +150,6 @@ func prepare(o Options) (*Hub, error) {
 }
 
 const byNode = "node" // index of pods
-
-// slim takes out what no edge is told.
-func slim(o any) (any, error) {
-	if m, ok := o.(metav1.Object); ok {
-		m.SetManagedFields(nil)
-	}
-	return o, nil
-}
 
 // wall returns the time for messages, in ms since 1970.
 func (h *Hub) wall() int64 { return h.now().UnixMilli() }

@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -65,12 +66,7 @@ func (a *Agents) newNode(name string) (*node, error) {
 		n.all = n.client.Instances.Informer("", 0, nil)
 		// The cost that counts is the server's and the decoding; what is kept
 		// of an object that nobody reads would only fill this process.
-		err = n.all.SetTransform(func(o any) (any, error) {
-			if vmi, ok := o.(*api.Instance); ok {
-				return &api.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: vmi.Namespace, Name: vmi.Name, UID: vmi.UID, ResourceVersion: vmi.ResourceVersion}}, nil
-			}
-			return o, nil
-		})
+		err = slim.Keep(n.all, slim.Always(func(vmi *api.Instance) *api.Instance { return &api.Instance{ObjectMeta: slim.Named(vmi)} }))
 	}
 	return n, err
 }
