@@ -60,7 +60,7 @@ func ours(j job) (r Result, err error) {
 	if err := namespace(ep, j.namespace); err != nil {
 		return r, err
 	}
-	json, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1, "")
+	json, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1, template.Windtunnel())
 	if err != nil {
 		return r, err
 	}

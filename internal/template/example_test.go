@@ -15,7 +15,7 @@ metadata:
 data:
   color: {{ .color | upper }}
   noise: {{ randAlpha 6 }}
-`, 1, template.Windtunnel)
+`, 1, template.Windtunnel())
 	if err != nil {
 		panic(err)
 	}

@@ -11,16 +11,16 @@ import (
 type executor struct {
 	template *texttemplate.Template
 	out      bounded
-	dialect  dialect
+	dialect  Dialect
 	vars     Vars
 	calls    int       // random functions called so far for this object
 	probe    *[]random // when set, random functions give markers and are listed here
 }
 
-func newExecutor(parsed *texttemplate.Template, d dialect) *executor {
+func newExecutor(parsed *texttemplate.Template, d Dialect) *executor {
 	x := &executor{dialect: d}
 	// Clone fails only for templates of html/template that were executed.
-	x.template = texttemplate.Must(parsed.Clone()).Funcs(limit.Functions(d.functions(x)))
+	x.template = texttemplate.Must(parsed.Clone()).Funcs(limit.Functions(d.Functions(Source{x})))
 	return x
 }
 
@@ -32,7 +32,7 @@ func (x *executor) executeTemplate(v Vars, probe *[]random) ([]byte, error) {
 	for name, value := range v.With {
 		data[name] = value
 	}
-	x.dialect.variables(v, data)
+	x.dialect.Variables(v, data)
 	err := x.template.Execute(&limit.Writer{To: &x.out}, data)
 	return x.out, err
 }

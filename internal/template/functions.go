@@ -63,7 +63,7 @@ func boundedFunctions() texttemplate.FuncMap {
 		"keys":    sortedKeys,
 		"values":  valuesByKey,
 		"untilStep": func(from, to, step int) ([]int, error) {
-			return untilStep(from, to, step)
+			return CountSteps(from, to, step)
 		},
 	}
 }
@@ -82,15 +82,15 @@ func listUntil(n any) ([]int, error) {
 	v := reflect.ValueOf(n)
 	switch {
 	case v.CanInt() && int64(int(v.Int())) == v.Int():
-		return untilStep(0, int(v.Int()), 1)
+		return CountSteps(0, int(v.Int()), 1)
 	case v.CanFloat() && math.Abs(v.Float()) < 1<<53 && v.Float() == math.Trunc(v.Float()):
-		return untilStep(0, int(v.Float()), 1)
+		return CountSteps(0, int(v.Float()), 1)
 	}
 	return nil, fmt.Errorf("until %v: not a whole number", n)
 }
 
-// untilStep lists from, from+step ... while below to (above it for a step below 0).
-func untilStep(from, to, step int) ([]int, error) {
+// CountSteps lists from, from+step ... while below to (above it for a step below 0).
+func CountSteps(from, to, step int) ([]int, error) {
 	out := []int{}
 	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 		if len(out) == 1_000_000 {

@@ -15,7 +15,7 @@ import (
 // functions) may only be printed: no condition, loop, variable or computing
 // function may see it. Then all objects take the same way through the template
 // and differ only in the printed places.
-func explainUnsegmentable(t *texttemplate.Template, d dialect) string {
+func explainUnsegmentable(t *texttemplate.Template, d Dialect) string {
 	i := &inspector{dialect: d}
 	i.inspectList(t.Root, true)
 	return i.reason
@@ -24,7 +24,7 @@ func explainUnsegmentable(t *texttemplate.Template, d dialect) string {
 // inspector walks a template; root tells whether the dot is the whole of the
 // variables there.
 type inspector struct {
-	dialect dialect
+	dialect Dialect
 	reason  string
 }
 
@@ -85,7 +85,7 @@ func (i *inspector) isPerObject(n parse.Node, root bool) bool {
 	case *parse.ChainNode:
 		return i.isPerObject(n.Node, root)
 	case *parse.IdentifierNode:
-		return slices.Contains(i.dialect.random, n.Ident)
+		return slices.Contains(i.dialect.Random, n.Ident)
 	case *parse.CommandNode:
 		return some(n.Args)
 	case *parse.PipeNode:
@@ -96,12 +96,12 @@ func (i *inspector) isPerObject(n parse.Node, root bool) bool {
 
 // ofObject tells whether a variable is the object's own.
 func (i *inspector) ofObject(name string) bool {
-	return i.isSubstituted(name) || slices.Contains(i.dialect.differs, name)
+	return i.isSubstituted(name) || slices.Contains(i.dialect.Differs, name)
 }
 
 // isSubstituted tells whether a segment can stand for a variable.
 func (i *inspector) isSubstituted(name string) bool {
-	return slices.Contains([]string{"Name", "Namespace", "Index", "Replica"}, name) || slices.Contains(i.dialect.aliases, name)
+	return slices.Contains([]string{"Name", "Namespace", "Index", "Replica"}, name) || slices.Contains(i.dialect.Aliases, name)
 }
 
 // isPrintedAsIs tells whether a pipeline prints its differing values as they are, at
@@ -121,7 +121,7 @@ func (i *inspector) isPrintedAsIs(p *parse.PipeNode, root bool) bool {
 	switch {
 	case len(args) == 1 && !call:
 		return i.isPerObjectOperand(args[0], root)
-	case call && slices.Contains(i.dialect.random, name.Ident):
+	case call && slices.Contains(i.dialect.Random, name.Ident):
 		return !slices.ContainsFunc(args[1:], func(n parse.Node) bool { return i.isPerObject(n, root) })
 	case len(args) == 2 && printsArgument(args[0]):
 		return i.isPerObjectOperand(args[1], root)
@@ -146,9 +146,9 @@ func printsArgument(n parse.Node) bool {
 func (i *inspector) isPerObjectOperand(n parse.Node, root bool) bool {
 	switch n := n.(type) {
 	case *parse.FieldNode:
-		return len(n.Ident) == 1 && !slices.Contains(i.dialect.differs, n.Ident[0])
+		return len(n.Ident) == 1 && !slices.Contains(i.dialect.Differs, n.Ident[0])
 	case *parse.VariableNode:
-		return len(n.Ident) == 2 && !slices.Contains(i.dialect.differs, n.Ident[1])
+		return len(n.Ident) == 2 && !slices.Contains(i.dialect.Differs, n.Ident[1])
 	case *parse.PipeNode:
 		return i.isPrintedAsIs(n, root)
 	}

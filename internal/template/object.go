@@ -18,10 +18,10 @@ var ErrEmpty = errors.New("the template gives no object")
 var errMany = errors.New("the template gives more than one object")
 
 // decodeObject turns the text that a template gave for an object into what is sent.
-func (d dialect) decodeObject(text []byte, v Vars) ([]byte, head, error) {
-	object, h, err := toJSON(text, d.lastWins)
-	if err == nil && d.finish != nil {
-		object, err = d.finish(object, v)
+func (d Dialect) decodeObject(text []byte, v Vars) ([]byte, head, error) {
+	object, h, err := toJSON(text, d.LastWins)
+	if err == nil && d.Finish != nil {
+		object, err = d.Finish(object, v)
 	}
 	return object, h, err
 }
@@ -122,7 +122,7 @@ func (t *Template) KindOf(v Vars) (apiVersion, kind string, err error) {
 	if err != nil {
 		return "", "", t.explainError(err, v.Name, v.With)
 	}
-	_, h, err := toJSON(text, t.dialect.lastWins)
+	_, h, err := toJSON(text, t.dialect.LastWins)
 	if err != nil {
 		return "", "", t.wrapError(v, err)
 	}
@@ -135,7 +135,7 @@ func (t *Template) Twice(v Vars) string {
 	x := t.pool.Get().(*executor)
 	defer t.pool.Put(x)
 	text, err := x.executeTemplate(v, nil)
-	if err != nil || !t.dialect.lastWins {
+	if err != nil || !t.dialect.LastWins {
 		return ""
 	}
 	_, err = compactObject(append(bytes.TrimSpace(text), '\n'), false)

@@ -19,7 +19,7 @@ func (t *Template) RenderPatch(dst []byte, v Vars) ([]byte, error) {
 	if len(text) == 0 {
 		return dst, t.wrapError(v, ErrEmpty)
 	}
-	patch, err := compactPatch(text, t.dialect.lastWins)
+	patch, err := compactPatch(text, t.dialect.LastWins)
 	if err != nil {
 		return dst, t.wrapError(v, err)
 	}

@@ -16,7 +16,7 @@ func TestRenderPatch(t *testing.T) {
 		`[{"op": "remove", "path": "/x"}]`:                       `[{"op":"remove","path":"/x"}]`,
 		"[{op: remove, path: /x}]":                               `[{"op":"remove","path":"/x"}]`,
 	} {
-		body, err := template.Compile("f", text, 1, "")
+		body, err := template.Compile("f", text, 1, template.Windtunnel())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestRenderPatch(t *testing.T) {
 			t.Errorf("%s: %s %v", text, got, err)
 		}
 	}
-	empty, err := template.Compile("f", "{{ if false }}x{{ end }}", 1, "")
+	empty, err := template.Compile("f", "{{ if false }}x{{ end }}", 1, template.Windtunnel())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,12 +66,12 @@ func randomBelow(state *uint64, n uint64) uint64 {
 	}
 }
 
-// replicaNumber is the object's number among those that share its index.
-func (v Vars) replicaNumber() int { return max(1, v.Replica) }
+// ReplicaNumber is the object's number among those that share its index.
+func (v Vars) ReplicaNumber() int { return max(1, v.Replica) }
 
 // objectNumber is one number for index and replica: that of the index alone for the
 // first replica. Below 2^40 indices no two objects share one.
-func (v Vars) objectNumber() int { return v.Index ^ (v.replicaNumber()-1)<<40 }
+func (v Vars) objectNumber() int { return v.Index ^ (v.ReplicaNumber()-1)<<40 }
 
 // randomValue is what a random function returns: the value, or in a probe a marker.
 func (x *executor) randomValue(r random) string {

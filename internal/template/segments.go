@@ -58,7 +58,7 @@ func (s *segment) appendVariable(dst []byte, v Vars) []byte {
 	case theIndex:
 		return strconv.AppendInt(dst, int64(v.Index), 10)
 	case theReplica:
-		return strconv.AppendInt(dst, int64(v.replicaNumber()), 10)
+		return strconv.AppendInt(dst, int64(v.ReplicaNumber()), 10)
 	case drawn:
 		return s.random.appendValue(dst, v.Seed, v.objectNumber())
 	}
@@ -181,7 +181,7 @@ func (x *executor) cutSegments(v Vars) ([]segment, string) {
 	for _, r := range calls {
 		marks = append(marks, mark{randomMarker(r), drawn, r})
 	}
-	object, _, err := toJSON(text, x.dialect.lastWins)
+	object, _, err := toJSON(text, x.dialect.LastWins)
 	if err != nil {
 		return nil, "it is not an object"
 	}

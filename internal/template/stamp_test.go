@@ -6,17 +6,22 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	clusterloader2 "github.com/windtunnel/windtunnel/internal/interop/clusterloader2/dialect"
+	kubeburner "github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 )
 
 // TestStamp looks at objects that are copies of segments and at those that a
 // template is executed for, in all dialects.
 func TestStamp(t *testing.T) {
-	for name, tt := range map[string]struct{ dialect, text string }{
-		"segments":       {"", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}', labels: {i: '{{ .Index }}'}}\n"},
-		"executed":       {"", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}'}\ndata: {odd: '{{ if eq .Index 1 }}yes{{ end }}'}\n"},
-		"clusterloader2": {template.ClusterLoader2, "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n"},
-		"kube-burner":    {template.KubeBurner, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'x-{{ .Iteration }}'}\n"},
+	for name, tt := range map[string]struct {
+		dialect template.Dialect
+		text    string
+	}{
+		"segments":       {template.Windtunnel(), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}', labels: {i: '{{ .Index }}'}}\n"},
+		"executed":       {template.Windtunnel(), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}'}\ndata: {odd: '{{ if eq .Index 1 }}yes{{ end }}'}\n"},
+		"clusterloader2": {clusterloader2.New(), "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n"},
+		"kube-burner":    {kubeburner.New(), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'x-{{ .Iteration }}'}\n"},
 	} {
 		b, err := template.Compile("b.yaml", tt.text, 1, tt.dialect)
 		if err != nil {
@@ -28,7 +33,7 @@ func TestStamp(t *testing.T) {
 		}
 		b.Stamp(object.Stamp{Run: "r1"}, false)
 		for i := range 3 {
-			v := template.Vars{Name: fmt.Sprint("n-", i), Namespace: "space-1", Index: i, With: map[string]any{template.ObjectIndexVariable: 7}}
+			v := template.Vars{Name: fmt.Sprint("n-", i), Namespace: "space-1", Index: i, With: map[string]any{kubeburner.ObjectIndexVariable: 7}}
 			raw, err := b.Render(nil, v)
 			if err != nil {
 				t.Fatal(name, err)
@@ -58,7 +63,7 @@ func TestGroupLabel(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: \"{{ .Name }}\", labels: {windtunnel.dev/group: mine}}\nspec: {template: {metadata: {labels: {a: b}}, spec: {containers: []}}}": `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"windtunnel.dev/group":"mine"},"name":"n"},` +
 			`"spec":{"template":{"metadata":{"labels":{"a":"b","windtunnel.dev/group":"g"}},"spec":{"containers":[]}}}}`,
 	} {
-		tm, err := template.Compile("b.yaml", text, 1, "")
+		tm, err := template.Compile("b.yaml", text, 1, template.Windtunnel())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ type Vars struct {
 type Template struct {
 	file    string
 	line    int
-	dialect dialect
+	dialect Dialect
 	parse   *texttemplate.Template
 	pool    sync.Pool               // of *executor
 	slow    string                  // why objects cannot be segments, from the template alone; empty when they may
@@ -61,14 +61,10 @@ type head struct{ APIVersion, Kind string }
 
 // Compile parses a template. name is the file that it stands in and line the
 // number of its first line there, from 1; errors begin with "NAME:LINE: ".
-// dialect says whose functions and variables it uses; empty is Windtunnel.
-func Compile(name, text string, line int, dialect string) (*Template, error) {
+// d says whose functions and variables it uses.
+func Compile(name, text string, line int, d Dialect) (*Template, error) {
 	t := &Template{file: name, line: max(1, line)}
-	d, err := dialectOf(dialect)
-	if err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", t.file, t.line, err)
-	}
-	parsed, err := texttemplate.New(templateName).Option("missingkey=" + d.missing).Funcs(limit.Functions(d.functions(&executor{}))).Parse(text)
+	parsed, err := texttemplate.New(templateName).Option("missingkey=" + d.Missing).Funcs(limit.Functions(d.Functions(Source{&executor{}}))).Parse(text)
 	if err != nil {
 		return nil, t.explainError(err, "", nil)
 	}
@@ -86,8 +82,8 @@ func (t *Template) Stamp(s object.Stamp, grouped bool) {
 	if s.Run == "" && !grouped {
 		return
 	}
-	finish := t.dialect.finish
-	t.dialect.finish = func(raw []byte, v Vars) ([]byte, error) {
+	finish := t.dialect.Finish
+	t.dialect.Finish = func(raw []byte, v Vars) ([]byte, error) {
 		if finish != nil {
 			var err error
 			if raw, err = finish(raw, v); err != nil {
@@ -110,7 +106,7 @@ func (t *Template) Stamp(s object.Stamp, grouped bool) {
 func (t *Template) Render(dst []byte, v Vars) ([]byte, error) {
 	p := t.planFor(v)
 	if p.segments == nil || !isSubstitutable(v.Name) || !isSubstitutable(v.Namespace) {
-		return t.renderObject(dst, v)
+		return t.Execute(dst, v)
 	}
 	out := p.appendObject(dst, v)
 	if len(out)-len(dst) > MaxOutput {
@@ -134,8 +130,9 @@ func (t *Template) firstHead() head {
 	return head{}
 }
 
-// renderObject executes the template: the general way.
-func (t *Template) renderObject(dst []byte, v Vars) ([]byte, error) {
+// Execute renders like Render, and gives the same bytes, but executes the template for
+// each object, which is slower than copying the segments that objects have in common.
+func (t *Template) Execute(dst []byte, v Vars) ([]byte, error) {
 	x := t.pool.Get().(*executor)
 	defer t.pool.Put(x)
 	text, err := x.executeTemplate(v, nil)
@@ -152,6 +149,10 @@ func (t *Template) renderObject(dst []byte, v Vars) ([]byte, error) {
 	}
 	return append(dst, object...), nil
 }
+
+// WhyExecuted says why Render executes the template for an object; empty where it copies
+// segments.
+func (t *Template) WhyExecuted(v Vars) string { return t.planFor(v).slow }
 
 // wrapError says which object of which template cannot be made.
 func (t *Template) wrapError(v Vars, err error) error {
@@ -173,7 +174,7 @@ func (t *Template) explainError(err error, object string, with map[string]any) e
 	}
 	if strings.Contains(text, "map has no entry for key") && object != "" {
 		known := slices.Sorted(maps.Keys(with))
-		text += "; the variables are " + t.dialect.names
+		text += "; the variables are " + t.dialect.Names
 		for _, k := range known {
 			text += " ." + k
 		}

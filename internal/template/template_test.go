@@ -36,7 +36,7 @@ spec:
 
 func compile(t testing.TB, text string) *Template {
 	t.Helper()
-	c, err := Compile("body.yaml", text, 1, "")
+	c, err := Compile("body.yaml", text, 1, Windtunnel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,6 @@ func compile(t testing.TB, text string) *Template {
 }
 
 // why returns why objects like v are not made of segments.
-func (t *Template) why(v Vars) string { return t.planFor(v).slow }
 
 func TestRender(t *testing.T) {
 	with := map[string]any{"replicas": int64(30)}
@@ -63,7 +62,7 @@ func TestRender(t *testing.T) {
 	if c.Kind() != "Deployment" || c.APIVersion() != "apps/v1" {
 		t.Errorf("it is %s %s", c.APIVersion(), c.Kind())
 	}
-	if why := c.why(v); why != "" {
+	if why := c.WhyExecuted(v); why != "" {
 		t.Errorf("no segments: %s", why)
 	}
 }
@@ -127,7 +126,7 @@ func TestPaths(t *testing.T) {
 	for _, tt := range tests {
 		c := compile(t, top+tt.text)
 		v := Vars{Name: "web-0", Namespace: "ns-1", Group: "g", Seed: 7, With: map[string]any{"size": int64(64)}}
-		if why := c.why(v); (why == "") != tt.fast {
+		if why := c.WhyExecuted(v); (why == "") != tt.fast {
 			t.Errorf("%s: segments = %v (%s), want %v", tt.text, why == "", why, tt.fast)
 		}
 		for i, n := range names {
@@ -143,7 +142,7 @@ func TestPaths(t *testing.T) {
 func same(t *testing.T, c *Template, v Vars) {
 	t.Helper()
 	fast, ferr := c.Render(nil, v)
-	slow, serr := c.renderObject(nil, v)
+	slow, serr := c.Execute(nil, v)
 	if !bytes.Equal(fast, slow) || fmt.Sprint(ferr) != fmt.Sprint(serr) {
 		t.Fatalf("%+v:\nfast %s %v\nslow %s %v", v, fast, ferr, slow, serr)
 	}
@@ -174,7 +173,7 @@ func TestPathsAgree(t *testing.T) {
 				Group: "g", Index: j * j * 7, Seed: uint64(rng.IntN(3)), With: with}
 			same(t, c, v)
 			total++
-			if c.why(v) == "" {
+			if c.WhyExecuted(v) == "" {
 				fast++
 			}
 		}
@@ -260,7 +259,7 @@ func TestErrors(t *testing.T) {
 		{top + "---\n" + top, `f.yaml:10: object "web-1": the template gives more than one object`},
 		{"---\n# a comment\n---\n" + top + "...\n---\n# the end\n", ``},
 	} {
-		c, err := Compile("f.yaml", tt.text, 10, "")
+		c, err := Compile("f.yaml", tt.text, 10, Windtunnel())
 		if err == nil {
 			_, err = c.Render(nil, Vars{Name: "web-1", Namespace: "ns", With: map[string]any{"size": 1}})
 		}
@@ -339,7 +338,7 @@ func FuzzRender(f *testing.F) {
 		if strings.Contains(text, "range") || len(text) > 2000 {
 			return // loops without end are the author's
 		}
-		c, err := Compile("f", text, 1, "")
+		c, err := Compile("f", text, 1, Windtunnel())
 		if err != nil {
 			return
 		}

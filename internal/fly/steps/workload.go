@@ -15,6 +15,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/interop/bodies"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -75,7 +76,11 @@ func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 		}
 		text = string(raw)
 	}
-	t, err := template.Compile(file, text, line, body.Dialect)
+	dialect, err := bodies.Dialect(body.Dialect)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", file, line, err)
+	}
+	t, err := template.Compile(file, text, line, dialect)
 	if err == nil {
 		t.Stamp(w.stamp, w.labelsGroups(body))
 	}
@@ -205,8 +210,8 @@ func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
 		dialect := w.Scenario.Bodies[one.Body].Dialect
 		o.items = append(o.items, item{
 			Item: one, body: w.bodies[one.Body], with: merged(c.With, one.With),
-			optional:  dialect == template.ClusterLoader2,
-			namesSelf: dialect == template.KubeBurner, // even where the first name is as ours
+			optional:  dialect == bodies.ClusterLoader2,
+			namesSelf: dialect == bodies.KubeBurner, // even where the first name is as ours
 			strict:    w.strict(one.Body),
 		})
 	}
@@ -216,7 +221,7 @@ func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
 // strict tells that a body is written in our own dialect.
 func (w *Workload) strict(body string) bool {
 	d := w.Scenario.Bodies[body].Dialect
-	return d == "" || d == template.Windtunnel
+	return d == "" || d == scenario.Dialects()[0]
 }
 
 // merged returns the variables of several maps; later ones win.

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/dialect"
 	"github.com/windtunnel/windtunnel/internal/interop/placement"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -67,7 +68,7 @@ func (l *bodies) template(o *object) *objectTemplate {
 		return nil
 	}
 	t := &objectTemplate{path: path, text: tidy(string(raw))}
-	if t.compiled, err = template.Compile(l.shown(path), t.text, 1, template.ClusterLoader2); err != nil {
+	if t.compiled, err = template.Compile(l.shown(path), t.text, 1, dialect.New()); err != nil {
 		l.faults.list = append(l.faults.list, flag("%v", err))
 		return nil
 	}
@@ -123,7 +124,7 @@ func (l *bodies) with(t *objectTemplate, o *object) map[string]any {
 		}
 	}
 	if t.files != nil {
-		out[template.FilesVariable] = t.files
+		out[dialect.FilesVariable] = t.files
 	}
 	if len(out) == 0 {
 		return nil
@@ -146,7 +147,7 @@ func (l *bodies) body(t *objectTemplate, taken []string) string {
 		if have, ok := l.out.Bodies[name]; ok && have.Text != t.text || slices.Contains(taken, name) {
 			continue
 		}
-		l.out.Bodies[name] = scenario.Body{Text: t.text, Dialect: template.ClusterLoader2}
+		l.out.Bodies[name] = scenario.Body{Text: t.text, Dialect: dialect.Name}
 		return name
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	texttemplate "text/template"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 )
@@ -101,7 +102,7 @@ func unpacked(text string) any {
 
 // functions are those of configs and modules.
 func (im *importer) functions() texttemplate.FuncMap {
-	out := template.ClusterLoader2Functions(im.seed())
+	out := dialect.Functions(template.NewSource(im.seed()))
 	out["IncludeFile"] = im.include
 	out["IncludeEmbedFile"] = im.include
 	out["ExpandEnv"] = im.expand

@@ -13,6 +13,7 @@ import (
 	texttemplate "text/template"
 	"text/template/parse"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -129,7 +130,7 @@ func (b *bodies) readFunctions() {
 		if !ok {
 			continue
 		}
-		t, err := texttemplate.New(filepath.Base(path)).Funcs(template.KubeBurnerFunctions(1)).
+		t, err := texttemplate.New(filepath.Base(path)).Funcs(dialect.Functions(template.NewSource(1))).
 			Funcs(texttemplate.FuncMap{"ReadFile": func(string) string { return "" }}).Parse(text)
 		if err != nil {
 			b.fault("", 0, parseError(b.path(path), err))
@@ -170,7 +171,7 @@ func (b *bodies) items(j *job) []item {
 			it := item{object: o, index: index, every: o.RepeatEveryNIterations, with: map[string]any{}}
 			index++
 			maps.Copy(it.with, o.InputVars)
-			it.with[template.ObjectIndexVariable], it.with[template.ObjectGroupVariable] = int64(it.index), int64(o.Group.ID)
+			it.with[dialect.ObjectIndexVariable], it.with[dialect.ObjectGroupVariable] = int64(it.index), int64(o.Group.ID)
 			it.body = b.body(bodyKey{file: o.ObjectTemplate, document: n}, part.text, used)
 			ok, differs := b.sample(j, &it, part)
 			if differs || ok && it.count(j.JobIterations) <= maxTrials && writtenKind.MatchString(part.text) {
@@ -201,7 +202,7 @@ func (b *bodies) body(key bodyKey, text string, used map[string]bool) string {
 			continue
 		}
 		used[name], b.madeOf[name] = true, key
-		b.out.Bodies[name] = scenario.Body{Text: text, Dialect: template.KubeBurner}
+		b.out.Bodies[name] = scenario.Body{Text: text, Dialect: dialect.Name}
 		return name
 	}
 }
@@ -242,7 +243,7 @@ func documents(text string) []document {
 // which files they read, and whether the template can be executed at all. differs says
 // that they are not of one kind.
 func (b *bodies) sample(j *job, it *item, part document) (ok, differs bool) {
-	t, err := template.Compile(b.path(it.object.ObjectTemplate), b.out.Bodies[it.body].Text, part.line, template.KubeBurner)
+	t, err := template.Compile(b.path(it.object.ObjectTemplate), b.out.Bodies[it.body].Text, part.line, dialect.New())
 	if err != nil {
 		b.fault("", 0, err.Error())
 		return false, false
@@ -304,7 +305,7 @@ func (b *bodies) noteTwice(j *job, it *item, t *template.Template) {
 func (b *bodies) tidy(j *job, it *item, first []byte) {
 	trimmed := b.out.Bodies[it.body]
 	trimmed.Text = strings.Trim(blanks.ReplaceAllString(trimmed.Text, "\n"), "\n") + "\n"
-	t, err := template.Compile(b.path(it.object.ObjectTemplate), trimmed.Text, 1, template.KubeBurner)
+	t, err := template.Compile(b.path(it.object.ObjectTemplate), trimmed.Text, 1, dialect.New())
 	if err != nil {
 		return
 	}
@@ -360,8 +361,8 @@ func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 			b.claims.add(raw)
 		}
 	}
-	if files, ok := with[template.ReadFileVariable]; ok {
-		it.with[template.ReadFileVariable] = files
+	if files, ok := with[dialect.ReadFileVariable]; ok {
+		it.with[dialect.ReadFileVariable] = files
 	}
 	return first, nil
 }
@@ -370,7 +371,7 @@ func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 func (b *bodies) make(t *template.Template, v template.Vars) ([]byte, error) {
 	for {
 		raw, err := t.Render(nil, v)
-		var absent *template.NoFileError
+		var absent *dialect.NoFileError
 		if !errors.As(err, &absent) {
 			return bytes.Clone(raw), err
 		}
@@ -378,13 +379,13 @@ func (b *bodies) make(t *template.Template, v template.Vars) ([]byte, error) {
 		if ferr != nil {
 			return nil, fmt.Errorf("%w: %w", err, ferr)
 		}
-		files, _ := v.With[template.ReadFileVariable].(map[string]any)
+		files, _ := v.With[dialect.ReadFileVariable].(map[string]any)
 		files = maps.Clone(files)
 		if files == nil {
 			files = map[string]any{}
 		}
 		files[absent.Path] = string(text)
-		v.With[template.ReadFileVariable] = files
+		v.With[dialect.ReadFileVariable] = files
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -200,7 +201,7 @@ func (c selectJob) patch(o *object, call *scenario.Call) bool {
 	}
 	call.Patch = patches()[o.PatchType]
 	call.Body = c.body(bodyKey{file: o.ObjectTemplate}, text, map[string]bool{})
-	t, err := template.Compile(c.path(o.ObjectTemplate), c.out.Bodies[call.Body].Text, 1, template.KubeBurner)
+	t, err := template.Compile(c.path(o.ObjectTemplate), c.out.Bodies[call.Body].Text, 1, dialect.New())
 	if err == nil {
 		if c.j.DefaultMissingKeysWithZero {
 			missing(t, call.With)

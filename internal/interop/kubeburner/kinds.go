@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 )
 
@@ -86,7 +87,7 @@ func (k kinds) split(used map[string]bool) []item {
 // iterations finds out at which iterations each replica is of which kind.
 func (k kinds) iterations() (map[oneKind][]int, bool) {
 	n := k.it.count(k.j.JobIterations)
-	t, err := template.Compile(k.path(k.it.object.ObjectTemplate), k.out.Bodies[k.it.body].Text, k.part.line, template.KubeBurner)
+	t, err := template.Compile(k.path(k.it.object.ObjectTemplate), k.out.Bodies[k.it.body].Text, k.part.line, dialect.New())
 	if err != nil || n > maxTrials {
 		k.unsupported(k.bodies.at(k.it.object.At), "object.objectTemplate", k.it.object.ObjectTemplate,
 			fmt.Sprintf("its objects are of several kinds, and there are more than %d of them to look at: none is made", maxTrials))

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/limit"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
@@ -73,7 +74,7 @@ func ofTree(key string) bool {
 
 // render executes a config's template.
 func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.Text, bool) {
-	functions := template.KubeBurnerFunctions(o.Seed)
+	functions := dialect.Functions(template.NewSource(o.Seed))
 	look := func(name string) string { value, _ := o.Env.Lookup(name); return value }
 	functions["env"] = look
 	functions["expandenv"] = func(s string) string { return os.Expand(s, look) }

@@ -49,7 +49,7 @@ spec:
 
 func compiled(t testing.TB, text string) (*template.Template, *protobuf.Template) {
 	t.Helper()
-	json, err := template.Compile("body.yaml", text, 1, "")
+	json, err := template.Compile("body.yaml", text, 1, template.Windtunnel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestRandomTemplates(t *testing.T) {
 }
 
 func ExampleTemplate_Render() {
-	json, err := template.Compile("config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}\"}\n", 1, "")
+	json, err := template.Compile("config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}\"}\n", 1, template.Windtunnel())
 	if err != nil {
 		panic(err)
 	}

@@ -1,12 +1,15 @@
-package template
+package dialect
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	texttemplate "text/template"
+
+	"github.com/windtunnel/windtunnel/internal/template"
 )
 
 // TestClusterLoader2Functions holds what its pkg/config/template_functions.go
@@ -95,7 +98,7 @@ func TestClusterLoader2Functions(t *testing.T) {
 
 // run gives what an expression prints in a config, or its error.
 func run(text string, data any, seed uint64) string {
-	p, err := texttemplate.New("").Funcs(ClusterLoader2Functions(seed)).Parse("{{ " + text + " }}")
+	p, err := texttemplate.New("").Funcs(Functions(template.NewSource(seed))).Parse("{{ " + text + " }}")
 	if err != nil {
 		return "parse: " + err.Error()
 	}
@@ -147,27 +150,27 @@ func TestClusterLoader2Objects(t *testing.T) {
 		{"apiVersion: v1\nkind: Pod\na: {{AddInt .Index 1}}\n", `{"a":18,"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-17"}}`, false},
 		{"apiVersion: v1\nkind: Pod\na: {{IncludeFile \"note.txt\"}}\n", `{"a":"some text","apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-17"}}`, true},
 	} {
-		c, err := Compile("t.yaml", tt.text, 1, ClusterLoader2)
+		c, err := template.Compile("t.yaml", tt.text, 1, New())
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := Vars{Name: "pod-17", Namespace: "test-1", Group: "measured", Index: 17, Seed: 1, With: with}
+		v := template.Vars{Name: "pod-17", Namespace: "test-1", Group: "measured", Index: 17, Seed: 1, With: with}
 		got, err := c.Render(nil, v)
 		if err != nil || !sameJSON(got, tt.want) {
 			t.Errorf("%s:\n got %s %v\nwant %s", tt.text, got, err, tt.want)
 		}
-		if why := c.planFor(v).slow; (why == "") != tt.fast {
+		if why := c.WhyExecuted(v); (why == "") != tt.fast {
 			t.Errorf("%s: segments = %v (%s)", tt.text, why == "", why)
 		}
 		same(t, c, v)
 	}
-	c, err := Compile("t.yaml", "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: {{RandIntRange .ReplicasMin .ReplicasMax}}}\n", 1, ClusterLoader2)
+	c, err := template.Compile("t.yaml", "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: {{RandIntRange .ReplicasMin .ReplicasMax}}}\n", 1, New())
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
 	for i := range 200 {
-		v := Vars{Name: fmt.Sprint("d-", i), Index: i, Seed: 1, With: with}
+		v := template.Vars{Name: fmt.Sprint("d-", i), Index: i, Seed: 1, With: with}
 		same(t, c, v)
 		out, _ := c.Render(nil, v)
 		var d struct{ Spec struct{ Replicas int } }
@@ -178,6 +181,16 @@ func TestClusterLoader2Objects(t *testing.T) {
 	}
 	if len(seen) != 11 {
 		t.Errorf("%d different replicas, want 11", len(seen))
+	}
+}
+
+// same fails when Render and Execute differ.
+func same(t *testing.T, c *template.Template, v template.Vars) {
+	t.Helper()
+	fast, ferr := c.Render(nil, v)
+	slow, serr := c.Execute(nil, v)
+	if !bytes.Equal(fast, slow) || fmt.Sprint(ferr) != fmt.Sprint(serr) {
+		t.Fatalf("%+v:\nfast %s %v\nslow %s %v", v, fast, ferr, slow, serr)
 	}
 }
 
@@ -193,16 +206,13 @@ func TestClusterLoader2Errors(t *testing.T) {
 		{"a: {{ DivideInt 1 0 }}", `f.yaml:3: object "x": at <DivideInt 1 0>: error calling DivideInt: division by zero`},
 		{"a: {{ IncludeFile \"no.yaml\" }}", `f.yaml:3: object "x": at <IncludeFile "no.yaml">: error calling IncludeFile: no.yaml is not in with.IncludeFile`},
 	} {
-		c, err := Compile("f.yaml", tt.text, 3, ClusterLoader2)
+		c, err := template.Compile("f.yaml", tt.text, 3, New())
 		if err == nil {
-			_, err = c.Render(nil, Vars{Name: "x"})
+			_, err = c.Render(nil, template.Vars{Name: "x"})
 		}
 		if fmt.Sprint(err) != tt.want {
 			t.Errorf("%s:\n got %v\nwant %s", tt.text, err, tt.want)
 		}
-	}
-	if _, err := Compile("f.yaml", "a: b", 3, "helm"); fmt.Sprint(err) != `f.yaml:3: dialect "helm" is none of windtunnel, clusterloader2 and kube-burner` {
-		t.Error(err)
 	}
 }
 
@@ -220,7 +230,7 @@ func TestVariables(t *testing.T) {
 		{"{{ define \"x\" }}{{ .A }}{{ end }}{{ template \"x\" . }}", []string{"A"}, true},
 		{"{{ AddInt (MaxInt .A 1) .B | Ceil }} {{ (.C).D }}", []string{"A", "B", "C"}, false},
 	} {
-		c, err := Compile("f", tt.text, 1, ClusterLoader2)
+		c, err := template.Compile("f", tt.text, 1, New())
 		if err != nil {
 			t.Fatal(err)
 		}

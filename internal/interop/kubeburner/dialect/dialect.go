@@ -1,4 +1,6 @@
-package template
+// Package dialect is the language of kube-burner's object templates: its functions,
+// variables and labels.
+package dialect
 
 import (
 	"bytes"
@@ -13,9 +15,14 @@ import (
 	texttemplate "text/template"
 
 	"github.com/Masterminds/sprig/v3"
+
+	"github.com/windtunnel/windtunnel/internal/template"
 )
 
-// Entries of Vars.With that mean something to the dialect KubeBurner. The
+// Name is what a scenario calls the dialect.
+const Name = "kube-burner"
+
+// Entries of Vars.With that mean something to this dialect. The
 // others are variables and nothing else.
 const (
 	// ReadFileVariable is where the function ReadFile looks: a map from path to
@@ -38,27 +45,27 @@ func (e *NoFileError) Error() string {
 	return fmt.Sprintf("ReadFile: %s is not in with.%s", e.Path, ReadFileVariable)
 }
 
-// kubeBurner is the dialect of kube-burner's object templates. What an object
+// New returns the dialect. What an object
 // is called stands in its template. .JobName, .UUID, .RunID and what inputVars
 // adds come from With, and With wins over .Iteration and .Replica.
-func kubeBurner() dialect {
-	return dialect{
-		names:   ".Iteration .Replica",
-		missing: "error", random: []string{"randInt", "randAlpha", "payload", "randAlphaNum", "randNumeric", "randAscii", "randBytes", "shuffle", "uuidv4"},
-		aliases: []string{"Iteration"}, lastWins: true,
-		functions: func(x *executor) texttemplate.FuncMap {
-			out := x.kubeBurner()
-			out["ReadFile"] = x.readFile
+func New() template.Dialect {
+	return template.Dialect{
+		Names:   ".Iteration .Replica",
+		Missing: "error", Random: []string{"randInt", "randAlpha", "payload", "randAlphaNum", "randNumeric", "randAscii", "randBytes", "shuffle", "uuidv4"},
+		Aliases: []string{"Iteration"}, LastWins: true,
+		Functions: func(s template.Source) texttemplate.FuncMap {
+			out := Functions(s)
+			out["ReadFile"] = func(path string) (string, error) { return readFile(s, path) }
 			return out
 		},
-		variables: func(v Vars, data map[string]any) {
+		Variables: func(v template.Vars, data map[string]any) {
 			for name, value := range data {
 				data[name] = kubeBurnerValue(value)
 			}
 			byDefault(data, "Iteration", v.Index)
-			byDefault(data, "Replica", v.replicaNumber())
+			byDefault(data, "Replica", v.ReplicaNumber())
 		},
-		finish: setKubeBurnerLabels,
+		Finish: setKubeBurnerLabels,
 	}
 }
 
@@ -90,36 +97,30 @@ func kubeBurnerValue(value any) any {
 	return value
 }
 
-// KubeBurnerFunctions returns the functions of kube-burner's templates, for a
-// whole config; those that read files or the environment are the caller's to
-// add. Their random values come from the seed. The map serves one goroutine at
-// a time.
-func KubeBurnerFunctions(seed uint64) texttemplate.FuncMap {
-	x := &executor{vars: Vars{Seed: seed}}
-	return x.kubeBurner()
-}
-
-// kubeBurner are sprig's functions without clocks, dates, keys, passwords and
-// the network, and kube-burner's own.
-func (x *executor) kubeBurner() texttemplate.FuncMap {
-	all, out := sprig.GenericFuncMap(), x.templateFunctions()
+// Functions returns sprig's functions without clocks, dates, keys, passwords and the
+// network, and kube-burner's own; those that read files or the environment are the
+// caller's to add.
+func Functions(s template.Source) texttemplate.FuncMap {
+	all, out := sprig.GenericFuncMap(), s.OwnFunctions()
 	for _, name := range strings.Fields(`push mustPush set unset merge mergeOverwrite mustMerge mustMergeOverwrite
 		osBase osClean osDir osExt osIsAbs hello`) {
 		out[name] = all[name]
 	}
 	out["seq"] = numberSequence
+	drawText := out["randInt"].(func(from, to int) (string, error))
 	out["randInt"] = func(from, to int) (int, error) {
-		text, err := x.randInt(from, to)
+		text, err := drawText(from, to)
 		if err != nil {
 			return 0, err
 		}
 		return strconv.Atoi(text)
 	}
-	out["randAlphaNum"] = x.drawFrom("randAlphaNum", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-	out["randNumeric"] = x.drawFrom("randNumeric", "0123456789")
-	out["randAscii"] = x.drawFrom("randAscii", printableASCII())
-	out["randBytes"] = x.randBytes
-	out["shuffle"], out["uuidv4"] = x.shuffleText, x.randomUUID
+	out["randAlphaNum"] = drawFrom(s, "randAlphaNum", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+	out["randNumeric"] = drawFrom(s, "randNumeric", "0123456789")
+	out["randAscii"] = drawFrom(s, "randAscii", printableASCII())
+	out["randBytes"] = func(n int) (string, error) { return randBytes(s, n) }
+	out["shuffle"] = func(text string) string { return shuffleText(s, text) }
+	out["uuidv4"] = func() string { return randomUUID(s) }
 	out["Binomial"], out["IndexToCombination"] = binomialCoefficient, nthCombination
 	out["GetSubnet24"], out["GetIPAddress"] = nthSubnet24, addressesOf
 	return out
@@ -145,7 +146,7 @@ func numberSequence(args ...int) (string, error) {
 	case len(args) < 3 && to < from:
 		step = -1
 	}
-	list, err := untilStep(from, to+step/max(step, -step), step)
+	list, err := template.CountSteps(from, to+step/max(step, -step), step)
 	return strings.Trim(fmt.Sprint(list), "[]"), err
 }
 
@@ -158,58 +159,51 @@ func printableASCII() string {
 	return b.String()
 }
 
-// newRandomState begins a random function that gives more than letters or a number.
-func (x *executor) newRandomState() *uint64 {
-	s := firstState(x.vars.Seed, x.vars.objectNumber(), x.calls)
-	x.calls++
-	return &s
-}
-
 // drawFrom makes a function that gives so many characters of an alphabet.
-func (x *executor) drawFrom(name, alphabet string) func(n int) (string, error) {
+func drawFrom(s template.Source, name, alphabet string) func(n int) (string, error) {
 	return func(n int) (string, error) {
-		if n < 0 || n > MaxOutput {
-			return "", fmt.Errorf("%s %d: not in 0 to %d", name, n, MaxOutput)
+		if n < 0 || n > template.MaxOutput {
+			return "", fmt.Errorf("%s %d: not in 0 to %d", name, n, template.MaxOutput)
 		}
-		state, out := x.newRandomState(), make([]byte, n)
+		random, out := s.NewRandom(), make([]byte, n)
 		for i := range out {
-			out[i] = alphabet[randomBelow(state, uint64(len(alphabet)))]
+			out[i] = alphabet[random.Below(len(alphabet))]
 		}
 		return string(out), nil
 	}
 }
 
 // randBytes gives so many bytes in base64.
-func (x *executor) randBytes(n int) (string, error) {
-	if n < 0 || n > MaxOutput {
-		return "", fmt.Errorf("randBytes %d: not in 0 to %d", n, MaxOutput)
+func randBytes(s template.Source, n int) (string, error) {
+	if n < 0 || n > template.MaxOutput {
+		return "", fmt.Errorf("randBytes %d: not in 0 to %d", n, template.MaxOutput)
 	}
-	return base64.StdEncoding.EncodeToString(x.randomBytes(n)), nil
+	return base64.StdEncoding.EncodeToString(randomBytes(s, n)), nil
 }
 
-func (x *executor) randomBytes(n int) []byte {
-	state, out := x.newRandomState(), make([]byte, n)
+func randomBytes(s template.Source, n int) []byte {
+	random, out := s.NewRandom(), make([]byte, n)
 	for i := range out {
-		out[i] = byte(nextRandom(state))
+		out[i] = byte(random.Next())
 	}
 	return out
 }
 
-func (x *executor) shuffleText(s string) string {
-	state, r := x.newRandomState(), []rune(s)
+func shuffleText(s template.Source, text string) string {
+	random, r := s.NewRandom(), []rune(text)
 	for i := len(r) - 1; i > 0; i-- {
-		j := randomBelow(state, uint64(i)+1)
+		j := random.Below(i + 1)
 		r[i], r[j] = r[j], r[i]
 	}
 	return string(r)
 }
 
 // randomUUID gives a UUID of version 4 (RFC 9562, section 5.4), but for its source.
-func (x *executor) randomUUID() string {
-	b := x.randomBytes(16)
+func randomUUID(s template.Source) string {
+	b := randomBytes(s, 16)
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	s := hex.EncodeToString(b)
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+	text := hex.EncodeToString(b)
+	return text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:]
 }
 
 // binomialCoefficient is the number of ways to choose k of n things.
@@ -268,8 +262,8 @@ func addressesOf(list string, iteration, each int) (string, error) {
 	return strings.Join(all[from:to], " "), nil
 }
 
-func (x *executor) readFile(path string) (string, error) {
-	files, _ := x.vars.With[ReadFileVariable].(map[string]any)
+func readFile(s template.Source, path string) (string, error) {
+	files, _ := s.With(ReadFileVariable).(map[string]any)
 	if text, ok := files[path].(string); ok {
 		return text, nil
 	}
@@ -278,13 +272,13 @@ func (x *executor) readFile(path string) (string, error) {
 
 // setKubeBurnerLabels sets the labels by which kube-burner finds what it made. Those that
 // stand in the template win.
-func setKubeBurnerLabels(object []byte, v Vars) ([]byte, error) {
+func setKubeBurnerLabels(object []byte, v template.Vars) ([]byte, error) {
 	index, ok := v.With[ObjectIndexVariable]
 	if !ok {
 		return object, nil
 	}
 	labels := map[string]any{
-		"kube-burner.io/index": fmt.Sprint(index), "kube-burner.io/replica": strconv.Itoa(v.replicaNumber()),
+		"kube-burner.io/index": fmt.Sprint(index), "kube-burner.io/replica": strconv.Itoa(v.ReplicaNumber()),
 		"kube-burner.io/job-iteration": strconv.Itoa(v.Index),
 	}
 	for label, name := range map[string]string{

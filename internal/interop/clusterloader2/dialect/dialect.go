@@ -1,4 +1,6 @@
-package template
+// Package dialect is the language of ClusterLoader2's object templates: its functions and
+// variables.
+package dialect
 
 import (
 	"bytes"
@@ -14,47 +16,45 @@ import (
 	texttemplate "text/template"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/template"
 )
+
+// Name is what a scenario calls the dialect.
+const Name = "clusterloader2"
 
 // FilesVariable is the entry of Vars.With in which ClusterLoader2's
 // IncludeFile and IncludeEmbedFile look: a map from path to content. A body is
 // rendered far from the files that it was written beside.
 const FilesVariable = "IncludeFile"
 
-// clusterLoader2 is the dialect of ClusterLoader2's object templates. What an
-// object is called does not stand in its template: it is put in.
-func clusterLoader2() dialect {
-	return dialect{
-		missing: "invalid", random: []string{"RandData", "RandInt", "RandIntRange"},
-		functions: func(x *executor) texttemplate.FuncMap {
-			out := x.clusterLoader2()
-			out["IncludeFile"], out["IncludeEmbedFile"] = x.includeFile, x.includeFile
+// New returns the dialect. What an object is called does not stand in its template: it is
+// put in.
+func New() template.Dialect {
+	return template.Dialect{
+		Missing: "invalid", Random: []string{"RandData", "RandInt", "RandIntRange"},
+		Functions: func(s template.Source) texttemplate.FuncMap {
+			out := Functions(s)
+			include := func(path string) (string, error) { return includeFile(s, path) }
+			out["IncludeFile"], out["IncludeEmbedFile"] = include, include
 			return out
 		},
-		variables: func(v Vars, data map[string]any) {
+		Variables: func(v template.Vars, data map[string]any) {
 			data["Name"], data["Namespace"], data["Index"] = v.Name, v.Namespace, v.Index
 		},
-		finish: setName,
+		Finish: setName,
 	}
 }
 
-// ClusterLoader2Functions returns the functions of ClusterLoader2's templates,
-// for a whole config; those that read files or the environment are the
-// caller's to add. Their random values come from the seed. The map serves one
-// goroutine at a time.
-func ClusterLoader2Functions(seed uint64) texttemplate.FuncMap {
-	x := &executor{vars: Vars{Seed: seed}}
-	return x.clusterLoader2()
-}
-
-// clusterLoader2 are the functions as its pkg/config/template_functions.go
-// defines them. They take whole and other numbers and texts of numbers alike;
+// Functions returns the functions of ClusterLoader2's templates as its
+// pkg/config/template_functions.go defines them; those that read files or the environment
+// are the caller's to add. They take whole and other numbers and texts of numbers alike;
 // their arithmetic is that of float64, cut to whole numbers where they say Int.
 // StructuralData comes from the template engine that ClusterLoader2 uses,
 // github.com/google/safetext: the engine refuses a text variable that changes
 // the structure of the YAML unless it passes through this function, which
 // returns it as it is.
-func (x *executor) clusterLoader2() texttemplate.FuncMap {
+func Functions(s template.Source) texttemplate.FuncMap {
 	out := texttemplate.FuncMap{
 		"Concat": concatText, "Lowercase": strings.ToLower, "StringSplit": func(s string) []string { return strings.Split(s, ",") },
 		"DefaultParam": func(param, fallback any) any {
@@ -66,8 +66,11 @@ func (x *executor) clusterLoader2() texttemplate.FuncMap {
 		"IfThenElse": ifThenElse, "YamlQuote": yamlQuote,
 		"StructuralData": func(data any) any { return data },
 		"Seq":            zeroList, "SliceOfZeros": zeroList, "Loop": countBelow, "Mod": moduloWhole, "IsEven": isEven,
-		"Ceil":     func(v any) (float64, error) { f, err := toNumber(v); return math.Ceil(f), err },
-		"RandData": x.randData, "RandDataWithSeed": randDataWithSeed, "RandInt": x.randUpTo, "RandIntRange": x.randBetween,
+		"Ceil":             func(v any) (float64, error) { f, err := toNumber(v); return math.Ceil(f), err },
+		"RandData":         func(size any) (string, error) { return randData(s, size) },
+		"RandDataWithSeed": randDataWithSeed,
+		"RandInt":          func(limit any) (int, error) { return randUpTo(s, limit) },
+		"RandIntRange":     func(from, to any) (int, error) { return randBetween(s, from, to) },
 	}
 	for name, f := range arithmeticFunctions() {
 		out[name+"Float"] = f
@@ -210,7 +213,7 @@ func countBelow(size any) ([]int, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("a list of %v", size)
 	}
-	return untilStep(0, int(n), 1)
+	return template.CountSteps(0, int(n), 1)
 }
 
 // yamlQuote writes a text as a YAML scalar whose further lines are indented by
@@ -233,12 +236,12 @@ func yamlQuote(text, depth any) (string, error) {
 
 // randData gives so many letters. ClusterLoader2 draws from digits and capitals
 // too; ours are texts for YAML wherever they stand, and as incompressible.
-func (x *executor) randData(size any) (string, error) {
+func randData(s template.Source, size any) (string, error) {
 	n, err := toLength(size)
 	if err != nil || n == 0 {
 		return "", err
 	}
-	return x.randomValue(random{letters: n}), nil
+	return s.DrawLetters(n), nil
 }
 
 // randDataWithSeed gives the same bytes as ClusterLoader2: a generator of
@@ -266,23 +269,23 @@ func toLength(size any) (int, error) {
 		return 0, err
 	case n < 0:
 		return 0, fmt.Errorf("a text of %v letters", size)
-	case n > MaxOutput:
-		return 0, fmt.Errorf("a text of %v letters: %w", size, ErrTooLarge)
+	case n > template.MaxOutput:
+		return 0, fmt.Errorf("a text of %v letters: %w", size, template.ErrTooLarge)
 	}
 	return int(n), nil
 }
 
-// randUpTo gives a whole number from 0 to most, both included.
-func (x *executor) randUpTo(most any) (int, error) {
-	if n, err := toNumber(most); err != nil || n < 0 {
-		return 0, fmt.Errorf("RandInt: %v is not a number of at least 0", most)
+// randUpTo gives a whole number from 0 to a limit, both included.
+func randUpTo(s template.Source, limit any) (int, error) {
+	if n, err := toNumber(limit); err != nil || n < 0 {
+		return 0, fmt.Errorf("RandInt: %v is not a number of at least 0", limit)
 	}
-	return x.randBetween(0, most)
+	return randBetween(s, 0, limit)
 }
 
 // randBetween gives a whole number of a range, both ends included; the lower
 // end of an empty one.
-func (x *executor) randBetween(from, to any) (int, error) {
+func randBetween(s template.Source, from, to any) (int, error) {
 	a, err := toNumber(from)
 	if err != nil {
 		return 0, err
@@ -294,12 +297,12 @@ func (x *executor) randBetween(from, to any) (int, error) {
 	if int(a) >= int(b) {
 		return int(a), nil
 	}
-	return strconv.Atoi(x.randomValue(random{from: int64(a), to: int64(b) + 1}))
+	return strconv.Atoi(s.DrawNumber(int64(a), int64(b)+1))
 }
 
 // includeFile returns a file that came with the body.
-func (x *executor) includeFile(path string) (string, error) {
-	files, _ := x.vars.With[FilesVariable].(map[string]any)
+func includeFile(s template.Source, path string) (string, error) {
+	files, _ := s.With(FilesVariable).(map[string]any)
 	if text, ok := files[path].(string); ok {
 		return text, nil
 	}
@@ -307,7 +310,7 @@ func (x *executor) includeFile(path string) (string, error) {
 }
 
 // setName gives an object its name, whatever its template says.
-func setName(object []byte, v Vars) ([]byte, error) {
+func setName(object []byte, v template.Vars) ([]byte, error) {
 	var has struct {
 		Metadata struct {
 			Name any `json:"name"`

@@ -1,4 +1,4 @@
-package template
+package dialect
 
 import (
 	"errors"
@@ -6,11 +6,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/template"
 )
 
-func kubeBurnerBody(t testing.TB, text string) *Template {
+func kubeBurnerBody(t testing.TB, text string) *template.Template {
 	t.Helper()
-	c, err := Compile("pod.yml", text, 1, KubeBurner)
+	c, err := template.Compile("pod.yml", text, 1, New())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func TestKubeBurnerFunctions(t *testing.T) {
 			"ReadFile": map[string]any{"data.txt": "from a file\n"},
 		}
 		c := kubeBurnerBody(t, "apiVersion: v1\nkind: ConfigMap\ndata:\n  v: |-\n    "+tt.text+"\n")
-		got, err := c.Render(nil, Vars{Name: "x", Index: 1, Replica: 3, With: with})
+		got, err := c.Render(nil, template.Vars{Name: "x", Index: 1, Replica: 3, With: with})
 		text := strings.ReplaceAll(string(got), `\"`, `"`)
 		if err != nil {
 			text = err.Error()
@@ -70,7 +72,7 @@ func TestKubeBurnerRandom(t *testing.T) {
 	seen := map[string]bool{}
 	for index := range 3 {
 		for replica := 1; replica <= 3; replica++ {
-			v := Vars{Seed: 1, Index: index, Replica: replica}
+			v := template.Vars{Seed: 1, Index: index, Replica: replica}
 			first, err := c.Render(nil, v)
 			if err != nil {
 				t.Fatal(err)
@@ -127,7 +129,7 @@ func TestKubeBurnerLabels(t *testing.T) {
 		{"kind: VirtualMachine\nspec: {dataVolumeTemplates: [a]}", with(), `pod.yml:1: object "": spec.dataVolumeTemplates: not a list of objects`, false},
 	} {
 		c := kubeBurnerBody(t, "apiVersion: v1\n"+tt.text+"\n")
-		v := Vars{Index: 7, Replica: 4, With: tt.with}
+		v := template.Vars{Index: 7, Replica: 4, With: tt.with}
 		got, err := c.Render(nil, v)
 		if err != nil {
 			got = []byte(err.Error())
@@ -135,7 +137,7 @@ func TestKubeBurnerLabels(t *testing.T) {
 		if string(got) != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.text, got, tt.want)
 		}
-		if slow := c.why(v); (slow == "") != tt.fast {
+		if slow := c.WhyExecuted(v); (slow == "") != tt.fast {
 			t.Errorf("%s: by segments %v (%s), want %v", tt.text, slow == "", slow, tt.fast)
 		}
 	}
@@ -147,7 +149,7 @@ func TestNoFile(t *testing.T) {
 kind: ConfigMap
 data: {a: {{ ReadFile (printf "part-%d.txt" .Iteration) | toJson }}}
 `)
-	_, err := c.Render(nil, Vars{Index: 5})
+	_, err := c.Render(nil, template.Vars{Index: 5})
 	var missing *NoFileError
 	if !errors.As(err, &missing) || missing.Path != "part-5.txt" {
 		t.Errorf("got %v", err)
@@ -165,14 +167,14 @@ func FuzzKubeBurner(f *testing.F) {
 		if strings.Contains(text, "range") || len(text) > 2000 || index < 0 || replica < 0 {
 			return // loops without end are the author's
 		}
-		c, err := Compile("f", "apiVersion: v1\nkind: ConfigMap\n"+text, 1, KubeBurner)
+		c, err := template.Compile("f", "apiVersion: v1\nkind: ConfigMap\n"+text, 1, New())
 		if err != nil {
 			return
 		}
 		with := map[string]any{"JobName": "j", "UUID": "u", "RunID": "r", "ObjectIndex": int64(1), "n": int64(3)}
-		v := Vars{Name: "x-1", Namespace: "ns", Index: index % (1 << 30), Replica: replica % (1 << 20), Seed: 1, With: with}
+		v := template.Vars{Name: "x-1", Namespace: "ns", Index: index % (1 << 30), Replica: replica % (1 << 20), Seed: 1, With: with}
 		fast, ferr := c.Render(nil, v)
-		slow, serr := c.renderObject(nil, v)
+		slow, serr := c.Execute(nil, v)
 		if string(fast) != string(slow) || (ferr == nil) != (serr == nil) {
 			t.Errorf("by segments %s (%v), by executing %s (%v)", fast, ferr, slow, serr)
 		}
@@ -183,12 +185,12 @@ func FuzzKubeBurner(f *testing.F) {
 // also where it depends on the object.
 func TestTwice(t *testing.T) {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"m-{{.Iteration}}\"}\ndata:\n  a: first-{{.Iteration}}\n  a: last-{{.Replica}}\n"
-	b, err := Compile("f.yml", text, 1, KubeBurner)
+	b, err := template.Compile("f.yml", text, 1, New())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		v := Vars{Name: "x", Index: i, Replica: i + 1}
+		v := template.Vars{Name: "x", Index: i, Replica: i + 1}
 		raw, err := b.Render(nil, v)
 		want := fmt.Sprintf(`{"apiVersion":"v1","data":{"a":"last-%d"},"kind":"ConfigMap","metadata":{"name":"m-%d"}}`, i+1, i)
 		if string(raw) != want || err != nil {
@@ -198,8 +200,8 @@ func TestTwice(t *testing.T) {
 			t.Errorf("the key that is there twice is %q", key)
 		}
 	}
-	once, err := Compile("f.yml", "apiVersion: v1\nkind: ConfigMap\n", 1, KubeBurner)
-	if err != nil || once.Twice(Vars{}) != "" {
-		t.Errorf("%q %v", once.Twice(Vars{}), err)
+	once, err := template.Compile("f.yml", "apiVersion: v1\nkind: ConfigMap\n", 1, New())
+	if err != nil || once.Twice(template.Vars{}) != "" {
+		t.Errorf("%q %v", once.Twice(template.Vars{}), err)
 	}
 }
