@@ -110,59 +110,6 @@ func treesFor(uid string) *corev1.Pod {
 	return p
 }
 
-// TestNameIsTaken holds what becomes of a pod whose name somebody else has in the member:
-// with Kosmos' semantics it goes again once, never runs afterwards although the name
-// becomes free, and its deletion never ends. The other's pod is left alone.
-func TestNameIsTaken(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name+"/until it is free", func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			m := r.taken(change, others)
-			if change == nil { // one event of the host, and one that the failure puts back
-				repotest.Eventually(t, "it goes again, once", func() bool { return m.added("pods") == 2 && m.idle() })
-			}
-			events, now := m.resources(), int64(0)
-			if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-				t.Fatal(err)
-			}
-			if change != nil {
-				r.run(1)
-				r.agree()
-				m.rests()
-				if got := m.made(); got != 1 {
-					t.Errorf("%d pods are made, want 1", got)
-				}
-				return
-			}
-			repotest.Eventually(t, "its end is seen", func() bool { return m.resources() > events && len(r.list(r.members[0])) == 0 && m.idle() })
-			if n, first := r.differences(); m.made() != 0 || r.running() != 0 || n != 1 || first[0].How != "missing" {
-				t.Errorf("%d pods are made and %d run; host and members differ in %v", m.made(), r.running(), first)
-			}
-		})
-		t.Run(name+"/until it is deleted", func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			m := r.taken(change, others)
-			repotest.Eventually(t, "the other's runs", func() bool { return r.list(r.members[0])[0].Status.Phase == corev1.PodRunning })
-			m.rests()
-			worked := m.worked("pods")
-			r.delete("p")
-			if change != nil {
-				r.run(0)
-			} else {
-				repotest.Eventually(t, "its deletion is seen", func() bool { return m.worked("pods") > worked && m.idle() })
-				if p, err := r.host.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{}); err != nil || p.DeletionTimestamp == nil {
-					t.Errorf("the host's pod is %v: %v", p, err)
-				}
-			}
-			if got := r.list(r.members[0]); len(got) != 1 || got[0].DeletionTimestamp != nil || got[0].Labels[api.LabelPod] != "" {
-				t.Errorf("the member has %v", got)
-			}
-		})
-	}
-}
-
 // TestNameIsTakenByATree holds that a pod which is there already, since a manager made it
 // and was killed before it heard so, is that of the host; and that one which was made for
 // another is taken for it with Kosmos' semantics, and gives way where UIDs are compared.

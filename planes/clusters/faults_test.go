@@ -4,11 +4,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,17 +79,20 @@ func (r *rig) manageLinked(s shape, change func(*tree.Options)) (*proxy.Proxy, *
 	return link, m
 }
 
-// TestBlackHole holds that a member that brings nothing holds up the pods of all others
-// where they share a worker, and of none where each member has its own; and that all run
-// when it is back.
+// TestBlackHole holds that a member that does not answer holds up the pods of all others
+// where they share one worker, and of none where there is a second worker or each member
+// has its own; and that all run when it is back.
 func TestBlackHole(t *testing.T) {
-	for name, change := range presets() {
+	for name, c := range map[string]struct {
+		change  func(*tree.Options)
+		waiting bool
+	}{"default": {waiting: true}, "two workers": {change: func(o *tree.Options) { o.PodWorkers = 2 }}, "improved": {change: improved}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const others = 5
 			s := shape{members: 3, nodes: 1, mode: api.LeafNode, unjoined: true}
 			r := newRig(t, s)
-			link, m := r.manageLinked(s, change)
+			link, m := r.manageLinked(s, c.change)
 			link.Stall(true)
 			before := m.added("pods")
 			r.create(pod("lost", on("m0-n0")))
@@ -96,18 +100,18 @@ func TestBlackHole(t *testing.T) {
 			for i := range others {
 				r.create(pod(fmt.Sprint("p", i), on("m1-n0")))
 			}
-			if change == nil {
-				repotest.Eventually(t, "the others wait", func() bool { return m.added("pods") >= before+1+others })
-				time.Sleep(time.Second) // in which they would run, were they not held up
-				if got := r.running(); got != 0 {
-					t.Errorf("%d pods run beside a black hole that one worker hangs in", got)
-				}
+			if c.waiting {
+				repotest.Eventually(t, "the others wait", func() bool { return value(t, m.registry, "workqueue_depth", "name=pods") == others })
 			} else {
 				repotest.Eventually(t, "the others run", func() bool { return r.running() == others })
 			}
 			link.Stall(false)
 			r.run(others + 1)
 			r.agree()
+			m.rests()
+			if got := instrumenttest.Measured(t, m.registry, "tree_pod_down_seconds", "result=made").Observed; got != others+1 {
+				t.Errorf("%d pods are measured on their way down, want %d", got, others+1)
+			}
 		})
 	}
 }
@@ -161,59 +165,6 @@ func (r *rig) register(name, kubeconfig string) {
 	}
 }
 
-// TestMissedDeletion holds what is left of a pod that was taken away on the host while
-// no manager ran.
-func TestMissedDeletion(t *testing.T) {
-	for name, left := range map[string]int{"default": 1, "improved": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 2, mode: api.LeafNode})
-			first := r.manage(presets()[name])
-			r.joined(first)
-			r.creates(2)
-			r.run(2)
-			first.stop()
-			now := int64(0)
-			if err := r.host.CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-				t.Fatal(err)
-			}
-			m := r.manage(presets()[name])
-			r.joined(m)
-			repotest.Eventually(t, "it has looked at all pods", func() bool { return m.worked("status") >= 2 && m.idle() })
-			repotest.Eventually(t, "what is left is told", func() bool { n, _ := r.differences(); return n == left })
-			if got := len(r.list(r.members[0])); got != 1+left {
-				t.Errorf("the member has %d pods", got)
-			}
-		})
-	}
-}
-
-// TestMemberTakesPodsAway holds that pods which a member has no more, such as after it
-// came back with an older state, are gone on the host too.
-func TestMemberTakesPodsAway(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
-			m := r.manage(change)
-			r.joined(m)
-			r.creates(8)
-			r.run(8)
-			r.agree()
-			m.rests() // no pod is on its way down that would be made again
-			now, gone := int64(0), 0
-			for _, p := range r.list(r.members[0]) {
-				if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-					t.Fatal(err)
-				}
-				gone++
-			}
-			r.run(8 - gone)
-			r.agree()
-		})
-	}
-}
-
 // TestCredentialsExpire holds that no pod is lost when a member turns the tree away for
 // a while, and that those that came meanwhile run.
 func TestCredentialsExpire(t *testing.T) {
@@ -241,7 +192,7 @@ func TestCredentialsExpire(t *testing.T) {
 	}
 }
 
-// TestStopsAtAnyMoment ends managers at seeded moments while pods are made and deleted: in
+// TestStopsAtAnyMoment ends managers at a seeded one of their calls while pods are made and deleted: in
 // the end each has one in a member, and nothing is doubled or left.
 func TestStopsAtAnyMoment(t *testing.T) {
 	for name, change := range presets() {
@@ -253,12 +204,25 @@ func TestStopsAtAnyMoment(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			interrupt := func(from, to int, act func(i int)) {
 				for i := from; i < to; i += 5 {
-					m := r.manage(change)
+					var begun atomic.Bool
+					var calls atomic.Int64
+					at, reached := int64(1+rng.IntN(5)), make(chan struct{}) // each of the five has one call at least
+					m := r.manage(func(o *tree.Options) {
+						if change != nil {
+							change(o)
+						}
+						before(o, func(q *http.Request) {
+							if begun.Load() && q.URL.Query().Get("watch") == "" && calls.Add(1) == at {
+								close(reached)
+							}
+						})
+					})
 					r.joined(m)
+					begun.Store(true)
 					for k := range 5 {
 						act(i + k)
 					}
-					time.Sleep(time.Duration(rng.IntN(50)) * time.Millisecond) // the moment of the stop: any will do
+					<-reached
 					m.stop()
 				}
 			}

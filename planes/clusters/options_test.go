@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -80,67 +78,6 @@ func (m *manager) worked(queue string) int {
 		of = []string{"name=" + queue}
 	}
 	return instrumenttest.Measured(m.t, m.registry, "workqueue_work_duration_seconds", of...).Observed
-}
-
-// TestNodePatch holds that an event of a pod patches every leaf of its member twice,
-// and none where nothing has changed and the options say so.
-func TestNodePatch(t *testing.T) {
-	const nodes = 4
-	for patch, want := range map[string]int{tree.Always: 2 * nodes, tree.Changed: 0} {
-		t.Run(patch, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: nodes, mode: api.LeafNode})
-			m := r.manage(func(o *tree.Options) {
-				calm(o)
-				o.LeafReads, o.NodePatch = tree.ReadsCached, patch
-			})
-			r.joined(m)
-			patches := func() int { return m.hostCalls("PATCH", "nodes") + m.hostCalls("PATCH", "nodes/status") }
-			repotest.Eventually(t, "it rests", func() bool { return m.passes("statuses") == 1 && m.idle() })
-			before, events := patches(), m.resources()
-			p := pod("own") // of the member, not the tree's
-			p.Spec.NodeSelector, p.Spec.Tolerations, p.Spec.NodeName = nil, nil, "m0-n0"
-			if _, err := r.members[0].CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			var got, came int
-			repotest.Eventually(t, "its events are through", func() bool { // and both are counted at the same time
-				came = m.resources() - events
-				got = patches() - before
-				return came > 0 && m.idle() && m.resources()-events == came
-			})
-			if got != want*came {
-				t.Errorf("%d patches for %d events, want %d each", got, came, want)
-			}
-		})
-	}
-}
-
-// TestRestart holds that a manager that starts again writes the status of every pod,
-// and none where it compares first.
-func TestRestart(t *testing.T) {
-	const pods = 10
-	for put, want := range map[string]int{tree.Always: pods, tree.Changed: 0} {
-		t.Run(put, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
-			change := func(o *tree.Options) { calm(o); o.StatusPut = put }
-			first := r.manage(change)
-			r.joined(first)
-			r.creates(pods)
-			r.run(pods)
-			r.agree()
-			first.stop()
-			m := r.manage(change)
-			r.joined(m)
-			seen := func() int { return int(value(t, m.registry, "tree_pod_statuses_total")) }
-			repotest.Eventually(t, "all pods are looked at", func() bool { return seen() >= pods && m.idle() })
-			if got := m.hostCalls("UPDATE", "pods/status"); got != want {
-				t.Errorf("%d statuses are written, want %d", got, want)
-			}
-			r.agree()
-		})
-	}
 }
 
 // TestServiceEnv holds how often the host's services are listed for a pod with two
@@ -221,35 +158,4 @@ func TestNodeLookup(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestNodeIsCorrected holds that a leaf on which both sides agreed is written when either
-// changes: the node that it stands for, or the leaf itself by somebody else.
-func TestNodeIsCorrected(t *testing.T) {
-	r := newRig(t, shape{members: 1, nodes: 2, mode: api.LeafNode})
-	m := r.manage(func(o *tree.Options) {
-		calm(o)
-		o.LeafReads, o.NodePatch, o.StatusInterval = tree.ReadsCached, tree.Changed, 20*time.Millisecond
-	})
-	r.joined(m)
-	passes := m.passes("statuses")
-	repotest.Eventually(t, "it is looked at again and again", func() bool { return m.passes("statuses") > passes+3 })
-	cpu := func() string {
-		n, err := r.host.CoreV1().Nodes().Get(t.Context(), "m0-n0", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n.Status.Capacity.Cpu().String()
-	}
-	set := func(c kubernetes.Interface, cores string) {
-		t.Helper()
-		patch := fmt.Appendf(nil, `{"status":{"capacity":{"cpu":%q}}}`, cores)
-		if _, err := c.CoreV1().Nodes().Patch(t.Context(), "m0-n0", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(r.members[0], "77")
-	repotest.Eventually(t, "the leaf shows it", func() bool { return cpu() == "77" })
-	set(r.host, "5")
-	repotest.Eventually(t, "the leaf shows it again", func() bool { return cpu() == "77" })
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -120,63 +119,6 @@ func TestVolumes(t *testing.T) {
 				repotest.Eventually(t, name+" has nothing left", func() bool {
 					claims, volumes := r.stored(c)
 					return claims == 0 && volumes == 0
-				})
-			}
-			r.agree()
-		})
-	}
-}
-
-// TestClaimStatus holds that a manager that starts again binds every claim again, and
-// none where it compares first.
-func TestClaimStatus(t *testing.T) {
-	for put, want := range map[string]int{tree.Always: 1, tree.Changed: 0} {
-		t.Run(put, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			change := func(o *tree.Options) { calm(o); o.StatusPut = put }
-			first := r.manage(change)
-			r.joined(first)
-			uid := r.claim("data")
-			r.create(pod("p", withClaim("data")))
-			r.run(1)
-			r.bound("data", uid)
-			repotest.Eventually(t, "it rests", first.idle)
-			first.stop()
-			m := r.manage(change)
-			r.joined(m)
-			repotest.Eventually(t, "claim and volume are looked at", func() bool { return m.worked("storage") >= 2 && m.idle() })
-			got := m.hostCalls("UPDATE", "persistentvolumeclaims/status")
-			if got < want || want == 0 && got > 0 || got != m.hostCalls("PATCH", "persistentvolumeclaims") {
-				t.Errorf("%d statuses of one claim are written, want at least %d", got, want)
-			}
-			r.agree()
-		})
-	}
-}
-
-// TestVolumeGoes holds that a volume which is taken away on one side goes on the other.
-func TestVolumeGoes(t *testing.T) {
-	for side, change := range map[string]func(*tree.Options){"host": improved, "member": nil} {
-		t.Run(side, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			m := r.manage(change)
-			r.joined(m)
-			uid := r.claim("data")
-			r.create(pod("p", withClaim("data")))
-			r.run(1)
-			v := r.bound("data", uid)
-			r.agree()
-			m.rests() // the volume's own events, which could bring it up again
-			clients := map[string]kubernetes.Interface{"host": r.host, "member": r.members[0]}
-			if err := clients[side].CoreV1().PersistentVolumes().Delete(t.Context(), v.Name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			for other, c := range clients {
-				repotest.Eventually(t, other+" has it no more", func() bool {
-					_, err := c.CoreV1().PersistentVolumes().Get(t.Context(), v.Name, metav1.GetOptions{})
-					return apierrors.IsNotFound(err)
 				})
 			}
 			r.agree()

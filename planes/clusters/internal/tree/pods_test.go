@@ -198,6 +198,9 @@ func (w *podWorld) act(side, verb string, args map[string]string) {
 	case "member replace": // its pod ends, and somebody else creates one
 		w.act("member", "remove", nil)
 		w.act("member", "create", nil)
+	case "member restore": // it comes back with an older state, in which it has a pod of the tree
+		w.uids++
+		w.setMember(&memberPod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint("m", w.uids))}, own: true, hubUID: args["uid"], sum: "running"})
 	case "member status":
 		next := *w.member
 		next.sum = args["is"]
