@@ -30,13 +30,11 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"cmd":               {max: 4670},
 	},
 	packages: map[string]budget{
-		"cmd/windtunnel":                  {4670, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
-		"scenario":                        {5180, "one language, which Go tests import: several packages would be one vocabulary under several names"},
-		"internal/fly/flight":             {4270, "to be split: who shares a run's work, and what a run observes, are rooms of their own"},
-		"internal/fly/steps":              {4420, "to be split: what a step is, and what each verb does"},
-		"internal/interop/clusterloader2": {3790, "to be split: bodies in the tool's dialect, and the configuration"},
-		"internal/interop/kubeburner":     {3560, "to be split: bodies in the tool's dialect, and the configuration"},
-		"internal/sim/hollow":             {5620, "to be split: registry, server, models and control"},
+		"cmd/windtunnel":      {4670, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"scenario":            {5180, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"internal/fly/flight": {4270, "to be split: who shares a run's work, and what a run observes, are rooms of their own"},
+		"internal/fly/steps":  {4420, "to be split: what a step is, and what each verb does"},
+		"internal/sim/hollow": {5620, "to be split: registry, server, models and control"},
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},

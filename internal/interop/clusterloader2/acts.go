@@ -3,6 +3,7 @@ package clusterloader2
 import (
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -43,9 +44,9 @@ func chaosMethod(l *lowering, c call, _ int) []scenario.Step {
 		c.differs("nodes go on failing until the end of the run; ClusterLoader2 ends that here")
 		return nil
 	}
-	f := nodeFailure{
-		FailureRate: c.number("failureRate", 0), Interval: duration(c.duration("interval", 0)),
-		JitterFactor: c.number("jitterFactor", 0), SimulatedDowntime: duration(c.duration("simulatedDowntime", 0)),
+	f := config.NodeFailure{
+		FailureRate: c.number("failureRate", 0), Interval: config.Duration(c.duration("interval", 0)),
+		JitterFactor: c.number("jitterFactor", 0), SimulatedDowntime: config.Duration(c.duration("simulatedDowntime", 0)),
 	}
 	if f.FailureRate <= 0 || f.Interval <= 0 || f.SimulatedDowntime <= 0 {
 		c.im.faults.at(c.where, "%s: failureRate, interval and simulatedDowntime above 0 are needed", c.method)

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/dialect"
 	"github.com/windtunnel/windtunnel/internal/interop/placement"
 	"github.com/windtunnel/windtunnel/internal/template"
@@ -53,7 +54,7 @@ type bodies struct {
 
 // template reads and compiles the file of an object; nil, with a fault, when
 // that cannot be done.
-func (l *bodies) template(o *object) *objectTemplate {
+func (l *bodies) template(o *config.Object) *objectTemplate {
 	path := o.ObjectTemplatePath
 	if t, ok := l.templates[path]; ok {
 		return t
@@ -64,7 +65,7 @@ func (l *bodies) template(o *object) *objectTemplate {
 		err = errors.New("is not UTF-8")
 	}
 	if err != nil {
-		l.faults.at(o.at("objectTemplatePath"), "objectTemplatePath: %s: %v", path, err)
+		l.faults.at(o.At("objectTemplatePath"), "objectTemplatePath: %s: %v", path, err)
 		return nil
 	}
 	t := &objectTemplate{path: path, text: tidy(string(raw))}
@@ -113,9 +114,9 @@ func tidy(text string) string {
 var lineEnd = regexp.MustCompile(`[ \t\r]+\n`)
 
 // with are the variables that a template reads, but those of every object.
-func (l *bodies) with(t *objectTemplate, o *object) map[string]any {
+func (l *bodies) with(t *objectTemplate, o *config.Object) map[string]any {
 	all := maps.Clone(l.variables)
-	maps.Copy(all, o.TemplateFillMap.values)
+	maps.Copy(all, o.TemplateFillMap.Values)
 	all["BaseName"] = o.Basename
 	out := map[string]any{}
 	for name, value := range all {
@@ -171,7 +172,7 @@ type sample struct {
 const sampled = 20
 
 // sample renders the first object that there is; false, with a fault, when that fails.
-func (l *bodies) sample(t *objectTemplate, o *object, with map[string]any) (sample, bool) {
+func (l *bodies) sample(t *objectTemplate, o *config.Object, with map[string]any) (sample, bool) {
 	var raw []byte
 	err := template.ErrEmpty
 	for i := 0; errors.Is(err, template.ErrEmpty); i++ {

@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 )
 
 // checker checks a config.
 type checker struct{ *importer }
 
 // check holds a config against ClusterLoader2's own rules.
-func (im checker) check(c *config) {
+func (im checker) check(c *config.Config) {
 	if c.Name == "" {
-		im.faults.at(c.spot(), "name: a name is needed")
+		im.faults.at(c.Position(), "name: a name is needed")
 	}
 	if c.Namespace.Number < 0 {
-		im.faults.at(c.Namespace.at("number"), "namespace.number: %d is below 0", c.Namespace.Number)
+		im.faults.at(c.Namespace.At("number"), "namespace.number: %d is below 0", c.Namespace.Number)
 	}
 	if c.AutomanagedNamespaces < 0 {
-		im.faults.at(c.at("automanagedNamespaces"), "automanagedNamespaces: %d is below 0", c.AutomanagedNamespaces)
+		im.faults.at(c.At("automanagedNamespaces"), "automanagedNamespaces: %d is below 0", c.AutomanagedNamespaces)
 	}
 	sets := map[string]bool{}
 	for i := range c.TuningSets {
@@ -32,7 +34,7 @@ func (im checker) check(c *config) {
 		sets[t.Name] = true
 	}
 	if len(c.Steps) == 0 {
-		im.faults.at(c.at("steps"), "steps: no steps")
+		im.faults.at(c.At("steps"), "steps: no steps")
 	}
 	for i := range c.Steps {
 		im.step(&c.Steps[i], sets)
@@ -42,21 +44,21 @@ func (im checker) check(c *config) {
 // tuningKinds are the fields of a tuning set of which exactly one is given.
 func tuningKinds() []string {
 	var out []string
-	t := reflect.TypeFor[tuningSet]()
+	t := reflect.TypeFor[config.TuningSet]()
 	for i := range t.NumField() {
 		if t.Field(i).Type.Kind() == reflect.Pointer {
-			out = append(out, lowerFirst(t.Field(i).Name))
+			out = append(out, config.FieldName(t.Field(i).Name))
 		}
 	}
 	return out
 }
 
-func (im checker) tuningSet(t *tuningSet, path string) {
+func (im checker) tuningSet(t *config.TuningSet, path string) {
 	v := reflect.ValueOf(t).Elem()
 	var kinds []string
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
-			kinds = append(kinds, lowerFirst(v.Type().Field(i).Name))
+			kinds = append(kinds, config.FieldName(v.Type().Field(i).Name))
 		}
 	}
 	if len(kinds) != 1 {
@@ -64,16 +66,16 @@ func (im checker) tuningSet(t *tuningSet, path string) {
 		if len(kinds) > 1 {
 			got = ", not " + strings.Join(kinds, " and ")
 		}
-		im.faults.at(t.spot(), "%s: tuning set %q: exactly one of %s is needed%s", path, t.Name, strings.Join(tuningKinds(), ", "), got)
+		im.faults.at(t.Position(), "%s: tuning set %q: exactly one of %s is needed%s", path, t.Name, strings.Join(tuningKinds(), ", "), got)
 		return
 	}
-	at := t.at(kinds[0])
+	at := t.At(kinds[0])
 	positive := func(field string, v float64) {
 		if !(v > 0) {
 			im.faults.at(at, "%s.%s.%s: %v is not above 0", path, kinds[0], field, v)
 		}
 	}
-	lasting := func(field string, d duration) {
+	lasting := func(field string, d config.Duration) {
 		if d <= 0 {
 			im.faults.at(at, "%s.%s.%s: %s is not above 0s", path, kinds[0], field, time.Duration(d))
 		}
@@ -102,9 +104,9 @@ func (im checker) tuningSet(t *tuningSet, path string) {
 	}
 }
 
-func (im checker) step(s *step, sets map[string]bool) {
+func (im checker) step(s *config.Step, sets map[string]bool) {
 	if (len(s.Phases) > 0) == (len(s.Measurements) > 0) {
-		im.faults.at(s.spot(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
+		im.faults.at(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 		return
 	}
 	for i := range s.Phases {
@@ -115,56 +117,56 @@ func (im checker) step(s *step, sets map[string]bool) {
 	}
 }
 
-func (im checker) phase(p *phase, path string, sets map[string]bool) {
+func (im checker) phase(p *config.Phase, path string, sets map[string]bool) {
 	if r := p.NamespaceRange; r != nil {
 		switch {
 		case r.Min < 0:
-			im.faults.at(r.at("min"), "%s.namespaceRange.min: %d is below 0", path, r.Min)
+			im.faults.at(r.At("min"), "%s.namespaceRange.min: %d is below 0", path, r.Min)
 		case r.Max < r.Min:
-			im.faults.at(r.at("max"), "%s.namespaceRange.max: %d is below min, %d", path, r.Max, r.Min)
+			im.faults.at(r.At("max"), "%s.namespaceRange.max: %d is below min, %d", path, r.Max, r.Min)
 		}
 		if len(p.NamespaceList) > 0 {
-			im.faults.at(p.at("namespaceList"), "%s: at most one of namespaceRange and namespaceList", path)
+			im.faults.at(p.At("namespaceList"), "%s: at most one of namespaceRange and namespaceList", path)
 		}
 	}
 	if p.ReplicasPerNamespace < 0 {
-		im.faults.at(p.at("replicasPerNamespace"), "%s.replicasPerNamespace: %d is below 0", path, p.ReplicasPerNamespace)
+		im.faults.at(p.At("replicasPerNamespace"), "%s.replicasPerNamespace: %d is below 0", path, p.ReplicasPerNamespace)
 	}
 	switch {
 	case p.TuningSet == "":
-		im.faults.at(p.spot(), "%s.tuningSet: a tuning set is needed", path)
+		im.faults.at(p.Position(), "%s.tuningSet: a tuning set is needed", path)
 	case !sets[p.TuningSet]:
-		im.faults.at(p.at("tuningSet"), "%s.tuningSet: %q is not declared; tuningSets has %s", path, p.TuningSet, listed(slices.Sorted(maps.Keys(sets))))
+		im.faults.at(p.At("tuningSet"), "%s.tuningSet: %q is not declared; tuningSets has %s", path, p.TuningSet, listed(slices.Sorted(maps.Keys(sets))))
 	}
 	if len(p.ObjectBundle) == 0 {
-		im.note(p.spot(), path+".objectBundle", "no objects: the phase does nothing")
+		im.note(p.Position(), path+".objectBundle", "no objects: the phase does nothing")
 	}
 	for i := range p.ObjectBundle {
 		im.object(&p.ObjectBundle[i], fmt.Sprintf("%s.objectBundle[%d]", path, i))
 	}
 }
 
-func (im checker) object(o *object, path string) {
+func (im checker) object(o *config.Object, path string) {
 	if len(validation.IsDNS1123Subdomain(o.Basename)) > 0 {
-		im.faults.at(o.at("basename"), "%s.basename: %q does not begin the name of an object: only a-z, 0-9, - and .", path, o.Basename)
+		im.faults.at(o.At("basename"), "%s.basename: %q does not begin the name of an object: only a-z, 0-9, - and .", path, o.Basename)
 	}
 	if o.ObjectTemplatePath == "" {
-		im.faults.at(o.spot(), "%s.objectTemplatePath: a file is needed", path)
+		im.faults.at(o.Position(), "%s.objectTemplatePath: a file is needed", path)
 	} else if _, err := im.read(o.ObjectTemplatePath); err != nil {
-		im.faults.at(o.at("objectTemplatePath"), "%s.objectTemplatePath: %s: %v", path, o.ObjectTemplatePath, err)
+		im.faults.at(o.At("objectTemplatePath"), "%s.objectTemplatePath: %s: %v", path, o.ObjectTemplatePath, err)
 	}
 }
 
-func (im checker) measurement(m *measurement, path string) {
+func (im checker) measurement(m *config.Measurement, path string) {
 	if (m.Identifier == "") == (len(m.Instances) == 0) {
-		im.faults.at(m.spot(), "%s: exactly one of identifier and instances is needed", path)
+		im.faults.at(m.Position(), "%s: exactly one of identifier and instances is needed", path)
 	}
 	if im.method(m.Method).lower == nil {
 		var known []string
 		for _, one := range methods() {
 			known = append(known, one.name)
 		}
-		im.faults.at(m.at("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, nearest(m.Method, known))
+		im.faults.at(m.At("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, nearest(m.Method, known))
 	}
 }
 

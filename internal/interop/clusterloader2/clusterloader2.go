@@ -17,8 +17,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/text/environ"
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
 
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -137,19 +139,26 @@ func (im *importer) shown(path string) string { return filepath.Join(im.dir, fil
 
 // note says once what is different; what tells notes apart. The load and the
 // verdict are what they would be without the difference.
-func (im *importer) note(at spot, what, format string, args ...any) {
-	im.notes.Add(kit.Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...)})
+func (im *importer) note(at config.Position, what, format string, args ...any) {
+	im.notes.Add(kit.Note{File: at.File, Line: at.Line, Field: what, Text: fmt.Sprintf(format, args...)})
 }
 
 // differs is a note of a difference that changes the load or the verdict.
-func (im *importer) differs(at spot, what, format string, args ...any) {
-	im.notes.Add(kit.Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...), Changes: true})
+func (im *importer) differs(at config.Position, what, format string, args ...any) {
+	im.notes.Add(kit.Note{File: at.File, Line: at.Line, Field: what, Text: fmt.Sprintf(format, args...), Changes: true})
 }
 
-// spot is a place in a file of the user's.
-type spot struct {
-	file string
-	line int
+// fill decodes the first YAML document of a text; false where there is none. What is
+// wrong with values is in im.
+func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linemap.Error) {
+	return config.Reader{
+		File: file, Fates: allFates(),
+		Fault: func(line int, text string) { im.faults.add(file, line, "%s", text) },
+		Unknown: func(at config.Position, field string) {
+			im.note(at, field, "ClusterLoader2 has no such field and ignores it")
+		},
+		Known: im.told,
+	}.Fill(text, to)
 }
 
 // faults collects what is wrong with files.
@@ -163,7 +172,9 @@ func (f *faults) add(file string, line int, format string, args ...any) {
 	f.list = append(f.list, &scenario.ValidationError{File: file, Line: max(1, line), Text: text})
 }
 
-func (f *faults) at(s spot, format string, args ...any) { f.add(s.file, s.line, format, args...) }
+func (f *faults) at(s config.Position, format string, args ...any) {
+	f.add(s.File, s.Line, format, args...)
+}
 
 // join returns the faults as one error, nil when there are none.
 func (f *faults) join() error {

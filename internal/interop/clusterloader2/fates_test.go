@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/interop/kit/kittest"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -191,11 +192,11 @@ func TestFatesOfSuites(t *testing.T) {
 // TestEveryFieldHasAFate holds the tables against the config's types.
 func TestEveryFieldHasAFate(t *testing.T) {
 	kittest.EveryField(t, allFates(), func(f reflect.StructField) string {
-		if f.Name == "Place" || !f.IsExported() {
+		if f.Name == "Place" || f.Type.Kind() == reflect.Map && f.Name != "MatchLabels" || !f.IsExported() { // where it stands, and what params hold
 			return ""
 		}
-		return lowerFirst(f.Name)
-	}, reflect.TypeFor[suite](), reflect.TypeFor[config](), reflect.TypeFor[module]())
+		return config.FieldName(f.Name)
+	}, reflect.TypeFor[config.Suite](), reflect.TypeFor[config.Config](), reflect.TypeFor[config.Module]())
 }
 
 func withConfig(config string) map[string]string {

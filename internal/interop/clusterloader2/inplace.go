@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -97,12 +98,12 @@ func (c call) conditions(name string) ([]string, bool) {
 
 // objectNamespace is where WaitForGenericK8sObjects looks.
 func (l *lowering) objectNamespace(c call) string {
-	r, ok := c.params.values["namespaceRange"].(map[string]any)
+	r, ok := c.params.Values["namespaceRange"].(map[string]any)
 	if !ok {
 		return ""
 	}
 	inner := c
-	inner.params = params{values: r, Place: c.params.Place}
+	inner.params = config.Params{Values: r, Place: c.params.Place}
 	prefix, from, to := inner.text("prefix", l.out.Namespaces.Prefix), inner.whole("min", 0), inner.whole("max", 0)
 	switch {
 	case inner.truth("allNamespaces", false):

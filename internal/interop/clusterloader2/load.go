@@ -11,6 +11,7 @@ import (
 	"strings"
 	texttemplate "text/template"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/text/limit"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -23,8 +24,8 @@ func flag(format string, args ...any) *scenario.ValidationError {
 }
 
 // suite decodes a suite.
-func (im *importer) suite(file string, raw []byte) suite {
-	var out suite
+func (im *importer) suite(file string, raw []byte) config.Suite {
+	var out config.Suite
 	if _, err := im.fill(file, linemap.Verbatim(raw), &out); err != nil {
 		im.faults.add(file, err.Line, "%s", err.Text)
 		return nil
@@ -32,21 +33,21 @@ func (im *importer) suite(file string, raw []byte) suite {
 	for i, s := range out {
 		switch {
 		case s.ConfigPath == "":
-			im.faults.at(s.spot(), "[%d].configPath: a config is needed", i)
+			im.faults.at(s.Position(), "[%d].configPath: a config is needed", i)
 		case strings.Contains(s.Identifier, "_"):
-			im.faults.at(s.at("identifier"), "[%d].identifier: %q has an underscore, which separates the parts of result files' names", i, s.Identifier)
-		case slices.ContainsFunc(out[:i], func(o suiteScenario) bool { return o.Identifier == s.Identifier }):
-			im.faults.at(s.at("identifier"), "[%d].identifier: %q stands twice", i, s.Identifier)
+			im.faults.at(s.At("identifier"), "[%d].identifier: %q has an underscore, which separates the parts of result files' names", i, s.Identifier)
+		case slices.ContainsFunc(out[:i], func(o config.SuiteScenario) bool { return o.Identifier == s.Identifier }):
+			im.faults.at(s.At("identifier"), "[%d].identifier: %q stands twice", i, s.Identifier)
 		}
 	}
 	return out
 }
 
 // choose picks the scenario of a suite that is meant.
-func (im *importer) choose(file string, raw []byte) (suiteScenario, bool) {
+func (im *importer) choose(file string, raw []byte) (config.SuiteScenario, bool) {
 	all := im.suite(file, raw)
 	if len(im.faults.list) > 0 {
-		return suiteScenario{}, false
+		return config.SuiteScenario{}, false
 	}
 	wanted := cmp.Or(im.options.Scenario, im.options.Set["Scenario"])
 	var names []string
@@ -62,22 +63,22 @@ func (im *importer) choose(file string, raw []byte) (suiteScenario, bool) {
 	} else {
 		im.faults.add(file, 1, "the suite has no scenario %q; it has %s", wanted, strings.Join(names, ", "))
 	}
-	return suiteScenario{}, false
+	return config.SuiteScenario{}, false
 }
 
 // follow reads the config that a suite's scenario names. Paths in a suite are
 // relative to where ClusterLoader2 is started; where that is not known they are
 // taken from the suite's folder or the nearest one above it that has them.
-func (im *importer) follow(file string, s suiteScenario) (string, []byte, error) {
+func (im *importer) follow(file string, s config.SuiteScenario) (string, []byte, error) {
 	path, err := find(filepath.Dir(file), s.ConfigPath)
 	if err != nil {
-		im.faults.at(s.at("configPath"), "configPath: %v", err)
+		im.faults.at(s.At("configPath"), "configPath: %v", err)
 		return "", nil, im.faults.join()
 	}
 	for _, o := range s.OverridePaths {
 		own, err := find(filepath.Dir(file), o)
 		if err != nil {
-			im.faults.at(s.at("overridePaths"), "overridePaths: %v", err)
+			im.faults.at(s.At("overridePaths"), "overridePaths: %v", err)
 			return "", nil, im.faults.join()
 		}
 		im.own = append(im.own, own)
@@ -97,15 +98,15 @@ func find(folder, name string) (string, error) {
 }
 
 // config renders and decodes a config and puts the steps of modules in place.
-func (im *importer) config(file string, raw []byte) *config {
-	c := &config{}
+func (im *importer) config(file string, raw []byte) *config.Config {
+	c := &config.Config{}
 	if !im.file(file, raw, im.variables, c) && len(im.faults.list) == 0 {
 		im.faults.add(file, 1, "it renders to nothing")
 	}
 	if len(im.faults.list) > 0 {
 		return c
 	}
-	c.file = file
+	c.File = file
 	c.Steps = im.expanded(c.Steps, nil)
 	return c
 }
@@ -144,45 +145,45 @@ const (
 // expanded replaces steps that name modules by the modules' steps. around are
 // the modules that this one is in. A module sees the variables of the run and its
 // own parameters, not those of the modules around it.
-func (im *importer) expanded(steps []step, around []string) []step {
-	var out []step
+func (im *importer) expanded(steps []config.Step, around []string) []config.Step {
+	var out []config.Step
 	for _, s := range steps {
 		if s.Module.Path == "" {
 			out = append(out, s)
 			continue
 		}
 		if len(s.Phases)+len(s.Measurements) > 0 {
-			im.faults.at(s.spot(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
+			im.faults.at(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 			continue
 		}
 		out = append(out, im.module(s.Module, around)...)
 		if len(out) > maxSteps {
-			im.faults.at(s.spot(), "modules make more than %d steps", maxSteps)
+			im.faults.at(s.Position(), "modules make more than %d steps", maxSteps)
 			return nil
 		}
 	}
 	return out
 }
 
-func (im *importer) module(m moduleRef, around []string) []step {
+func (im *importer) module(m config.ModuleRef, around []string) []config.Step {
 	if len(around) >= maxDepth || len(im.faults.list) > 0 {
 		if len(im.faults.list) == 0 {
-			im.faults.at(m.spot(), "module.path: modules nest deeper than %d: %s", maxDepth, m.Path)
+			im.faults.at(m.Position(), "module.path: modules nest deeper than %d: %s", maxDepth, m.Path)
 		}
 		return nil
 	}
 	if im.modules++; im.modules > maxModules {
-		im.faults.at(m.spot(), "module.path: more than %d modules", maxModules)
+		im.faults.at(m.Position(), "module.path: more than %d modules", maxModules)
 		return nil
 	}
 	raw, err := im.read(m.Path)
 	if err != nil {
-		im.faults.at(m.at("path"), "module.path: %s: %v", m.Path, err)
+		im.faults.at(m.At("path"), "module.path: %s: %v", m.Path, err)
 		return nil
 	}
 	inside := maps.Clone(im.variables)
-	maps.Copy(inside, m.Params.values)
-	var content module
+	maps.Copy(inside, m.Params.Values)
+	var content config.Module
 	im.file(im.shown(m.Path), raw, inside, &content) // to nothing where it is switched off: a module of no steps
 	return im.expanded(content.Steps, append(slices.Clip(around), m.Path))
 }

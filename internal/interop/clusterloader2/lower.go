@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -16,7 +17,7 @@ type lowering struct {
 	*importer
 	*bodies
 	*results
-	c       *config
+	c       *config.Config
 	out     *scenario.Scenario
 	taken   map[string]bool // names of steps
 	number  int             // of the config's step under way, from 1
@@ -31,7 +32,7 @@ type lowering struct {
 
 // beginning is a measurement that was started.
 type beginning struct {
-	params params
+	params config.Params
 	mark   int
 	paused bool
 }
@@ -44,7 +45,7 @@ type span struct {
 }
 
 // lower makes the scenario.
-func (im *importer) lower(c *config) *scenario.Scenario {
+func (im *importer) lower(c *config.Config) *scenario.Scenario {
 	s := scenario.Default()
 	l := &lowering{importer: im, bodies: &bodies{im, &s, map[string]*objectTemplate{}}, results: &results{out: &s}, c: c, out: &s,
 		taken: map[string]bool{}, cohorts: map[string]*cohort{}, counts: map[string]int{}, started: map[string]beginning{}}
@@ -61,7 +62,7 @@ func (im *importer) lower(c *config) *scenario.Scenario {
 	}
 	l.tail()
 	if len(im.faults.list) == 0 && len(s.Steps) == 0 {
-		im.faults.at(c.spot(), "steps: nothing in it can be done here: no objects are made and nothing is waited for")
+		im.faults.at(c.Position(), "steps: nothing in it can be done here: no objects are made and nothing is waited for")
 	}
 	return &s
 }
@@ -77,13 +78,13 @@ func (l *lowering) head() {
 	s.Seed = l.seed()
 	s.Bodies = map[string]scenario.Body{}
 	s.Fleet.Nodes = l.options.Nodes
-	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.prefix(s.Name)), l.c.namespaces()
+	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.prefix(s.Name)), countNamespaces(l.c)
 	l.chaos()
 }
 
-// namespaces is how many the run makes: 1 when the number is 0 or not given.
+// countNamespaces is how many the run makes: 1 when the number is 0 or not given.
 // The older field counts only beside a number of 1, as in ClusterLoader2.
-func (c *config) namespaces() int {
+func countNamespaces(c *config.Config) int {
 	if n := max(1, c.Namespace.Number); n > 1 {
 		return n
 	}
@@ -97,10 +98,10 @@ func (l *lowering) chaos() {
 		return
 	}
 	if f.FailureRate <= 0 || f.Interval <= 0 || f.SimulatedDowntime <= 0 {
-		l.faults.at(f.spot(), "chaosMonkey.nodeFailure: failureRate, interval and simulatedDowntime above 0 are needed")
+		l.faults.at(f.Position(), "chaosMonkey.nodeFailure: failureRate, interval and simulatedDowntime above 0 are needed")
 		return
 	}
-	l.note(f.spot(), "chaosMonkey.nodeFailure", failuresDiffer)
+	l.note(f.Position(), "chaosMonkey.nodeFailure", failuresDiffer)
 	l.emit("node failures", []scenario.Step{{Fault: nodeFailures(l.options.Nodes, *f)}})
 }
 
@@ -110,7 +111,7 @@ const failuresDiffer = "each node fails at random times of its own, as often on 
 // nodeFailures is a share of all nodes that fails every interval. ClusterLoader2
 // rounds the share up to whole nodes, adds a random part of up to the jitter
 // factor to the interval, and begins the next interval when the nodes are back.
-func nodeFailures(nodes int, f nodeFailure) *scenario.Disturbance {
+func nodeFailures(nodes int, f config.NodeFailure) *scenario.Disturbance {
 	all := float64(max(1, nodes))
 	failing := min(all, math.Ceil(f.FailureRate*all))
 	period := float64(f.Interval)*(1+max(0, f.JitterFactor)/2) + float64(f.SimulatedDowntime)
@@ -121,7 +122,7 @@ func nodeFailures(nodes int, f nodeFailure) *scenario.Disturbance {
 }
 
 // step lowers one step: its phases, or its measurements.
-func (l *lowering) step(s *step) {
+func (l *lowering) step(s *config.Step) {
 	name := s.Name
 	if name == "" {
 		name = fmt.Sprintf("step %d", l.number)

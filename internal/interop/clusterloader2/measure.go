@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // calls are the uses of measurements in a step.
-func (l *lowering) calls(s *step) []call {
+func (l *lowering) calls(s *config.Step) []call {
 	var out []call
 	for i := range s.Measurements {
 		m := &s.Measurements[i]
-		c := call{method: m.Method, identifier: m.Identifier, params: m.Params, where: m.spot(), im: l.importer}
+		c := call{method: m.Method, identifier: m.Identifier, params: m.Params, where: m.Position(), im: l.importer}
 		c.field = fmt.Sprintf("measurements[%d]", i)
 		if len(m.Instances) == 0 {
 			out = append(out, c)
@@ -21,7 +22,7 @@ func (l *lowering) calls(s *step) []call {
 		for j := range m.Instances {
 			one := c
 			one.identifier = m.Instances[j].Identifier
-			one.params = m.Instances[j].Params.over(m.Params)
+			one.params = m.Instances[j].Params.Over(m.Params)
 			out = append(out, one)
 		}
 	}
@@ -59,7 +60,7 @@ func (c call) key() string {
 
 // action is start, gather, stop ...; empty where a method has none.
 func (c call) action() string {
-	a, _ := c.params.values["action"].(string)
+	a, _ := c.params.Values["action"].(string)
 	return a
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/placement"
 )
 
@@ -17,7 +18,7 @@ const nodeLabels = "NodeLabels"
 // nodes are the simulated nodes' labels, as the pods of the config want them.
 type nodes struct {
 	placement.Labels
-	first spot // of the object that is the first to want some
+	first config.Position // of the object that is the first to want some
 }
 
 // givenLabels reads --set NodeLabels=a=b,c=d; nil where it is not given.
@@ -39,13 +40,13 @@ func (im *importer) givenLabels() map[string]string {
 }
 
 // place makes the nodes fit the pods of an object.
-func (l *lowering) place(o *object, s sample) {
+func (l *lowering) place(o *config.Object, s sample) {
 	if s.pods == 0 && !s.everyNode || l.options.Attached {
 		return
 	}
 	had, missed := len(l.nodes.Values()), len(l.nodes.Unmet())
 	l.nodes.Want(s.node)
-	at := o.at("objectTemplatePath")
+	at := o.At("objectTemplatePath")
 	if had == 0 && len(l.nodes.Values()) > 0 {
 		l.nodes.first = at
 	}

@@ -2,24 +2,25 @@ package clusterloader2
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 )
 
 // call is one use of a measurement: a method with the parameters in force.
 type call struct {
 	method, identifier string
-	params             params
-	where              spot
+	params             config.Params
+	where              config.Position
 	field              string // such as steps[3].measurements[0]
 	im                 *importer
 }
 
 // at is the place of a parameter.
-func (c call) at(name string) spot {
-	if line, ok := c.params.lines[name]; ok {
-		return spot{c.params.file, line}
+func (c call) at(name string) config.Position {
+	if line, ok := c.params.Lines[name]; ok {
+		return config.Position{File: c.params.File, Line: line}
 	}
 	return c.where
 }
@@ -36,10 +37,10 @@ func (c call) differs(format string, args ...any) {
 	c.im.differs(c.where, c.method, format, args...)
 }
 
-func (c call) has(name string) bool { v, ok := c.params.values[name]; return ok && v != nil }
+func (c call) has(name string) bool { v, ok := c.params.Values[name]; return ok && v != nil }
 
 func (c call) text(name, fallback string) string {
-	switch v := c.params.values[name].(type) {
+	switch v := c.params.Values[name].(type) {
 	case nil:
 		return fallback
 	case string:
@@ -62,8 +63,8 @@ func (c call) duration(name string, fallback time.Duration) time.Duration {
 	if !c.has(name) {
 		return fallback
 	}
-	var d duration
-	if err := d.UnmarshalText([]byte(fmt.Sprint(c.params.values[name]))); err != nil {
+	var d config.Duration
+	if err := d.UnmarshalText([]byte(fmt.Sprint(c.params.Values[name]))); err != nil {
 		c.fault(name, "%v", err)
 		return fallback
 	}
@@ -71,7 +72,7 @@ func (c call) duration(name string, fallback time.Duration) time.Duration {
 }
 
 func (c call) number(name string, fallback float64) float64 {
-	switch v := c.params.values[name].(type) {
+	switch v := c.params.Values[name].(type) {
 	case nil:
 		return fallback
 	case float64:
@@ -106,7 +107,7 @@ func (c call) count(name string) (int, bool) {
 }
 
 func (c call) truth(name string, fallback bool) bool {
-	switch v := c.params.values[name].(type) {
+	switch v := c.params.Values[name].(type) {
 	case nil:
 		return fallback
 	case bool:
@@ -122,9 +123,9 @@ func (c call) list(name string) []call {
 	if !c.has(name) {
 		return nil
 	}
-	items, ok := c.params.values[name].([]any)
+	items, ok := c.params.Values[name].([]any)
 	if !ok {
-		c.fault(name, "%v is not a list", c.params.values[name])
+		c.fault(name, "%v is not a list", c.params.Values[name])
 		return nil
 	}
 	var out []call
@@ -136,7 +137,7 @@ func (c call) list(name string) []call {
 		}
 		inner := c
 		inner.where = c.at(name)
-		inner.params = params{values: fields, Place: c.params.Place}
+		inner.params = config.Params{Values: fields, Place: c.params.Place}
 		out = append(out, inner)
 	}
 	return out
@@ -144,7 +145,7 @@ func (c call) list(name string) []call {
 
 func (c call) texts(name string) []string {
 	var out []string
-	switch v := c.params.values[name].(type) {
+	switch v := c.params.Values[name].(type) {
 	case nil:
 	case []any:
 		for _, item := range v {
@@ -152,23 +153,6 @@ func (c call) texts(name string) []string {
 		}
 	default:
 		c.fault(name, "%v is not a list", v)
-	}
-	return out
-}
-
-// over lays parameters over others: those of an instance over those of the
-// whole, those of gather over those of start.
-func (p params) over(below params) params {
-	out := params{values: maps.Clone(below.values), lines: maps.Clone(below.lines), Place: p.Place}
-	if out.values == nil {
-		out.values, out.lines = map[string]any{}, map[string]int{}
-	}
-	for name, v := range p.values {
-		out.values[name] = v
-		out.lines[name] = p.lines[name]
-	}
-	if p.file == "" {
-		out.Place = below.Place
 	}
 	return out
 }

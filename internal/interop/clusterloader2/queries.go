@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -109,10 +110,10 @@ func (c call) thresholds() []threshold {
 	}
 	var entries []struct {
 		Resource, Subresource, Verb, Scope string
-		Threshold                          duration
+		Threshold                          config.Duration
 	}
 	at := c.at("customThresholds")
-	if _, err := c.im.fill(at.file, linemap.Inside([]byte(text), at.line), &entries); err != nil {
+	if _, err := c.im.fill(at.File, linemap.Inside([]byte(text), at.Line), &entries); err != nil {
 		c.fault("customThresholds", "%s", err.Text)
 		return nil
 	}
@@ -229,9 +230,9 @@ func schedulingMetrics(l *lowering, c call, since int) []scenario.Step {
 // sloMeasurement is a bundle of two; one of them needs pods.
 func sloMeasurement(l *lowering, c call, since int) []scenario.Step {
 	c.note("DnsLookupLatency, which is part of it, is left out: %s", needsPods)
-	if own, ok := c.params.values["overrides"].(map[string]any); ok {
+	if own, ok := c.params.Values["overrides"].(map[string]any); ok {
 		if values, ok := own["SchedulingThroughputPrometheus"].(map[string]any); ok {
-			c.params = params{values: values}.over(c.params)
+			c.params = config.Params{Values: values}.Over(c.params)
 		}
 	}
 	return schedulingPrometheus(l, c, since)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -24,7 +25,7 @@ type cohort struct {
 
 // item is one object of a cohort's bundle.
 type item struct {
-	object *object
+	object *config.Object
 	body   string
 	with   map[string]any
 	sample sample
@@ -48,7 +49,7 @@ type op struct {
 type reconciler struct{ *lowering }
 
 // phaseSteps lowers the phases of a step, which run at the same time.
-func (l reconciler) phaseSteps(s *step) []scenario.Step {
+func (l reconciler) phaseSteps(s *config.Step) []scenario.Step {
 	var all [][]op
 	users := map[string]int{} // actions of the phases that share a tuning set
 	for i := range s.Phases {
@@ -93,17 +94,17 @@ func actions(ops []op) int {
 	return most
 }
 
-func (l reconciler) tuning(name string) *tuningSet {
+func (l reconciler) tuning(name string) *config.TuningSet {
 	for i := range l.c.TuningSets {
 		if l.c.TuningSets[i].Name == name {
 			return &l.c.TuningSets[i]
 		}
 	}
-	return &tuningSet{} // the check has refused it
+	return &config.TuningSet{} // the check has refused it
 }
 
 // phaseOps reconciles one phase with what is there.
-func (l reconciler) phaseOps(p *phase) []op {
+func (l reconciler) phaseOps(p *config.Phase) []op {
 	var out []op
 	for _, s := range l.scopes(p) {
 		l.sameCounts(p, s)
@@ -122,7 +123,7 @@ func (l reconciler) phaseOps(p *phase) []op {
 
 // partsOf are the parts of a scope that the phases of an object cut, with the
 // keys of what is there of the object in them.
-func (l reconciler) partsOf(s scope, o *object) iter.Seq2[string, scope] {
+func (l reconciler) partsOf(s scope, o *config.Object) iter.Seq2[string, scope] {
 	t := l.template(o)
 	k := objectKey{s.space(), o.Basename, t.kind, t.group()}
 	return func(yield func(string, scope) bool) {
@@ -136,7 +137,7 @@ func (l reconciler) partsOf(s scope, o *object) iter.Seq2[string, scope] {
 
 // sameCounts finds bundles of which there are more of one object than of
 // another in some namespace: ClusterLoader2 skips such a phase and fails.
-func (l reconciler) sameCounts(p *phase, s scope) {
+func (l reconciler) sameCounts(p *config.Phase, s scope) {
 	type held struct {
 		name  string
 		part  scope
@@ -151,7 +152,7 @@ func (l reconciler) sameCounts(p *phase, s scope) {
 			now := held{objects[0].Basename, part, l.counts[key]}
 			for _, other := range all {
 				if other.count != now.count && other.part.from <= now.part.to && now.part.from <= other.part.to {
-					l.faults.at(p.spot(), "objectBundle: there are %d of %s and %d of %s in a namespace: ClusterLoader2 skips such a phase and fails", other.count, other.name, now.count, now.name)
+					l.faults.at(p.Position(), "objectBundle: there are %d of %s and %d of %s in a namespace: ClusterLoader2 skips such a phase and fails", other.count, other.name, now.count, now.name)
 					return
 				}
 			}
@@ -161,7 +162,7 @@ func (l reconciler) sameCounts(p *phase, s scope) {
 }
 
 // reconcile brings one part to a number of indices in each namespace.
-func (l reconciler) reconcile(key string, s scope, objects []*object, want int) []op {
+func (l reconciler) reconcile(key string, s scope, objects []*config.Object, want int) []op {
 	c := l.cohorts[key]
 	switch {
 	case c == nil && objects[0].ListUnknownObjectOptions != nil:
@@ -180,7 +181,7 @@ func (l reconciler) reconcile(key string, s scope, objects []*object, want int) 
 }
 
 // create makes a cohort.
-func (l reconciler) create(key string, s scope, objects []*object, want int) []op {
+func (l reconciler) create(key string, s scope, objects []*config.Object, want int) []op {
 	c := &cohort{scope: s, each: want, most: want, create: &scenario.Create{Retry: retry()}}
 	for _, o := range objects {
 		i, ok := l.item(o, c)
@@ -188,7 +189,7 @@ func (l reconciler) create(key string, s scope, objects []*object, want int) []o
 			return nil
 		}
 		if i.sample.empty {
-			l.note(o.at("objectTemplatePath"), o.ObjectTemplatePath, "the template gives nothing with these values: no object is made, as in ClusterLoader2")
+			l.note(o.At("objectTemplatePath"), o.ObjectTemplatePath, "the template gives nothing with these values: no object is made, as in ClusterLoader2")
 			continue
 		}
 		l.place(o, i.sample)
@@ -233,12 +234,12 @@ func (c *cohort) fill(namespaces int) {
 }
 
 // item looks at one object of a bundle.
-func (l reconciler) item(o *object, c *cohort) (item, bool) {
+func (l reconciler) item(o *config.Object, c *cohort) (item, bool) {
 	t := l.template(o)
 	with := l.with(t, o)
 	s, ok := l.sample(t, o, with)
 	if ok && !s.empty && s.kind != t.kind {
-		l.differs(o.at("objectTemplatePath"), o.ObjectTemplatePath, "its kind is %q as it stands and %q as it is rendered; ClusterLoader2 deletes by the first", t.kind, s.kind)
+		l.differs(o.At("objectTemplatePath"), o.ObjectTemplatePath, "its kind is %q as it stands and %q as it is rendered; ClusterLoader2 deletes by the first", t.kind, s.kind)
 	}
 	return item{object: o, with: with, sample: s, kind: t.kind, group: t.group()}, ok
 }
@@ -278,25 +279,25 @@ func (l reconciler) scale(key string, c *cohort, want int) op {
 
 // sameValues notes where objects that are added would have other values than
 // those before them: a scale step makes more of the same.
-func (l reconciler) sameValues(c *cohort, objects []*object) {
+func (l reconciler) sameValues(c *cohort, objects []*config.Object) {
 	for _, o := range objects {
 		for _, i := range c.items {
 			if i.is(o, l.lowering) && !reflect.DeepEqual(i.with, l.with(l.template(o), o)) {
-				l.differs(o.spot(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
+				l.differs(o.Position(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
 			}
 		}
 	}
 }
 
 // is tells whether an item is the same object of an earlier phase.
-func (i item) is(o *object, l *lowering) bool {
+func (i item) is(o *config.Object, l *lowering) bool {
 	t := l.template(o)
 	return i.object.Basename == o.Basename && i.kind == t.kind && i.group == t.group()
 }
 
 // update patches every object of a cohort: each whose template or values are
 // others than before by its new body, and all with one step when none is.
-func (l reconciler) update(c *cohort, objects []*object) []op {
+func (l reconciler) update(c *cohort, objects []*config.Object) []op {
 	changed := make([]*scenario.Update, len(c.items))
 	some := false
 	for n := range c.items {
@@ -329,7 +330,7 @@ func (l reconciler) update(c *cohort, objects []*object) []op {
 }
 
 // change looks at what an item becomes.
-func (l reconciler) change(i *item, o *object, u *scenario.Update) bool {
+func (l reconciler) change(i *item, o *config.Object, u *scenario.Update) bool {
 	next, ok := l.item(o, nil)
 	if !ok || next.sample.empty {
 		return ok
@@ -350,7 +351,7 @@ const burstWithin = time.Millisecond
 
 // paceOf turns a tuning set into a pace; part is the share of its calls that
 // this step sends.
-func paceOf(t *tuningSet, part float64) scenario.Pace {
+func paceOf(t *config.TuningSet, part float64) scenario.Pace {
 	rate := func(v float64) float64 { return math.Round(v*part*1e6) / 1e6 }
 	switch {
 	case t.QPSLoad != nil:
@@ -385,20 +386,20 @@ func paceOf(t *tuningSet, part float64) scenario.Pace {
 }
 
 // unknown deletes objects that no phase made: those that a selector finds.
-func (l reconciler) unknown(s scope, objects []*object, want int) []op {
+func (l reconciler) unknown(s scope, objects []*config.Object, want int) []op {
 	var out []op
 	for _, o := range objects {
 		t := l.template(o)
-		selector := o.ListUnknownObjectOptions.selector()
+		selector := selectorText(o.ListUnknownObjectOptions)
 		switch {
 		case o.ListUnknownObjectOptions == nil || selector == "":
-			l.differs(o.spot(), "basename "+o.Basename, "listUnknownObjectOptions without labels: nothing is deleted")
+			l.differs(o.Position(), "basename "+o.Basename, "listUnknownObjectOptions without labels: nothing is deleted")
 			continue
 		case want > 0:
-			l.differs(o.spot(), "basename "+o.Basename, "objects that the run did not make can only be deleted; %d are wanted", want)
+			l.differs(o.Position(), "basename "+o.Basename, "objects that the run did not make can only be deleted; %d are wanted", want)
 			continue
 		case s.kind == namespaceOfRange && (s.name != "" || s.from != 1 || s.to != l.out.Namespaces.Count):
-			l.differs(o.spot(), "basename "+o.Basename, "the objects with these labels are deleted in all of the run's namespaces, not only in those of the range")
+			l.differs(o.Position(), "basename "+o.Basename, "the objects with these labels are deleted in all of the run's namespaces, not only in those of the range")
 		}
 		call := scenario.Call{Verb: "delete", Resource: resourceOf(t.apiVersion, t.kind), Selector: selector}
 		if s.kind == listedNamespace {
@@ -418,8 +419,8 @@ func (l reconciler) unknown(s scope, objects []*object, want int) []op {
 	return out
 }
 
-// selector is the labels as text.
-func (u *listUnknown) selector() string {
+// selectorText is the labels as text.
+func selectorText(u *config.ListUnknown) string {
 	if u == nil || u.LabelSelector == nil {
 		return ""
 	}

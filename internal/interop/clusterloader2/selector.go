@@ -7,11 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 )
 
 // labelText writes a selector of matchLabels and matchExpressions as kubectl
 // takes it; empty when it is none.
-func labelText(u *listUnknown) string {
+func labelText(u *config.ListUnknown) string {
 	s := metav1.LabelSelector{MatchLabels: u.LabelSelector.MatchLabels}
 	for _, e := range u.LabelSelector.MatchExpressions {
 		s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 )
 
 // What ClusterLoader2 reconciles is one number for each namespace, base name
@@ -61,7 +63,7 @@ func (s scope) holds(namespace, own string) bool {
 }
 
 // scopes are where a phase puts its objects.
-func (l *lowering) scopes(p *phase) []scope {
+func (l *lowering) scopes(p *config.Phase) []scope {
 	if r := p.NamespaceRange; r != nil {
 		s := scope{kind: namespaceOfRange, from: r.Min, to: r.Max}
 		if r.Basename != nil && *r.Basename != l.out.Namespaces.Prefix {
@@ -107,10 +109,10 @@ func (l surveyor) survey() {
 	}
 }
 
-func (l surveyor) surveyPhase(p *phase, number int) {
+func (l surveyor) surveyPhase(p *config.Phase, number int) {
 	for _, s := range l.scopes(p) {
 		if s.kind == namespaceOfRange && s.name == "" && (s.from < 1 || s.to > l.out.Namespaces.Count) {
-			l.faults.at(p.NamespaceRange.spot(), "namespaceRange: %d to %d is not within 1 to %d (namespace.number)", s.from, s.to, l.out.Namespaces.Count)
+			l.faults.at(p.NamespaceRange.Position(), "namespaceRange: %d to %d is not within 1 to %d (namespace.number)", s.from, s.to, l.out.Namespaces.Count)
 			return
 		}
 		for i := range p.ObjectBundle {
@@ -121,7 +123,7 @@ func (l surveyor) surveyPhase(p *phase, number int) {
 			}
 			k := objectKey{s.space(), o.Basename, t.kind, t.group()}
 			if slices.Contains(l.plan.phases[k], number) {
-				l.faults.at(o.at("basename"), "objectBundle[%d]: basename %q of kind %s stands twice in the bundle", i, o.Basename, t.kind)
+				l.faults.at(o.At("basename"), "objectBundle[%d]: basename %q of kind %s stands twice in the bundle", i, o.Basename, t.kind)
 				continue
 			}
 			l.plan.phases[k] = append(l.plan.phases[k], number)
@@ -131,8 +133,8 @@ func (l surveyor) surveyPhase(p *phase, number int) {
 }
 
 // classes groups the objects of a bundle by the phases that they are in.
-func (l reconciler) classes(p *phase, space string) [][]*object {
-	var out [][]*object
+func (l reconciler) classes(p *config.Phase, space string) [][]*config.Object {
+	var out [][]*config.Object
 	at := map[string]int{}
 	for i := range p.ObjectBundle {
 		o := &p.ObjectBundle[i]

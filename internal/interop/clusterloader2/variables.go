@@ -8,6 +8,7 @@ import (
 	"strconv"
 	texttemplate "text/template"
 
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
@@ -52,11 +53,11 @@ func (im *importer) override(file string) map[string]any {
 		im.faults.list = append(im.faults.list, flag("--overrides: %v", err))
 		return nil
 	}
-	var p params
+	var p config.Params
 	if _, err := im.fill(file, linemap.Verbatim(raw), &p); err != nil {
 		im.faults.add(file, err.Line, "%s", err.Text)
 	}
-	return p.values
+	return p.Values
 }
 
 // environment adds the CL2_ variables.
@@ -64,7 +65,7 @@ func (im *importer) environment(file string, to map[string]any) {
 	for _, name := range im.options.Env.Names("CL2_") {
 		text, ok := im.options.Env.Lookup(name)
 		if !ok {
-			im.differs(spot{file, 1}, "environment", "the templates do not see %s, because it looks like a secret: --env %s gives it to them", name, name)
+			im.differs(config.Position{File: file, Line: 1}, "environment", "the templates do not see %s, because it looks like a secret: --env %s gives it to them", name, name)
 			continue
 		}
 		value := unpacked(text)

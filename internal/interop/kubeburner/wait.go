@@ -2,7 +2,10 @@ package kubeburner
 
 import (
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/jq"
 
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -227,4 +230,23 @@ func (g *global) collectWithin() time.Duration {
 		return g.GCTimeout
 	}
 	return max(g.Timeout, time.Minute)
+}
+
+// statusPaths turns customStatusPaths into a condition in CEL: each of the jq
+// programs, run on an object's status, is to give its value at least once.
+func statusPaths(paths []statusPath) (string, error) {
+	var out []string
+	for _, p := range paths {
+		text, err := jq.Condition(p.Key, "self.status", p.Value)
+		if err != nil {
+			return "", err
+		}
+		out = append(out, text)
+	}
+	if len(out) > 1 {
+		for i, text := range out {
+			out[i] = "(" + text + ")"
+		}
+	}
+	return strings.Join(out, " && "), nil
 }

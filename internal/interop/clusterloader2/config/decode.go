@@ -1,10 +1,11 @@
-package clusterloader2
+package config
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"reflect"
 	"strconv"
@@ -17,30 +18,53 @@ import (
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
+// Position is a place in a file of the user's.
+type Position struct {
+	File string
+	Line int
+}
+
 // Place is where a value of a config stands. It is embedded in what is decoded.
 type Place struct {
-	file  string
+	File  string
 	line  int
 	lines map[string]int // of the fields that are given, by lower-case name
 }
 
-// spot is the value's own place.
-func (p Place) spot() spot { return spot{p.file, p.line} }
+// Position is the value's own place.
+func (p Place) Position() Position { return Position{p.File, p.line} }
 
-// at is the place of a field, or the value's own where the field is not given.
-func (p Place) at(field string) spot {
+// At is the place of a field, or the value's own where the field is not given.
+func (p Place) At(field string) Position {
 	if line, ok := p.lines[strings.ToLower(field)]; ok {
-		return spot{p.file, line}
+		return Position{p.File, line}
 	}
-	return p.spot()
+	return p.Position()
 }
 
-// params are values by name, as templates and measurements take them. Every
+// Params are values by name, as templates and measurements take them. Every
 // number is a float64, as encoding/json decodes it for ClusterLoader2.
-type params struct {
-	values map[string]any
-	lines  map[string]int
+type Params struct {
+	Values map[string]any
+	Lines  map[string]int
 	Place
+}
+
+// Over lays parameters over others: those of an instance over those of the
+// whole, those of gather over those of start.
+func (p Params) Over(below Params) Params {
+	out := Params{Values: maps.Clone(below.Values), Lines: maps.Clone(below.Lines), Place: p.Place}
+	if out.Values == nil {
+		out.Values, out.Lines = map[string]any{}, map[string]int{}
+	}
+	for name, v := range p.Values {
+		out.Values[name] = v
+		out.Lines[name] = p.Lines[name]
+	}
+	if p.File == "" {
+		out.Place = below.Place
+	}
+	return out
 }
 
 // maxNodes bounds the nodes of a config, and maxLevels how deep they lie.
@@ -49,11 +73,19 @@ const (
 	maxLevels = 1_000
 )
 
-// fill decodes the first YAML document of a text, as encoding/json does from JSON:
+// Reader reads one file. What it finds it hands to its functions.
+type Reader struct {
+	File    string
+	Fates   kit.Table
+	Fault   func(line int, text string)                                 // a value that is not of its field's type
+	Unknown func(at Position, field string)                             // a field that ClusterLoader2 does not have
+	Known   func(at Position, field string, fate *kit.Field, value any) // a field that is given
+}
+
+// Fill decodes the first YAML document of a text, as encoding/json does from JSON:
 // keys in any case, unknown ones ignored, the last of two wins. The others are
-// ignored, as ClusterLoader2 does. It is false where there is none; what is wrong
-// with values is in im.
-func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linemap.Error) {
+// ignored, as ClusterLoader2 does. It is false where there is none.
+func (r Reader) Fill(text *linemap.Text, to any) (bool, *linemap.Error) {
 	root, err := strictyaml.First(text.Bytes)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -63,14 +95,14 @@ func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linema
 		line = min(line, max(1, bytes.Count(text.Bytes, []byte("\n"))))
 		return false, &linemap.Error{Line: text.Line(line), Text: "what it renders to is not YAML: " + what}
 	}
-	d := decoder{im: im, file: file, fates: allFates(), Decoder: &strictyaml.Decoder{Lines: map[string]int{}, Budget: maxNodes, MaxDepth: maxLevels}}
-	d.Report = func(line int, at strictyaml.Place, text string) {
+	d := decoder{Reader: r, yaml: &strictyaml.Decoder{Lines: map[string]int{}, Budget: maxNodes, MaxDepth: maxLevels}}
+	d.yaml.Report = func(line int, at strictyaml.Place, text string) {
 		if at.Path != "" {
 			text = at.Path + ": " + text
 		}
-		im.faults.add(file, line, "%s", text)
+		r.Fault(line, text)
 	}
-	d.Dialect = strictyaml.Dialect{
+	d.yaml.Dialect = strictyaml.Dialect{
 		NotMapping: "{value} in place of fields",
 		NotList:    "{value} in place of a list",
 		NotSingle:  "{value} in place of a value",
@@ -78,62 +110,58 @@ func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linema
 		TooDeep:    fmt.Sprintf("more than %d levels deep", maxLevels),
 		BadText:    "{error}",
 		Merge:      true, LastWins: true, Fold: true,
-		Show: kindOf, Scalar: d.scalar, Special: d.params, Fields: fields, Begin: d.begin, After: d.after,
-		Line: func(n *yaml.Node) int { return text.Line(n.Line) },
-		Ignore: func(k *yaml.Node, at strictyaml.Place) {
-			im.note(spot{file, d.Line(k)}, at.Path, "ClusterLoader2 has no such field and ignores it")
-		},
+		Show: describeNode, Scalar: d.readScalar, Special: d.readParams, Fields: listFields, Begin: d.beginStruct, After: d.endField,
+		Line:   func(n *yaml.Node) int { return text.Line(n.Line) },
+		Ignore: func(k *yaml.Node, at strictyaml.Place) { r.Unknown(Position{r.File, d.yaml.Line(k)}, at.Path) },
 	}
-	d.Value(root, reflect.ValueOf(to).Elem(), strictyaml.Place{})
+	d.yaml.Value(root, reflect.ValueOf(to).Elem(), strictyaml.Place{})
 	return true, nil
 }
 
 // decoder fills the types of a config from a YAML tree.
 type decoder struct {
-	*strictyaml.Decoder
-	im    *importer
-	file  string
-	fates kit.Table
+	Reader
+	yaml *strictyaml.Decoder
 }
 
-// fields are those of a struct, by their names as configs have them.
-func fields(t reflect.Type) []strictyaml.Field {
+// listFields returns those of a struct, by their names as configs have them.
+func listFields(t reflect.Type) []strictyaml.Field {
 	var out []strictyaml.Field
 	for i := range t.NumField() {
 		if name := t.Field(i).Name; name != "Place" {
-			out = append(out, strictyaml.Field{Name: lowerFirst(name), Index: i})
+			out = append(out, strictyaml.Field{Name: FieldName(name), Index: i})
 		}
 	}
 	return out
 }
 
-// begin and after say where a struct and its fields stand.
-func (d decoder) begin(n *yaml.Node, v reflect.Value, _ strictyaml.Place) {
+// beginStruct and endField say where a struct and its fields stand.
+func (d decoder) beginStruct(n *yaml.Node, v reflect.Value, _ strictyaml.Place) {
 	if p := v.FieldByName("Place"); p.IsValid() {
-		p.Set(reflect.ValueOf(Place{file: d.file, line: d.Line(n), lines: map[string]int{}}))
+		p.Set(reflect.ValueOf(Place{File: d.File, line: d.yaml.Line(n), lines: map[string]int{}}))
 	}
 }
 
-func (d decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Node, at strictyaml.Place) {
+func (d decoder) endField(parent reflect.Value, f reflect.StructField, k *yaml.Node, at strictyaml.Place) {
 	if p := parent.FieldByName("Place"); p.IsValid() {
-		p.Addr().Interface().(*Place).lines[strings.ToLower(k.Value)] = d.Line(k)
+		p.Addr().Interface().(*Place).lines[strings.ToLower(k.Value)] = d.yaml.Line(k)
 	}
 	value := parent.FieldByIndex(f.Index)
 	if value.Kind() == reflect.Pointer && !value.IsNil() {
 		value = value.Elem()
 	}
-	d.im.told(spot{d.file, d.Line(k)}, at.Path, d.fates.Of(parent.Type(), lowerFirst(f.Name)), value.Interface())
+	d.Known(Position{d.File, d.yaml.Line(k)}, at.Path, d.Fates.Of(parent.Type(), FieldName(f.Name)), value.Interface())
 }
 
-// params reads values by name, whatever they are.
-func (d decoder) params(n *yaml.Node, v reflect.Value, at strictyaml.Place) bool {
-	p, ok := v.Addr().Interface().(*params)
+// readParams reads values by name, whatever they are.
+func (d decoder) readParams(n *yaml.Node, v reflect.Value, at strictyaml.Place) bool {
+	p, ok := v.Addr().Interface().(*Params)
 	if !ok {
 		return false
 	}
-	p.values, p.lines, p.Place = map[string]any{}, map[string]int{}, Place{file: d.file, line: d.Line(n)}
+	p.Values, p.Lines, p.Place = map[string]any{}, map[string]int{}, Place{File: d.File, line: d.yaml.Line(n)}
 	if n.Kind != yaml.MappingNode {
-		d.Report(d.Line(n), at, kindOf(n)+" in place of fields")
+		d.yaml.Report(d.yaml.Line(n), at, describeNode(n)+" in place of fields")
 		return true
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -141,21 +169,21 @@ func (d decoder) params(n *yaml.Node, v reflect.Value, at strictyaml.Place) bool
 		var value any
 		asYAML11(n.Content[i+1], 0)
 		if err := n.Content[i+1].Decode(&value); err != nil {
-			d.Report(d.Line(key), at.Field(key.Value), strings.TrimPrefix(err.Error(), "yaml: "))
+			d.yaml.Report(d.yaml.Line(key), at.Field(key.Value), strings.TrimPrefix(err.Error(), "yaml: "))
 			continue
 		}
-		p.values[key.Value] = plainValue(value)
-		p.lines[key.Value] = d.Line(key)
+		p.Values[key.Value] = plainValue(value)
+		p.Lines[key.Value] = d.yaml.Line(key)
 	}
 	return true
 }
 
-func (d decoder) scalar(n *yaml.Node, v reflect.Value, at strictyaml.Place) {
-	if !d.Single(n, at) {
+func (d decoder) readScalar(n *yaml.Node, v reflect.Value, at strictyaml.Place) {
+	if !d.yaml.Single(n, at) {
 		return
 	}
-	f, number := numberOf(n)
-	is, truth := truth(n)
+	f, number := readNumber(n)
+	is, truth := readTruth(n)
 	want := ""
 	switch v.Kind() {
 	case reflect.String:
@@ -176,12 +204,12 @@ func (d decoder) scalar(n *yaml.Node, v reflect.Value, at strictyaml.Place) {
 		}
 	}
 	if want != "" {
-		d.Report(d.Line(n), at, clip(n.Value)+" is not "+want)
+		d.yaml.Report(d.yaml.Line(n), at, clipText(n.Value)+" is not "+want)
 	}
 }
 
-// numberOf reads a number; a text in quotes is none.
-func numberOf(n *yaml.Node) (float64, bool) {
+// readNumber reads a number; a text in quotes is none.
+func readNumber(n *yaml.Node) (float64, bool) {
 	var f float64
 	if n.Tag != "!!int" && n.Tag != "!!float" || n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0, false
@@ -189,8 +217,8 @@ func numberOf(n *yaml.Node) (float64, bool) {
 	return f, true
 }
 
-// truth reads true and false, and the words that YAML 1.1 has for them.
-func truth(n *yaml.Node) (is, ok bool) {
+// readTruth reads true and false, and the words that YAML 1.1 has for them.
+func readTruth(n *yaml.Node) (is, ok bool) {
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 		return false, false
 	}
@@ -214,7 +242,7 @@ func asYAML11(n *yaml.Node, depth int) {
 		return
 	}
 	if n.Kind == yaml.ScalarNode && n.Style == 0 {
-		is, ok := truth(n)
+		is, ok := readTruth(n)
 		switch {
 		case ok:
 			n.Tag, n.Value = "!!bool", strconv.FormatBool(is)
@@ -255,26 +283,26 @@ func plainValue(v any) any {
 	return v
 }
 
-// lowerFirst is a field's name as configs have it.
-func lowerFirst(name string) string {
+// FieldName is a field's name as configs have it.
+func FieldName(name string) string {
 	if strings.HasPrefix(name, "QPS") {
 		return "qps" + name[3:]
 	}
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-func kindOf(n *yaml.Node) string {
+func describeNode(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "fields"
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	return clip(n.Value)
+	return clipText(n.Value)
 }
 
-// clip is a value as messages show it.
-func clip(text string) string {
+// clipText is a value as messages show it.
+func clipText(text string) string {
 	if r := []rune(text); len(r) > 40 {
 		text = string(r[:40]) + "…"
 	}

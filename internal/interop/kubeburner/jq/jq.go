@@ -1,4 +1,7 @@
-package kubeburner
+// Package jq translates programs of the language jq, as kube-burner's configs have them,
+// into conditions in CEL. It knows the part of jq that looks into a status: paths,
+// iteration, select, tostring, ascii_downcase.
+package jq
 
 import (
 	"fmt"
@@ -8,34 +11,20 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// statusPaths turns customStatusPaths into a condition in CEL: each of the jq
-// programs, run on an object's status, is to give its value at least once.
-func statusPaths(paths []statusPath) (string, error) {
-	var out []string
-	for _, p := range paths {
-		q, err := gojq.Parse(p.Key)
-		if err != nil {
-			return "", fmt.Errorf("%q is not a jq program: %w", p.Key, err)
-		}
-		c := &jq{program: p.Key}
-		text, err := c.each(q, value{text: "self.status"}, func(v value) (string, error) { return v.equals(p.Value), nil })
-		if err != nil {
-			return "", err
-		}
-		out = append(out, text)
+// Condition returns an expression in CEL that tells whether a program gives a text at least
+// once, where it runs on what an expression in CEL names.
+func Condition(program, on, want string) (string, error) {
+	q, err := gojq.Parse(program)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a jq program: %w", program, err)
 	}
-	if len(out) > 1 {
-		for i, text := range out {
-			out[i] = "(" + text + ")"
-		}
-	}
-	return strings.Join(out, " && "), nil
+	t := &translator{program: program}
+	return t.translate(q, value{text: on}, func(v value) (string, error) { return v.equals(want), nil })
 }
 
-// jq translates a program of the language jq, which gives any number of values,
-// into a CEL expression that tells whether one of them is as wanted. It knows
-// the part of jq that looks into a status: paths, iteration, select, tostring.
-type jq struct {
+// translator is one program on its way. A program gives any number of values; the
+// expression tells whether one of them is as wanted.
+type translator struct {
 	program string
 	depth   int // of exists, for its variable
 	steps   int
@@ -67,44 +56,44 @@ func (v value) equals(want string) string {
 	return v.text + " == " + quoted
 }
 
-func (c *jq) no(what string) error {
-	return fmt.Errorf("%s in the jq program %q has no form in CEL here", what, c.program)
+func (t *translator) refuse(what string) error {
+	return fmt.Errorf("%s in the jq program %q has no form in CEL here", what, t.program)
 }
 
 // then says what is wanted of a value.
 type then func(value) (string, error)
 
-// each translates a query: then is to hold for one of the values that it gives
+// translate translates a query: then is to hold for one of the values that it gives
 // for v.
-func (c *jq) each(q *gojq.Query, v value, then then) (string, error) {
-	if c.steps++; c.steps > 100 {
-		return "", c.no("so much")
+func (t *translator) translate(q *gojq.Query, v value, then then) (string, error) {
+	if t.steps++; t.steps > 100 {
+		return "", t.refuse("so much")
 	}
 	switch {
 	case q.Term != nil && len(q.FuncDefs) == 0:
-		return c.term(q.Term, v, then)
+		return t.translateTerm(q.Term, v, then)
 	case q.Op == gojq.OpPipe && q.Left != nil && q.Right != nil:
-		return c.each(q.Left, v, func(v value) (string, error) { return c.each(q.Right, v, then) })
+		return t.translate(q.Left, v, func(v value) (string, error) { return t.translate(q.Right, v, then) })
 	}
-	return "", c.no("an operator")
+	return "", t.refuse("an operator")
 }
 
-func (c *jq) term(t *gojq.Term, v value, next then) (string, error) {
-	after := func(v value) (string, error) { return c.suffixes(t.SuffixList, v, next) }
-	switch t.Type {
+func (t *translator) translateTerm(term *gojq.Term, v value, next then) (string, error) {
+	after := func(v value) (string, error) { return t.translateSuffixes(term.SuffixList, v, next) }
+	switch term.Type {
 	case gojq.TermTypeIdentity:
 		return after(v)
 	case gojq.TermTypeIndex:
-		return c.index(t.Index, v, after)
+		return t.translateIndex(term.Index, v, after)
 	case gojq.TermTypeQuery:
-		return c.each(t.Query, v, after)
+		return t.translate(term.Query, v, after)
 	case gojq.TermTypeFunc:
-		return c.function(t.Func, v, after)
+		return t.translateFunction(term.Func, v, after)
 	}
-	return "", c.no("a part")
+	return "", t.refuse("a part")
 }
 
-func (c *jq) function(f *gojq.Func, v value, next then) (string, error) {
+func (t *translator) translateFunction(f *gojq.Func, v value, next then) (string, error) {
 	switch {
 	case f.Name == "tostring" && len(f.Args) == 0:
 		v.written = true
@@ -113,18 +102,18 @@ func (c *jq) function(f *gojq.Func, v value, next then) (string, error) {
 		v.lower = true
 		return next(v)
 	case f.Name == "select" && len(f.Args) == 1:
-		such, err := c.test(f.Args[0], v)
+		such, err := t.translateTest(f.Args[0], v)
 		if err != nil {
 			return "", err
 		}
 		rest, err := next(v)
 		return such + " && " + rest, err
 	}
-	return "", c.no("the function " + f.Name)
+	return "", t.refuse("the function " + f.Name)
 }
 
-// index is .name or ."name".
-func (c *jq) index(i *gojq.Index, v value, next then) (string, error) {
+// translateIndex is .name or ."name".
+func (t *translator) translateIndex(i *gojq.Index, v value, next then) (string, error) {
 	name := i.Name
 	if i.Str != nil && i.Str.Queries == nil {
 		name = i.Str.Str
@@ -139,7 +128,7 @@ func (c *jq) index(i *gojq.Index, v value, next then) (string, error) {
 	case i.Start != nil && !i.IsSlice && i.Start.Term != nil && i.Start.Term.Type == gojq.TermTypeString && i.Start.Term.Str.Queries == nil:
 		return next(value{text: v.text + "[" + strconv.Quote(i.Start.Term.Str.Str) + "]"})
 	}
-	return "", c.no("an index")
+	return "", t.refuse("an index")
 }
 
 func isIdentifier(s string) bool {
@@ -151,66 +140,66 @@ func isIdentifier(s string) bool {
 	return s != "in" && s != "true" && s != "false" && s != "null"
 }
 
-func (c *jq) suffixes(list []*gojq.Suffix, v value, next then) (string, error) {
+func (t *translator) translateSuffixes(list []*gojq.Suffix, v value, next then) (string, error) {
 	if len(list) == 0 {
 		return next(v)
 	}
-	s, rest := list[0], func(v value) (string, error) { return c.suffixes(list[1:], v, next) }
+	s, rest := list[0], func(v value) (string, error) { return t.translateSuffixes(list[1:], v, next) }
 	switch {
 	case s.Iter:
-		c.depth++
+		t.depth++
 		name := "c"
-		if c.depth > 1 {
-			name += strconv.Itoa(c.depth)
+		if t.depth > 1 {
+			name += strconv.Itoa(t.depth)
 		}
 		inner, err := rest(value{text: name})
 		return v.text + ".exists(" + name + ", " + inner + ")", err
 	case s.Index != nil:
-		return c.index(s.Index, v, rest)
+		return t.translateIndex(s.Index, v, rest)
 	case s.Optional:
 		return rest(v)
 	}
-	return "", c.no("a suffix")
+	return "", t.refuse("a suffix")
 }
 
-// test translates the condition of a select.
-func (c *jq) test(q *gojq.Query, v value) (string, error) {
-	if c.steps++; c.steps > 100 {
-		return "", c.no("so much")
+// translateTest translates the condition of a select.
+func (t *translator) translateTest(q *gojq.Query, v value) (string, error) {
+	if t.steps++; t.steps > 100 {
+		return "", t.refuse("so much")
 	}
 	if q.Term != nil && q.Term.Type == gojq.TermTypeQuery && len(q.Term.SuffixList) == 0 {
-		inner, err := c.test(q.Term.Query, v)
+		inner, err := t.translateTest(q.Term.Query, v)
 		return "(" + inner + ")", err
 	}
 	if q.Left == nil || q.Right == nil {
-		return "", c.no("a condition")
+		return "", t.refuse("a condition")
 	}
 	switch q.Op {
 	case gojq.OpAnd, gojq.OpOr:
-		left, err := c.test(q.Left, v)
+		left, err := t.translateTest(q.Left, v)
 		if err != nil {
 			return "", err
 		}
-		right, err := c.test(q.Right, v)
+		right, err := t.translateTest(q.Right, v)
 		sign := map[gojq.Operator]string{gojq.OpAnd: " && ", gojq.OpOr: " || "}[q.Op]
 		return "(" + left + sign + right + ")", err
 	case gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpGe, gojq.OpLt, gojq.OpLe:
-		constant, ok := literal(q.Right)
+		constant, ok := constantOf(q.Right)
 		if !ok {
-			return "", c.no("a comparison with what is no constant")
+			return "", t.refuse("a comparison with what is no constant")
 		}
-		return c.each(q.Left, v, func(v value) (string, error) {
+		return t.translate(q.Left, v, func(v value) (string, error) {
 			if v.written || v.lower {
-				return "", c.no("a comparison of what is not the value itself")
+				return "", t.refuse("a comparison of what is not the value itself")
 			}
 			return v.text + " " + q.Op.String() + " " + constant, nil
 		})
 	}
-	return "", c.no("an operator")
+	return "", t.refuse("an operator")
 }
 
-// literal is a constant of jq in CEL.
-func literal(q *gojq.Query) (string, bool) {
+// constantOf is a constant of jq in CEL.
+func constantOf(q *gojq.Query) (string, bool) {
 	t := q.Term
 	if t == nil || len(t.SuffixList) > 0 {
 		return "", false
