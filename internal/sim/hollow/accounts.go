@@ -59,7 +59,7 @@ func (c *Cluster) configMaps() *kind.Kind { return c.kinds.Load().Find("", "v1",
 
 // ensure creates an object unless there is one of its name.
 func (c *Cluster) ensure(k *kind.Kind, namespace string, o runtime.Object) {
-	if c.table(k).Get(kind.Key(namespace, metaOf(o).GetName())) != nil {
+	if c.table(k).Get(kind.Key(namespace, kind.Meta(o).GetName())) != nil {
 		return
 	}
 	_, _ = c.create(write{target: target{kind: k, namespace: namespace}}, o) // the namespace may be going

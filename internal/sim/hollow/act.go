@@ -156,7 +156,7 @@ func (c *Cluster) disrupt(w write) error {
 		if err != nil {
 			return err
 		}
-		if err := c.take(w, budgets, b.(*policyv1.PodDisruptionBudget), metaOf(o).GetLabels()); err != nil {
+		if err := c.take(w, budgets, b.(*policyv1.PodDisruptionBudget), kind.Meta(o).GetLabels()); err != nil {
 			return err
 		}
 	}

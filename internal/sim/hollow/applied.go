@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
@@ -29,7 +30,7 @@ func (c *Cluster) apply(s subject, effect machine.Effect) {
 	}
 	w := write{target: t, manager: "stages"}
 	if effect.Subresource == "" {
-		o, _, err := decodeJSON(k, effect.Body)
+		o, _, err := codec.Decode(k, effect.Body)
 		if err != nil {
 			return
 		}

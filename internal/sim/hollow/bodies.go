@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 )
 
 const (
@@ -35,9 +37,9 @@ type room struct {
 // that there is none.
 func (r *room) reserve(length int64) error {
 	if length < 0 {
-		length = bodyLimit
+		length = codec.Limit
 	}
-	if length = min(length, bodyLimit); length <= largeFrom {
+	if length = min(length, codec.Limit); length <= largeFrom {
 		return nil
 	}
 	if r.of.bytes.Add(length) > bodiesLimit {

@@ -7,6 +7,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
 
 // TestLargeBodies holds how many bytes of large bodies there are at once, and how many
@@ -14,7 +17,7 @@ import (
 func TestLargeBodies(t *testing.T) {
 	b := newBodies()
 	var all []*room
-	for range bodiesLimit / bodyLimit {
+	for range bodiesLimit / codec.Limit {
 		r := &room{of: &b}
 		if err := r.reserve(-1); err != nil {
 			t.Fatal(err)
@@ -22,7 +25,7 @@ func TestLargeBodies(t *testing.T) {
 		all = append(all, r)
 	}
 	one := &room{of: &b}
-	if err := one.reserve(bodyLimit); !apierrors.IsTooManyRequests(err) {
+	if err := one.reserve(codec.Limit); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("a body beyond the limit: %v", err)
 	}
 	if err := one.reserve(largeFrom); err != nil || one.bytes != 0 {
@@ -64,7 +67,7 @@ func TestChangeEndsWithItsRequest(t *testing.T) {
 	}
 	label := func(o runtime.Object, key string) runtime.Object {
 		o = o.DeepCopyObject()
-		metaOf(o).SetLabels(map[string]string{key: metaOf(o).GetResourceVersion()})
+		kind.Meta(o).SetLabels(map[string]string{key: kind.Meta(o).GetResourceVersion()})
 		return o
 	}
 	w := write{target: target{kind: c.kinds.Load().Find("", "v1", "namespaces"), name: "default"}}

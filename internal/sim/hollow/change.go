@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
@@ -37,10 +38,10 @@ func (c *Cluster) table(k *kind.Kind) *store.Table { return c.store.Table(k.Tabl
 // encoder returns what encodes an object with the version that it is given.
 func encoder(k *kind.Kind, o runtime.Object) func(version uint64) ([]byte, error) {
 	return func(version uint64) ([]byte, error) {
-		metaOf(o).SetResourceVersion(strconv.FormatUint(version, 10))
+		kind.Meta(o).SetResourceVersion(strconv.FormatUint(version, 10))
 		raw, err := k.Encode(o)
-		if err == nil && len(raw) > objectLimit {
-			return nil, errObjectTooLarge
+		if err == nil && len(raw) > codec.ObjectLimit {
+			return nil, codec.ErrTooLarge
 		}
 		return raw, err
 	}
@@ -51,7 +52,7 @@ const generated = 8
 
 // create stores a new object.
 func (c *Cluster) create(w write, o runtime.Object) (result, error) {
-	m := metaOf(o)
+	m := kind.Meta(o)
 	if err := place(w.target, m); err != nil {
 		return result{}, err
 	}
@@ -74,11 +75,11 @@ func (c *Cluster) create(w write, o runtime.Object) (result, error) {
 }
 
 func (c *Cluster) createNamed(w write, o runtime.Object) (result, error) {
-	m := metaOf(o)
+	m := kind.Meta(o)
 	c.begin(m)
 	prepareCreate(w.kind, o)
 	if errs := check(w.kind, o, nil); len(errs) > 0 {
-		return result{}, invalid(w.kind.GVK().GroupKind(), m.GetName(), errs)
+		return result{}, codec.InvalidError(w.kind.GVK().GroupKind(), m.GetName(), errs)
 	}
 	key, t := kind.Key(m.GetNamespace(), m.GetName()), c.table(w.kind)
 	taken := apierrors.NewAlreadyExists(w.kind.Resource(), m.GetName())
@@ -170,8 +171,8 @@ func generateName(base string) string {
 // check says what in an object is not valid. old is what it replaces; nil for a
 // new one.
 func check(k *kind.Kind, o, old runtime.Object) field.ErrorList {
-	m, path := metaOf(o), field.NewPath("metadata")
-	if errs := boundMeta(m); len(errs) > 0 {
+	m, path := kind.Meta(o), field.NewPath("metadata")
+	if errs := codec.BoundMetadata(m); len(errs) > 0 {
 		return errs
 	}
 	name := func(name string, prefix bool) []string {
@@ -185,12 +186,12 @@ func check(k *kind.Kind, o, old runtime.Object) field.ErrorList {
 	}
 	errs := validation.ValidateObjectMetaAccessor(m, k.Namespaced, name, path)
 	if old != nil {
-		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, metaOf(old), path)...)
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, kind.Meta(old), path)...)
 	}
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
 		if old != nil { // an API server says it twice of them
-			errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, metaOf(old), path)...)
+			errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, kind.Meta(old), path)...)
 		}
 		errs = append(errs, k.Custom.Validate(o.Object)...)
 	case *apiextensionsv1.CustomResourceDefinition:
@@ -242,8 +243,8 @@ func (c *Cluster) change(ch change) (changed, error) {
 		if err != nil {
 			return changed{}, err
 		}
-		if ch.applied || len(metaOf(old).GetManagedFields()) > 0 {
-			if err := boundMerge(ch.kind, ch.values, current.Raw); err != nil {
+		if ch.applied || len(kind.Meta(old).GetManagedFields()) > 0 {
+			if err := codec.BoundMerge(ch.kind, ch.values, current.Raw); err != nil {
 				return changed{}, err
 			}
 		}
@@ -267,7 +268,7 @@ func (c *Cluster) createByChange(ch change) (result, error) {
 		return result{}, apierrors.NewNotFound(ch.kind.Resource(), ch.name)
 	}
 	if ch.applied {
-		if err := boundMerge(ch.kind, ch.values, nil); err != nil {
+		if err := codec.BoundMerge(ch.kind, ch.values, nil); err != nil {
 			return result{}, err
 		}
 	}
@@ -278,14 +279,14 @@ func (c *Cluster) createByChange(ch change) (result, error) {
 	if ch.uid != "" {
 		return result{}, preconditionFailed(ch.target, ch.uid, "")
 	}
-	given := metaOf(o).GetResourceVersion()
+	given := kind.Meta(o).GetResourceVersion()
 	if err := checkVersion(given); err != nil {
 		return result{}, err
 	}
-	metaOf(o).SetResourceVersion("")
+	kind.Meta(o).SetResourceVersion("")
 	r, err := c.create(ch.write, o)
 	if ch.dryRun && err == nil {
-		metaOf(r.typed).SetResourceVersion(given) // no version is made
+		kind.Meta(r.typed).SetResourceVersion(given) // no version is made
 	}
 	return r, err
 }
@@ -296,7 +297,7 @@ func preconditionFailed(t target, want, is types.UID) error {
 
 // next returns what replaces an object, with all that an API server does to it.
 func (c *Cluster) next(ch change, old runtime.Object) (runtime.Object, error) {
-	was := metaOf(old)
+	was := kind.Meta(old)
 	if ch.uid != "" && ch.uid != was.GetUID() {
 		return nil, preconditionFailed(ch.target, ch.uid, was.GetUID())
 	}
@@ -304,7 +305,7 @@ func (c *Cluster) next(ch change, old runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := metaOf(next)
+	m := kind.Meta(next)
 	if err := sameName(ch.name, m); err != nil {
 		return nil, err
 	}
@@ -333,7 +334,7 @@ func (c *Cluster) next(ch change, old runtime.Object) (runtime.Object, error) {
 		}
 	}
 	if errs := check(ch.kind, next, old); len(errs) > 0 {
-		return nil, invalid(ch.kind.GVK().GroupKind(), ch.name, errs)
+		return nil, codec.InvalidError(ch.kind.GVK().GroupKind(), ch.name, errs)
 	}
 	return next, nil
 }
@@ -394,7 +395,7 @@ func (c *Cluster) replace(w write, current *store.Object, old, next runtime.Obje
 			return result{}, err
 		}
 		c.removed(w.kind, next)
-		metaOf(next).SetResourceVersion(version(current.Version)) // as it was last seen
+		kind.Meta(next).SetResourceVersion(version(current.Version)) // as it was last seen
 		return result{kind: w.kind, typed: next}, nil
 	}
 	raw, err := w.kind.Encode(next)

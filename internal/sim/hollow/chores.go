@@ -52,7 +52,7 @@ func (c *Cluster) work() {
 
 // wrote is told of every object that was stored, after it was.
 func (c *Cluster) wrote(k *kind.Kind, o runtime.Object) {
-	m := metaOf(o)
+	m := kind.Meta(o)
 	deleting := m.GetDeletionTimestamp() != nil
 	switch o := o.(type) {
 	case *corev1.Namespace:
@@ -74,7 +74,7 @@ func (c *Cluster) wrote(k *kind.Kind, o runtime.Object) {
 
 // removed is told of every object that was removed, with its last state.
 func (c *Cluster) removed(k *kind.Kind, o runtime.Object) {
-	m := metaOf(o)
+	m := kind.Meta(o)
 	c.disown(k, m)
 	c.resettle(k, m)
 	if d, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
@@ -142,7 +142,7 @@ func (c *Cluster) unfinalize(k *kind.Kind, key, finalizer string) {
 	t.namespace, t.name = kind.SplitKey(key)
 	_, err := c.change(change{write: write{target: t}, of: func(old runtime.Object) (runtime.Object, error) {
 		next := old.DeepCopyObject()
-		m := metaOf(next)
+		m := kind.Meta(next)
 		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == finalizer }))
 		return next, nil
 	}})

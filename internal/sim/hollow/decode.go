@@ -1,25 +1,16 @@
 package hollow
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"mime"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 
-	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
-
-// metaOf returns the metadata of an object.
-func metaOf(o runtime.Object) metav1.Object { return o.(metav1.Object) }
 
 // read reads the object in a request's body.
 func (q *request) read(k *kind.Kind) (runtime.Object, error) {
@@ -33,39 +24,19 @@ func (q *request) read(k *kind.Kind) (runtime.Object, error) {
 	}
 	switch media {
 	case typeProto:
-		return q.unpack(k, raw)
+		o, values, err := codec.DecodeMessage(k, raw)
+		q.values = values
+		return o, err
 	case typeYAML:
-		if raw, err = toJSON(raw); err != nil {
-			return nil, badBody(err)
+		if raw, err = codec.ConvertYAML(raw); err != nil {
+			return nil, codec.BadRequest(err)
 		}
 	}
-	q.values = valuesIn(raw)
-	if err := boundObject(k, raw); err != nil {
+	q.values = codec.CountValues(raw)
+	if err := codec.BoundObject(k, raw); err != nil {
 		return nil, err
 	}
 	return q.decode(k, raw)
-}
-
-// badBody is the error for a body that cannot be read.
-func badBody(err error) error {
-	var known apierrors.APIStatus
-	if errors.As(err, &known) {
-		return err
-	}
-	return apierrors.NewBadRequest(err.Error())
-}
-
-// parseHead says what is wrong with a body before anybody looks at more than its
-// version and kind, in whose names it takes capital letters for small ones.
-func parseHead(raw []byte) error {
-	var head struct {
-		APIVersion string `json:"apiVersion,omitempty"`
-		Kind       string `json:"kind,omitempty"`
-	}
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
-	}
-	return nil
 }
 
 // bodyType returns the media type of the request's body.
@@ -89,104 +60,19 @@ func (q *request) bodyType(packs bool) (string, error) {
 	return "", unsupported(accepted...)
 }
 
-// unpack reads an object in protobuf.
-func (q *request) unpack(k *kind.Kind, raw []byte) (runtime.Object, error) {
-	inner, _, err := object.Unwrap(raw)
-	if err != nil {
-		return nil, cannotHandle(k, err)
-	}
-	var head runtime.Unknown
-	if err := head.Unmarshal(raw[len(object.Magic):]); err != nil {
-		return nil, cannotHandle(k, err)
-	}
-	if err := sameKind(k, head.APIVersion, head.Kind); err != nil {
-		return nil, err
-	}
-	if q.values, err = boundMessage(k, inner); err != nil {
-		return nil, err
-	}
-	o, err := k.Decode(inner)
-	if err != nil {
-		return nil, cannotHandle(k, err)
-	}
-	return o, nil
-}
-
-func cannotHandle(k *kind.Kind, err error) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.Kind, k.Version, k.Kind, err))
-}
-
-// internalGroup is what an API server calls a group in its sources.
-func internalGroup(group string) string {
-	first, _, _ := strings.Cut(group, ".")
-	if first == "" {
-		return "core"
-	}
-	return first
-}
-
-// unrecognized is the error for a body that is no object.
-func unrecognized(k *kind.Kind, raw []byte, err error) error {
-	const shown = 30
-	summary := string(raw)
-	if len(raw) > shown {
-		summary = string(raw[:shown]) + " ..."
-	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", k.Kind, err, summary))
-}
-
-// sameKind refuses an object of another kind than the request is about; one that
-// says nothing is of that.
-func sameKind(k *kind.Kind, apiVersion, name string) error {
-	if gv, err := schema.ParseGroupVersion(apiVersion); name != "" && name != k.Kind && (err != nil || kind.Builtin().OfKind(gv.WithKind(name)) == nil) && k.Custom == nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"",
-			name, gv.Version, k.Kind, name, apiVersion))
-	}
-	if name != "" && name != k.Kind {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
-			name, k.Version, k.Kind, apiVersion+"."+name, internalGroup(k.Group)+"."+k.Kind))
-	}
-	if apiVersion != "" && apiVersion != k.APIVersion() {
-		_, v, ok := strings.Cut(apiVersion, "/")
-		if !ok {
-			v = apiVersion
-		}
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"",
-			k.Kind, v, k.Kind, k.Kind, apiVersion))
-	}
-	return nil
-}
-
 // decode reads an object in JSON, and heeds what is asked for fields that its kind
 // does not have.
 func (q *request) decode(k *kind.Kind, raw []byte) (runtime.Object, error) {
-	o, unknown, err := decodeJSON(k, raw)
-	if err != nil || len(unknown) > 0 || capital(o) { // else there is nothing that it could find: it would read all again
-		if err := parseHead(raw); err != nil {
-			return nil, unrecognized(k, raw, err)
+	o, unknown, err := codec.Decode(k, raw)
+	if err != nil || len(unknown) > 0 || codec.HasCapitals(o) { // else there is nothing that it could find: it would read all again
+		if err := codec.CheckHead(raw); err != nil {
+			return nil, codec.Unrecognized(k, raw, err)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return o, q.complain(k, unknown)
-}
-
-// capital says whether a custom object has version or kind in other letters, which its
-// schema may let it have.
-func capital(o runtime.Object) bool {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return false
-	}
-	for name := range u.Object {
-		for _, known := range []string{"apiVersion", "kind"} {
-			if name != known && strings.EqualFold(name, known) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // complain refuses fields that a kind does not have, or warns of them.
@@ -197,7 +83,7 @@ func (q *request) complain(k *kind.Kind, unknown []string) error {
 	switch q.query.Get("fieldValidation") {
 	case metav1.FieldValidationIgnore:
 	case metav1.FieldValidationStrict:
-		return cannotHandle(k, fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", ")))
+		return codec.CannotHandle(k, fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", ")))
 	default:
 		for _, u := range unknown {
 			q.w.Header().Add("Warning", "299 - "+quote(u))
@@ -209,96 +95,4 @@ func (q *request) complain(k *kind.Kind, unknown []string) error {
 // quote writes a text as a quoted string of a header.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
-
-// decodeJSON reads an object in JSON, and says which fields it has beyond those of
-// its kind.
-func decodeJSON(k *kind.Kind, raw []byte) (o runtime.Object, unknown []string, err error) {
-	o, unknown, err = decodePlain(k, raw)
-	var known apierrors.APIStatus
-	if err != nil && !errors.As(err, &known) {
-		err = cannotHandle(k, err)
-	}
-	return o, unknown, err
-}
-
-// decodePlain is decodeJSON with the decoder's own errors.
-func decodePlain(k *kind.Kind, raw []byte) (o runtime.Object, unknown []string, err error) {
-	o = k.New()
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		return decodeCustom(k, u, raw)
-	}
-	strict, err := kjson.UnmarshalStrict(raw, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	head := o.GetObjectKind().GroupVersionKind()
-	apiVersion, name := head.ToAPIVersionAndKind()
-	if err := sameKind(k, apiVersion, name); err != nil {
-		return nil, nil, err
-	}
-	o.GetObjectKind().SetGroupVersionKind(k.GVK())
-	for _, s := range strict {
-		unknown = append(unknown, s.Error())
-	}
-	return o, unknown, nil
-}
-
-// decodeCustom reads a custom object: what its schema does not know is dropped, and
-// what it has a default for filled in.
-func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runtime.Object, []string, error) {
-	u.Object = nil
-	strict, err := kjson.UnmarshalStrict(raw, &u.Object)
-	if err != nil {
-		return nil, nil, err
-	}
-	if u.Object == nil {
-		u.Object = map[string]any{}
-	}
-	for _, name := range []string{"kind", "apiVersion"} {
-		if s, _ := u.Object[name].(string); s == "" {
-			return nil, nil, unrecognized(k, raw, fmt.Errorf("Object '%s' is missing in '%s'", strings.ToUpper(name[:1])+name[1:], raw))
-		}
-	}
-	if m, there := u.Object["metadata"]; there {
-		if _, ok := m.(map[string]any); !ok {
-			return nil, nil, errors.New("metadata is no object")
-		}
-		if u.Object["metadata"], err = plainMeta(m); err != nil {
-			return nil, nil, err
-		}
-	}
-	if v := u.GetAPIVersion(); u.GetKind() == k.Kind && v != k.APIVersion() {
-		return nil, nil, apierrors.NewBadRequest("the API version in the data (" + v + ") does not match the expected API version (" + k.APIVersion() + ")")
-	}
-	if err := sameKind(k, u.GetAPIVersion(), u.GetKind()); err != nil {
-		return nil, nil, err
-	}
-	u.SetGroupVersionKind(k.GVK())
-	var unknown []string
-	for _, s := range strict {
-		unknown = append(unknown, s.Error())
-	}
-	for _, path := range k.Custom.Prune(u.Object) {
-		unknown = append(unknown, fmt.Sprintf("unknown field %q", path))
-	}
-	if err := k.Custom.Default(u.Object); err != nil {
-		return nil, nil, apierrors.NewRequestEntityTooLargeError(err.Error())
-	}
-	return u, unknown, nil
-}
-
-// plainMeta returns an object's metadata as an API server keeps it: without what
-// metadata has not, and what is empty. The error says what is of another type than it
-// has there.
-func plainMeta(m any) (map[string]any, error) {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	var typed metav1.ObjectMeta
-	if _, err := kjson.UnmarshalStrict(raw, &typed); err != nil {
-		return nil, err
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
@@ -75,16 +76,16 @@ func (q *request) decodeOptions(raw []byte, o *metav1.DeleteOptions) error {
 			err = o.Unmarshal(inner)
 		}
 	case typeYAML:
-		if raw, err = toJSON(raw); err == nil {
+		if raw, err = codec.ConvertYAML(raw); err == nil {
 			err = json.Unmarshal(raw, o)
 		}
 	default:
-		if err = parseHead(raw); err == nil {
+		if err = codec.CheckHead(raw); err == nil {
 			err = json.Unmarshal(raw, o)
 		}
 	}
 	if err != nil {
-		return badBody(err)
+		return codec.BadRequest(err)
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (r result) meta() metav1.ObjectMeta {
 	if r.stored != nil {
 		return r.kind.Metadata(r.stored.Raw)
 	}
-	m := metaOf(r.typed)
+	m := kind.Meta(r.typed)
 	return metav1.ObjectMeta{Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUID()}
 }
 
@@ -128,7 +129,7 @@ func (c *Cluster) deleteOnce(w write, current *store.Object, options metav1.Dele
 	if err != nil {
 		return deleted{}, err
 	}
-	m := metaOf(o)
+	m := kind.Meta(o)
 	if err := conditions(w.target, options.Preconditions, m); err != nil {
 		return deleted{}, err
 	}
@@ -200,7 +201,7 @@ func conditions(t target, p *metav1.Preconditions, m metav1.Object) error {
 
 // mark says of an object that it is being deleted, without a grace period.
 func (c *Cluster) mark(o runtime.Object) {
-	m := metaOf(o)
+	m := kind.Meta(o)
 	if m.GetDeletionTimestamp() == nil {
 		if m.GetGeneration() > 0 {
 			m.SetGeneration(m.GetGeneration() + 1)
@@ -294,8 +295,8 @@ func collected(finalizers []string, options metav1.DeleteOptions) []string {
 
 // ended says whether an object that was being deleted has nothing left to wait for.
 func ended(k *kind.Kind, old, next runtime.Object) bool {
-	was := metaOf(old)
-	if was.GetDeletionTimestamp() == nil || len(metaOf(next).GetFinalizers()) > 0 {
+	was := kind.Meta(old)
+	if was.GetDeletionTimestamp() == nil || len(kind.Meta(next).GetFinalizers()) > 0 {
 		return false
 	}
 	if ns, ok := next.(*corev1.Namespace); ok {

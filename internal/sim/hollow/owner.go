@@ -172,7 +172,7 @@ func (c *Cluster) orphan(d dependent, owner types.UID) {
 	t.namespace, t.name = kind.SplitKey(d.key)
 	_, _ = c.change(change{write: write{target: t}, of: func(old runtime.Object) (runtime.Object, error) {
 		next := old.DeepCopyObject()
-		m := metaOf(next)
+		m := kind.Meta(next)
 		m.SetOwnerReferences(slices.DeleteFunc(m.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner }))
 		return next, nil
 	}}) // it may have gone

@@ -2,29 +2,22 @@ package hollow
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"mime"
 	"net/http"
-	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/mergepatch"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
-
-// jsonPatchMost is how many operations a JSON patch may have.
-const jsonPatchMost = 10_000
 
 // patch changes an object by a patch of any type.
 func (q *request) patch() error {
@@ -60,11 +53,11 @@ func (q *request) patch() error {
 	if media == string(types.ApplyYAMLPatchType) {
 		return q.apply(w, body)
 	}
-	if err := boundPatch(types.PatchType(media), nil, body); err != nil {
+	if err := codec.BoundPatch(types.PatchType(media), nil, body); err != nil {
 		return err
 	}
-	q.values = valuesIn(body)
-	if err := q.checkPatch(types.PatchType(media), body); err != nil {
+	q.values = codec.CountValues(body)
+	if err := codec.CheckPatch(types.PatchType(media), body, q.query.Get("fieldValidation") != metav1.FieldValidationIgnore); err != nil {
 		return err
 	}
 	if q.query.Get("force") != "" {
@@ -77,32 +70,6 @@ func (q *request) patch() error {
 		return err
 	}
 	return q.answerPart(http.StatusOK, done.result)
-}
-
-// checkPatch refuses what is no patch, whatever the object is like.
-func (q *request) checkPatch(of types.PatchType, body []byte) error {
-	if !json.Valid(body) {
-		return apierrors.NewBadRequest("invalid JSON patch")
-	}
-	if of == types.StrategicMergePatchType || q.query.Get("fieldValidation") == metav1.FieldValidationIgnore {
-		return nil
-	}
-	var operations []struct {
-		Op    string `json:"op"`
-		From  string `json:"from"`
-		Path  string `json:"path"`
-		Value any    `json:"value"`
-	}
-	var err error
-	if of == types.JSONPatchType {
-		_, err = kjson.UnmarshalStrict(body, &operations)
-	} else {
-		_, err = kjson.UnmarshalStrict(body, &map[string]any{})
-	}
-	if err != nil {
-		return apierrors.NewBadRequest("error decoding patch: " + err.Error())
-	}
-	return nil
 }
 
 func invalidPatchOption(err *field.Error) error {
@@ -131,8 +98,8 @@ func (q *request) apply(w write, body []byte) error {
 		live := old
 		if live == nil {
 			live = q.kind.New()
-			metaOf(live).SetName(q.name)
-			metaOf(live).SetNamespace(q.namespace)
+			kind.Meta(live).SetName(q.name)
+			kind.Meta(live).SetNamespace(q.namespace)
 		}
 		next, err := q.cluster.server.apply.Apply(q.kind, q.sub, live.DeepCopyObject(), applied.DeepCopy(), by, force)
 		if err != nil {
@@ -145,7 +112,7 @@ func (q *request) apply(w write, body []byte) error {
 			if err := q.kind.Custom.Default(u.Object); err != nil {
 				return nil, apierrors.NewRequestEntityTooLargeError(err.Error())
 			}
-			if u.Object["metadata"], err = plainMeta(u.Object["metadata"]); err != nil {
+			if u.Object["metadata"], err = codec.CleanMetadata(u.Object["metadata"]); err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
 		}
@@ -163,15 +130,15 @@ func (q *request) apply(w write, body []byte) error {
 
 // applied reads what a manager wants of an object.
 func (q *request) applied(body []byte) (*unstructured.Unstructured, error) {
-	raw, err := toJSON(body)
+	raw, err := codec.ConvertYAML(body)
 	if err != nil {
-		return nil, badBody(fmt.Errorf("error decoding patch: error converting YAML to JSON: %w", err))
+		return nil, codec.BadRequest(fmt.Errorf("error decoding patch: error converting YAML to JSON: %w", err))
 	}
-	if err := boundObject(q.kind, raw); err != nil {
+	if err := codec.BoundObject(q.kind, raw); err != nil {
 		return nil, err
 	}
-	q.values = valuesIn(raw)
-	if err := boundMerge(q.kind, q.values, nil); err != nil {
+	q.values = codec.CountValues(raw)
+	if err := codec.BoundMerge(q.kind, q.values, nil); err != nil {
 		return nil, err
 	}
 	out := &unstructured.Unstructured{}
@@ -208,27 +175,16 @@ func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o
 	if raw, err = json.Marshal(from); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := boundPatch(of, raw, body); err != nil {
+	if raw, err = codec.Patch(of, k, raw, body); err != nil {
 		return nil, nil, nil, err
 	}
-	switch of {
-	case types.JSONPatchType:
-		raw, err = patchJSON(raw, body)
-	case types.MergePatchType:
-		raw, err = patchMerge(raw, body)
-	default:
-		raw, err = patchStrategic(raw, body, k)
+	if len(raw) > codec.Limit {
+		return nil, nil, nil, codec.ErrTooLarge
 	}
-	if err != nil {
+	if err := codec.BoundObject(k, raw); err != nil {
 		return nil, nil, nil, err
 	}
-	if len(raw) > bodyLimit {
-		return nil, nil, nil, errObjectTooLarge
-	}
-	if err := boundObject(k, raw); err != nil {
-		return nil, nil, nil, err
-	}
-	if o, unknown, err = decodePlain(k, raw); err != nil {
+	if o, unknown, err = codec.DecodePlain(k, raw); err != nil {
 		return nil, nil, nil, patchInvalid(raw, err)
 	}
 	if q.sub == "scale" {
@@ -240,56 +196,4 @@ func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o
 // patchInvalid is the error for a patch whose outcome is no object.
 func patchInvalid(patched []byte, err error) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(patched), err.Error())})
-}
-
-func patchJSON(raw, body []byte) ([]byte, error) {
-	p, err := jsonpatch.DecodePatch(body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if len(p) > jsonPatchMost {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", jsonPatchMost, len(p)))
-	}
-	limitCopies()
-	var out []byte
-	if slices.ContainsFunc(p, testsForNull) {
-		err = jsonpatch.ErrTestFailed
-	} else {
-		out, err = p.Apply(raw)
-	}
-	if err != nil {
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
-	}
-	return out, nil
-}
-
-// testsForNull says whether an operation tests that the whole object is null. It is not,
-// and the library panics.
-func testsForNull(o jsonpatch.Operation) bool {
-	path, err := o.Path()
-	return o.Kind() == "test" && err == nil && path == "" && o["value"] == nil
-}
-
-// badPatch is the error for a merge patch that is no object.
-func badPatch(err error) error {
-	if errors.Is(err, jsonpatch.ErrBadJSONDoc) || errors.Is(err, mergepatch.ErrBadJSONDoc) || errors.Is(err, jsonpatch.ErrBadJSONPatch) {
-		err = errors.New("invalid JSON patch")
-	}
-	return apierrors.NewBadRequest(err.Error())
-}
-
-func patchStrategic(raw, body []byte, k *kind.Kind) ([]byte, error) {
-	out, err := strategicpatch.StrategicMergePatch(raw, body, k.New())
-	if err != nil {
-		return nil, badPatch(err)
-	}
-	return out, nil
-}
-
-func patchMerge(raw, body []byte) ([]byte, error) {
-	out, err := jsonpatch.MergePatch(raw, body)
-	if err != nil {
-		return nil, badPatch(err)
-	}
-	return out, nil
 }

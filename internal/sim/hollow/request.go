@@ -19,11 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
-
-// bodyLimit is the length of the longest body that is read.
-const bodyLimit = 3 << 20
 
 // target is what a request is about.
 type target struct {
@@ -181,7 +179,7 @@ func (q *request) body() ([]byte, error) {
 	}
 	var in bytes.Buffer
 	if q.ContentLength > 0 {
-		in.Grow(int(min(q.ContentLength, bodyLimit)) + bytes.MinRead) // it is read in one go
+		in.Grow(int(min(q.ContentLength, codec.Limit)) + bytes.MinRead) // it is read in one go
 	}
 	if q.ProtoMajor == 1 && q.ContentLength != 0 { // over HTTP/2 all have one
 		c := q.cluster.server.clock
@@ -189,11 +187,11 @@ func (q *request) body() ([]byte, error) {
 		_ = in.SetReadDeadline(c.Wall(c.Now().Add(requestTime))) // tests' have none
 		defer func() { _ = in.SetReadDeadline(time.Time{}) }()   // the connection is watched for its end
 	}
-	_, err := in.ReadFrom(http.MaxBytesReader(q.w, q.Body, bodyLimit))
+	_, err := in.ReadFrom(http.MaxBytesReader(q.w, q.Body, codec.Limit))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(bodyLimit))
+		return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(codec.Limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, errTimeout()
 	case err != nil:
@@ -209,6 +207,21 @@ type write struct {
 	manager string     // of fields
 	applied bool       // who manages what has been settled
 	until   clock.Time // when its request ends; 0: it does not come from one
+}
+
+// requestTime is how long a request but a watch may take, as an API server's
+// --request-timeout: on its own, and in waiting for its client.
+const requestTime = time.Minute
+
+// lookEvery is after how many objects a request looks whether its time is over.
+const lookEvery = 256
+
+// late says whether a change has taken longer than its request may.
+func (c *Cluster) late(w write) bool { return w.until > 0 && c.server.clock.Now() > w.until }
+
+// errTimeout is what an API server answers when a request takes too long.
+func errTimeout() error {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 }
 
 // end returns when the request ends if it begins now.
@@ -275,7 +288,7 @@ func (q *request) put() error {
 	if err != nil {
 		return err
 	}
-	m := metaOf(o)
+	m := kind.Meta(o)
 	if err := sameName(q.name, m); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func countsOf(o runtime.Object) (counts, bool) {
 
 // scaleOf returns the Scale of an object.
 func scaleOf(k *kind.Kind, o runtime.Object) (*autoscalingv1.Scale, error) {
-	m := metaOf(o)
+	m := kind.Meta(o)
 	s := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
 		Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUID(),
 		ResourceVersion: m.GetResourceVersion(), CreationTimestamp: m.GetCreationTimestamp(),
@@ -113,7 +113,7 @@ func scaled(k *kind.Kind, old, scale runtime.Object) (runtime.Object, error) {
 	}
 	next := old.DeepCopyObject()
 	if v := s.ResourceVersion; v != "" {
-		metaOf(next).SetResourceVersion(v)
+		kind.Meta(next).SetResourceVersion(v)
 	}
 	if c, ok := countsOf(next); ok {
 		*c.asked = new(s.Spec.Replicas)

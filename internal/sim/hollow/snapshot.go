@@ -18,6 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
@@ -164,11 +165,11 @@ func (c *Cluster) load(u *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	o, _, err := decodeJSON(k, raw)
+	o, _, err := codec.Decode(k, raw)
 	if err != nil {
 		return err
 	}
-	m := metaOf(o)
+	m := kind.Meta(o)
 	if k.Namespaced && m.GetNamespace() == "" {
 		m.SetNamespace(metav1.NamespaceDefault)
 	}

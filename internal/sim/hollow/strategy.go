@@ -16,7 +16,7 @@ import (
 // prepareCreate makes of what a client sends what a new object begins with.
 func prepareCreate(k *kind.Kind, o runtime.Object) {
 	if k.Generation {
-		metaOf(o).SetGeneration(1)
+		kind.Meta(o).SetGeneration(1)
 	}
 	if k.Status && !k.KeepStatus {
 		setStatus(o, nil)
@@ -60,7 +60,7 @@ func prepareSecret(o *corev1.Secret) {
 // prepareUpdate takes out of an object what the request may not change: its status,
 // or all but its status.
 func prepareUpdate(k *kind.Kind, sub string, next, old runtime.Object) {
-	m, was := metaOf(next), metaOf(old)
+	m, was := kind.Meta(next), kind.Meta(old)
 	switch {
 	case sub == "status":
 		keepAllButStatus(next, old)
@@ -102,7 +102,7 @@ func prepareStatus(next, old runtime.Object) {
 		defaultNode(next)
 	default:
 		if next.GetObjectKind().GroupVersionKind().GroupKind().String() == "Deployment.apps" {
-			metaOf(next).SetLabels(metaOf(old).GetLabels())
+			kind.Meta(next).SetLabels(kind.Meta(old).GetLabels())
 		}
 	}
 }
@@ -168,8 +168,8 @@ func keepAllButStatus(next, old runtime.Object) {
 // keepMeta gives an object the metadata of the old one, but for who manages its
 // fields and what the request says of its version.
 func keepMeta(next, old runtime.Object) {
-	managed := metaOf(next).GetManagedFields()
-	uid, version := metaOf(next).GetUID(), metaOf(next).GetResourceVersion()
+	managed := kind.Meta(next).GetManagedFields()
+	uid, version := kind.Meta(next).GetUID(), kind.Meta(next).GetResourceVersion()
 	if u, ok := next.(*unstructured.Unstructured); ok {
 		u.Object["metadata"] = old.(*unstructured.Unstructured).DeepCopy().Object["metadata"]
 	} else {
@@ -177,7 +177,7 @@ func keepMeta(next, old runtime.Object) {
 		from, _ := part(old, "ObjectMeta")
 		to.Set(from)
 	}
-	m := metaOf(next)
+	m := kind.Meta(next)
 	m.SetManagedFields(managed)
 	m.SetResourceVersion(version)
 	if uid != "" {

@@ -357,7 +357,7 @@ func (w *watcher) frame(kind string, head, object_ []byte) {
 func (w *watcher) bookmark(initial bool) {
 	k := w.kind()
 	o := k.New()
-	m := metaOf(o)
+	m := kind.Meta(o)
 	m.SetResourceVersion(version(w.at))
 	if initial {
 		m.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: strconv.FormatBool(true)})

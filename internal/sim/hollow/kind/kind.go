@@ -140,6 +140,9 @@ type marshaler interface{ Marshal() ([]byte, error) }
 
 type unmarshaler interface{ Unmarshal([]byte) error }
 
+// Meta returns the metadata of an object of any kind.
+func Meta(o runtime.Object) metav1.Object { return o.(metav1.Object) }
+
 // Encode returns the form in which an object is kept.
 func (k *Kind) Encode(o runtime.Object) ([]byte, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {

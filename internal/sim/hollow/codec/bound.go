@@ -1,4 +1,8 @@
-package hollow
+// Package codec reads the bodies of requests: objects in JSON, YAML and protobuf, and
+// patches. It refuses a body that would take more memory or time than one request may.
+//
+// It knows neither requests nor stored objects.
+package codec
 
 import (
 	"bytes"
@@ -7,7 +11,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -23,11 +26,13 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/weight"
 )
 
-// Bounds on what a request may make of its body, which is at most bodyLimit long.
+// Bounds on bodies, in bytes unless stated otherwise.
 const (
-	// objectLimit is the length of the longest object that is stored: etcd's
+	// Limit is the length of the longest body that is read.
+	Limit = 3 << 20
+	// ObjectLimit is the length of the longest object that is stored: etcd's
 	// default --max-request-bytes.
-	objectLimit = 3 << 19
+	ObjectLimit = 3 << 19
 	// copyLimit is how much the copy operations of one JSON patch may add: an API
 	// server's JSONPatchMaxCopyBytes.
 	copyLimit = 3 << 20
@@ -40,8 +45,8 @@ const (
 	nestLimit = 16 << 20
 	// deepLimit is the same of an object: who manages which field is written as paths.
 	deepLimit = 64 << 20
-	// metaLimit is how many labels an object may have, and how many finalizers.
-	metaLimit = 10_000
+	// metadataLimit is how many labels an object may have, and how many finalizers.
+	metadataLimit = 10_000
 	// memoryLimit is about how many bytes one request may take for what it decodes.
 	memoryLimit = 48 << 20
 	// uncounted is the length of bodies that cannot take that much: nobody counts
@@ -62,23 +67,8 @@ const (
 	messageFactor = 2    // of what protobuf decodes to: the answer comes on top
 )
 
-// requestTime is how long a request but a watch may take, as an API server's
-// --request-timeout: on its own, and in waiting for its client.
-const requestTime = time.Minute
-
-// lookEvery is after how many objects a request looks whether its time is over.
-const lookEvery = 256
-
-// late says whether a change has taken longer than its request may.
-func (c *Cluster) late(w write) bool { return w.until > 0 && c.server.clock.Now() > w.until }
-
-// errTimeout is what an API server answers when a request takes too long.
-func errTimeout() error {
-	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
-}
-
-// errObjectTooLarge is what an API server answers when etcd refuses an object.
-var errObjectTooLarge = errors.New("etcdserver: request is too large")
+// ErrTooLarge is what an API server answers when etcd refuses an object.
+var ErrTooLarge = errors.New("etcdserver: request is too large")
 
 // limitCopies bounds the copies of JSON patches. The library has no option for a
 // single patch: API servers set the same variable.
@@ -92,15 +82,15 @@ func boundMemory(size int) error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has too many values: they would take about %d MiB of memory, the limit is %d MiB", size>>20, memoryLimit>>20))
 }
 
-// boundObject refuses an object in JSON that would take too much to decode.
-func boundObject(k *kind.Kind, raw []byte) error {
+// BoundObject refuses an object in JSON that would take too much to decode.
+func BoundObject(k *kind.Kind, raw []byte) error {
 	if len(raw) <= uncounted {
 		return nil
 	}
 	w := weight.OfJSON(raw)
 	switch {
 	case w.Nested > deepLimit:
-		return errDeep()
+		return tooDeepError()
 	case k.Custom != nil:
 		return boundMemory(w.Values * customValue)
 	case k.Group == apiextensionsv1.GroupName:
@@ -109,7 +99,7 @@ func boundObject(k *kind.Kind, raw []byte) error {
 	return boundMemory(w.Objects*typedObject + w.Values*typedValue)
 }
 
-func errDeep() error {
+func tooDeepError() error {
 	return apierrors.NewRequestEntityTooLargeError("the values in the body are nested too deep")
 }
 
@@ -121,14 +111,14 @@ func boundMessage(k *kind.Kind, raw []byte) (values int, err error) {
 	}
 	w, err := k.Weigh(raw)
 	if err != nil {
-		return 0, cannotHandle(k, err)
+		return 0, CannotHandle(k, err)
 	}
 	return w.Values, boundMemory(w.Bytes * messageFactor)
 }
 
-// boundPatch refuses a patch that would take too much, or minutes, to apply to an
+// BoundPatch refuses a patch that would take too much, or minutes, to apply to an
 // object in JSON.
-func boundPatch(of types.PatchType, raw, patch []byte) error {
+func BoundPatch(of types.PatchType, raw, patch []byte) error {
 	if n := len(raw) + len(patch); n*n/4 <= nestLimit { // two bytes a level
 		return nil
 	}
@@ -137,14 +127,14 @@ func boundPatch(of types.PatchType, raw, patch []byte) error {
 		return apierrors.NewRequestEntityTooLargeError("the patch and the object have too many list elements for a strategic merge")
 	}
 	if object.Nested+by.Nested > nestLimit {
-		return errDeep()
+		return tooDeepError()
 	}
 	return boundMemory((object.Values + by.Values) * patchedValue)
 }
 
-// boundMerge refuses to merge a body with so many values into the current object,
+// BoundMerge refuses to merge a body with so many values into the current object,
 // whose fields have managers; nil: there is none yet.
-func boundMerge(k *kind.Kind, values int, current []byte) error {
+func BoundMerge(k *kind.Kind, values int, current []byte) error {
 	if values == 0 { // it does not come from a request
 		return nil
 	}
@@ -158,46 +148,46 @@ func boundMerge(k *kind.Kind, values int, current []byte) error {
 	return boundMemory(values * mergedValue)
 }
 
-// valuesIn returns how many values a body in JSON has, at least.
-func valuesIn(body []byte) int {
+// CountValues returns how many values a body in JSON has, at least.
+func CountValues(body []byte) int {
 	if len(body) <= uncounted {
 		return 1
 	}
 	return weight.OfJSON(body).Values
 }
 
-// boundMeta says that an object has so many labels or finalizers that nobody wants to
+// BoundMetadata says that an object has so many labels or finalizers that nobody wants to
 // know what is wrong with each of them.
-func boundMeta(m metav1.Object) (errs field.ErrorList) {
-	if n := len(m.GetLabels()); n > metaLimit {
-		errs = append(errs, field.TooMany(field.NewPath("metadata", "labels"), n, metaLimit))
+func BoundMetadata(m metav1.Object) (errs field.ErrorList) {
+	if n := len(m.GetLabels()); n > metadataLimit {
+		errs = append(errs, field.TooMany(field.NewPath("metadata", "labels"), n, metadataLimit))
 	}
-	if n := len(m.GetFinalizers()); n > metaLimit {
-		errs = append(errs, field.TooMany(field.NewPath("metadata", "finalizers"), n, metaLimit))
+	if n := len(m.GetFinalizers()); n > metadataLimit {
+		errs = append(errs, field.TooMany(field.NewPath("metadata", "finalizers"), n, metadataLimit))
 	}
 	return errs
 }
 
-// errorsMost is how many mistakes of an object are named: the library that joins them
+// maxErrors is how many mistakes of an object are named: the library that joins them
 // copies all of the text for each.
-const errorsMost = 256
+const maxErrors = 256
 
-// invalid is the error for an object with mistakes.
-func invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
-	return apierrors.NewInvalid(kind, name, errs[:min(len(errs), errorsMost)])
+// InvalidError is the error for an object with mistakes.
+func InvalidError(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
+	return apierrors.NewInvalid(kind, name, errs[:min(len(errs), maxErrors)])
 }
 
-// toJSON converts a body in YAML. Aliases must not make more of it than a body may
+// ConvertYAML converts a body in YAML. Aliases must not make more of it than a body may
 // be long: the parser bounds how many values they stand for, but not how long these
 // are.
-func toJSON(body []byte) ([]byte, error) {
+func ConvertYAML(body []byte) ([]byte, error) {
 	if err := boundYAML(body); err != nil {
 		return nil, err
 	}
 	if bytes.IndexByte(body, '&') >= 0 && bytes.IndexByte(body, '*') >= 0 {
 		var n yamlnode.Node
-		if err := yamlnode.Unmarshal(body, &n); err == nil && expanded(&n, map[*yamlnode.Node]int{}) > bodyLimit {
-			return nil, fmt.Errorf("yaml: the document with its aliases is longer than %d bytes", bodyLimit)
+		if err := yamlnode.Unmarshal(body, &n); err == nil && expandedSize(&n, map[*yamlnode.Node]int{}) > Limit {
+			return nil, fmt.Errorf("yaml: the document with its aliases is longer than %d bytes", Limit)
 		}
 	}
 	return yaml.YAMLToJSON(body)
@@ -214,10 +204,10 @@ func boundYAML(body []byte) error {
 	return boundMemory(weight.OfYAML(body) * yamlValue)
 }
 
-// expanded returns about how long a node is in JSON when each alias stands for what
-// it names, and more than bodyLimit for one that is longer. An alias to a node that
+// expandedSize returns about how long a node is in JSON when each alias stands for what
+// it names, and more than Limit for one that is longer. An alias to a node that
 // contains the alias counts nothing: the parser refuses it.
-func expanded(n *yamlnode.Node, known map[*yamlnode.Node]int) int {
+func expandedSize(n *yamlnode.Node, known map[*yamlnode.Node]int) int {
 	if n.Kind == yamlnode.AliasNode {
 		n = n.Alias
 	}
@@ -227,7 +217,7 @@ func expanded(n *yamlnode.Node, known map[*yamlnode.Node]int) int {
 	known[n] = 0 // while it is being looked at
 	size := len(n.Value) + 1
 	for _, c := range n.Content {
-		size = min(size+expanded(c, known), bodyLimit+1)
+		size = min(size+expandedSize(c, known), Limit+1)
 	}
 	known[n] = size
 	return size
