@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,13 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
-	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
 
 // act answers a POST that does something but create an object of the resource.
 func (q *request) act() error {
-	k := q.kind
-	if s, ok := q.kind.Find(q.sub); ok {
+	k := q.Kind
+	if s, ok := q.Kind.Find(q.Sub); ok {
 		group, v := s.Group, s.Version
 		if v == "" {
 			group, v = k.Group, k.Version
@@ -51,7 +49,7 @@ func (q *request) act() error {
 	if err != nil {
 		return err
 	}
-	return q.object(http.StatusCreated, result{kind: k, typed: o})
+	return q.object(http.StatusCreated, registry.Result{Kind: k, Typed: o})
 }
 
 // created answers that something was done.
@@ -62,7 +60,7 @@ func (q *request) created() error {
 		q.json(http.StatusCreated, s)
 		return nil
 	}
-	return q.object(http.StatusCreated, result{kind: kind.Form(metav1.SchemeGroupVersion.WithKind("Status")), typed: s})
+	return q.object(http.StatusCreated, registry.Result{Kind: kind.Form(metav1.SchemeGroupVersion.WithKind("Status")), Typed: s})
 }
 
 // bind gives a pod its node.
@@ -71,44 +69,14 @@ func (q *request) bind(b *corev1.Binding) error {
 	if err != nil {
 		return err
 	}
-	w.sub, w.name = "", b.Name
-	if q.name != "" {
-		w.name = q.name
+	w.Sub, w.Name = "", b.Name
+	if q.Name != "" {
+		w.Name = q.Name
 	}
-	w.kind = q.cluster.kinds.Load().Find("", "v1", "pods")
-	if err := q.cluster.bind(w, b); err != nil {
+	if err := q.cluster.backend.Bind(w, b); err != nil {
 		return err
 	}
 	return q.created()
-}
-
-// bind gives a pod its node.
-func (c *Cluster) bind(w write, b *corev1.Binding) error {
-	_, err := c.change(change{write: w, uid: b.UID, of: func(old runtime.Object) (runtime.Object, error) {
-		p := old.DeepCopyObject().(*corev1.Pod)
-		refuse := func(why string) (runtime.Object, error) {
-			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, w.name, fmt.Errorf("%s", why))
-		}
-		switch {
-		case p.DeletionTimestamp != nil:
-			return refuse(fmt.Sprintf("pod %s is being deleted, cannot be assigned to a host", p.Name))
-		case p.Spec.NodeName != "":
-			return refuse(fmt.Sprintf("pod %s is already assigned to node %q", p.Name, p.Spec.NodeName))
-		}
-		p.Spec.NodeName = b.Target.Name
-		for key, value := range b.Annotations {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value)
-		}
-		scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: c.now()}
-		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-		if i < 0 {
-			p.Status.Conditions = append(p.Status.Conditions, scheduled)
-		} else {
-			p.Status.Conditions[i] = scheduled
-		}
-		return p, nil
-	}, binding: true})
-	return err
 }
 
 // evict deletes a pod unless a disruption budget allows no disruption.
@@ -121,71 +89,11 @@ func (q *request) evict(e *policyv1.Eviction) error {
 	if err != nil {
 		return err
 	}
-	w.sub, w.dryRun = "", w.dryRun || len(options.DryRun) > 0
-	if err := q.cluster.disrupt(w); err != nil {
-		return err
-	}
-	if _, err := q.cluster.delete(w, options); err != nil {
+	w.Sub, w.DryRun = "", w.DryRun || len(options.DryRun) > 0
+	if err := q.cluster.backend.Evict(w, options); err != nil {
 		return err
 	}
 	return q.created()
-}
-
-// disrupt takes a disruption from the budgets that a pod is under. One that has
-// ended, or that has not begun, needs none.
-func (c *Cluster) disrupt(w write) error {
-	pod := c.table(w.kind).Get(w.key())
-	if pod == nil {
-		return apierrors.NewNotFound(w.kind.Resource(), w.name)
-	}
-	o, err := w.kind.Decode(pod.Raw)
-	if err != nil {
-		return err
-	}
-	switch p := o.(*corev1.Pod); {
-	case p.DeletionTimestamp != nil, p.Status.Phase != corev1.PodRunning:
-		return nil
-	}
-	budgets := c.kinds.Load().Find("policy", "v1", "poddisruptionbudgets")
-	found, err := c.table(budgets).List(selection{prefix: w.namespace + "/"}.query())
-	if err != nil {
-		return err
-	}
-	for _, stored := range found.Objects {
-		b, err := budgets.Decode(stored.Raw)
-		if err != nil {
-			return err
-		}
-		if err := c.take(w, budgets, b.(*policyv1.PodDisruptionBudget), kind.Meta(o).GetLabels()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// take takes a disruption from a budget if it is for a pod with these labels.
-func (c *Cluster) take(w write, k *kind.Kind, b *policyv1.PodDisruptionBudget, of map[string]string) error {
-	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-	if err != nil || !selector.Matches(labelSet(of)) {
-		return err
-	}
-	_, err = c.change(change{write: write{target: target{kind: k, namespace: b.Namespace, name: b.Name, sub: "status"}, dryRun: w.dryRun},
-		of: func(old runtime.Object) (runtime.Object, error) {
-			next := old.DeepCopyObject().(*policyv1.PodDisruptionBudget)
-			if next.Status.DisruptionsAllowed <= 0 {
-				err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-				err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause,
-					Message: fmt.Sprintf("The disruption budget %s needs %s and has %d currently", next.Name, unit.Count(next.Status.DesiredHealthy, "healthy pods"), next.Status.CurrentHealthy)})
-				return nil, err
-			}
-			next.Status.DisruptionsAllowed--
-			if next.Status.DisruptedPods == nil {
-				next.Status.DisruptedPods = map[string]metav1.Time{}
-			}
-			next.Status.DisruptedPods[w.name] = c.now()
-			return next, nil
-		}})
-	return err
 }
 
 // claims are what a token says.
@@ -202,19 +110,19 @@ const tokenPrefix = "hollow."
 
 // issue gives a service account a token.
 func (q *request) issue(t *authenticationv1.TokenRequest) error {
-	account := q.cluster.table(q.kind).Get(q.key())
+	account := q.cluster.registry.Table(q.Kind).Get(q.Key())
 	if account == nil {
-		return apierrors.NewNotFound(q.kind.Resource(), q.name)
+		return apierrors.NewNotFound(q.Kind.Resource(), q.Name)
 	}
 	seconds := int64(3600)
 	if s := t.Spec.ExpirationSeconds; s != nil {
 		seconds = *s
 	}
 	t.Spec.ExpirationSeconds = &seconds
-	expires := q.cluster.now().Add(time.Duration(seconds) * time.Second)
-	t.Name, t.Namespace = q.name, q.namespace
+	expires := registry.TimeOf(q.cluster.backend.Now()).Add(time.Duration(seconds) * time.Second)
+	t.Name, t.Namespace = q.Name, q.Namespace
 	t.Status.ExpirationTimestamp = metav1.NewTime(expires)
-	t.Status.Token = q.cluster.sign(claims{q.namespace, q.name, string(q.kind.Metadata(account.Raw).UID), t.Spec.Audiences, expires.Unix()})
+	t.Status.Token = q.cluster.sign(claims{q.Namespace, q.Name, string(q.Kind.Metadata(account.Raw).UID), t.Spec.Audiences, expires.Unix()})
 	return nil
 }
 
@@ -243,7 +151,7 @@ func (c *Cluster) account(token string) (user, claims, bool) {
 	if err == nil {
 		err = json.Unmarshal(raw, &of)
 	}
-	if err != nil || of.Expires < c.server.now().Unix() || c.store.Table("serviceaccounts").Get(kind.Key(of.Namespace, of.Name)) == nil {
+	if err != nil || of.Expires < c.server.now().Unix() || c.registry.Store().Table("serviceaccounts").Get(kind.Key(of.Namespace, of.Name)) == nil {
 		return user{}, claims{}, false
 	}
 	return user{"system:serviceaccount:" + of.Namespace + ":" + of.Name,
@@ -256,7 +164,7 @@ func (q *request) review(o runtime.Object) {
 	allowed := authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: why}
 	switch o := o.(type) {
 	case *authenticationv1.SelfSubjectReview:
-		o.CreationTimestamp = q.cluster.now()
+		o.CreationTimestamp = registry.TimeOf(q.cluster.backend.Now())
 		o.Status.UserInfo = authenticationv1.UserInfo{Username: q.user.name, Groups: q.user.groups}
 	case *authenticationv1.TokenReview:
 		q.reviewToken(o)

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
@@ -143,9 +144,9 @@ func (e *engine) bind(s subject, o *store.Object) {
 	}
 	delete(l.pending, s)
 	l.place(s.key, n.name)
-	w := write{target: s.target("")}
+	w := registry.Write{Target: s.target("")}
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: n.name}}
-	if err := s.cluster.bind(w, binding); err != nil {
+	if err := s.cluster.backend.Bind(w, binding); err != nil {
 		l.forget(s.key) // it has gone, or has a node by now
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 )
 
@@ -55,7 +56,7 @@ func (r *room) wait(gone <-chan struct{}) error {
 	if r.bytes == 0 || r.turn {
 		return nil
 	}
-	late := time.NewTimer(requestTime)
+	late := time.NewTimer(backend.RequestTimeout)
 	defer late.Stop()
 	select {
 	case r.of.turns <- struct{}{}:
@@ -64,7 +65,7 @@ func (r *room) wait(gone <-chan struct{}) error {
 	case <-late.C:
 	case <-gone:
 	}
-	return errTimeout()
+	return backend.TimeoutError()
 }
 
 // release gives back what the request has.

@@ -1,15 +1,11 @@
 package hollow
 
 import (
-	"errors"
-	"net/http"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
 
 // TestLargeBodies holds how many bytes of large bodies there are at once, and how many
@@ -51,34 +47,5 @@ func TestLargeBodies(t *testing.T) {
 	}
 	if n := b.bytes.Load(); n != 0 || len(b.turns) != cap(b.turns)-1 {
 		t.Errorf("%d bytes are held after all requests, %d turns", n, len(b.turns))
-	}
-}
-
-// TestChangeEndsWithItsRequest lets somebody else be faster each time.
-func TestChangeEndsWithItsRequest(t *testing.T) {
-	s, err := New(Options{Shared: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	label := func(o runtime.Object, key string) runtime.Object {
-		o = o.DeepCopyObject()
-		kind.Meta(o).SetLabels(map[string]string{key: kind.Meta(o).GetResourceVersion()})
-		return o
-	}
-	w := write{target: target{kind: c.kinds.Load().Find("", "v1", "namespaces"), name: "default"}}
-	late, other := w, error(nil)
-	late.until = 1 // long ago
-	_, err = c.change(change{write: late, of: func(old runtime.Object) (runtime.Object, error) {
-		_, other = c.change(change{write: w, of: func(old runtime.Object) (runtime.Object, error) { return label(old, "theirs"), nil }})
-		return label(old, "mine"), nil
-	}})
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Code != http.StatusGatewayTimeout || other != nil {
-		t.Errorf("%v, %v", err, other)
 	}
 }

@@ -6,37 +6,31 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
 
 // Cluster is one hollow cluster. Its methods may be called from many goroutines.
 type Cluster struct {
 	Name string
 
-	server  *Server
-	address string
-	token   atomic.Pointer[string]
-	kinds   atomic.Pointer[kind.Set]
-	store   *store.Store
+	server   *Server
+	address  string
+	token    atomic.Pointer[string]
+	registry *registry.Registry
+	backend  *backend.Backend
 
 	listener      *tracked                      // nil at a shared port
 	halt          atomic.Pointer[chan struct{}] // closed while the cluster is down
 	down, expired atomic.Bool
 	factor        atomic.Int64 // of how long answers take, in slowUnit; 0: one
 
-	defining      sync.Mutex   // one change of kinds at a time
 	reads, writes atomic.Int64 // requests under way
 	watches       atomic.Int64 // likewise
-	chores        chores
-	owners        owners
 }
 
 // Address returns where the cluster is: https://127.0.0.1:12345.
@@ -48,18 +42,7 @@ func (c *Cluster) SetToken(token string) { c.token.Store(&token) }
 
 // Compact forgets all events: watches and lists from before now are refused with
 // 410, and who watches must list again.
-func (c *Cluster) Compact() { c.store.Compact() }
-
-// found makes the objects that every cluster has from the beginning.
-func (c *Cluster) found() {
-	namespaces := c.kinds.Load().Find("", "v1", "namespaces")
-	for _, name := range []string{metav1.NamespaceDefault, "kube-node-lease", metav1.NamespacePublic, metav1.NamespaceSystem} {
-		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := c.create(write{target: target{kind: namespaces}}, o); err != nil {
-			panic(err) // nothing is there yet that could be in its way
-		}
-	}
-}
+func (c *Cluster) Compact() { c.registry.Store().Compact() }
 
 // user is who sent a request.
 type user struct {
@@ -126,8 +109,8 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 		defer done()
-		if q.name == "" && q.Method != http.MethodPost { // what takes long
-			ctx, cancel := context.WithTimeout(q.Context(), requestTime)
+		if q.Name == "" && q.Method != http.MethodPost { // what takes long
+			ctx, cancel := context.WithTimeout(q.Context(), backend.RequestTimeout)
 			defer cancel()
 			q.Request = q.WithContext(ctx)
 		}

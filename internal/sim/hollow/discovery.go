@@ -18,7 +18,7 @@ func (c *Cluster) discover(q *request, path string) bool {
 	if q.Method != http.MethodGet {
 		return false
 	}
-	kinds := c.kinds.Load()
+	kinds := c.registry.Kinds()
 	path = strings.TrimSuffix(path, "/")
 	f, _ := accept(q.Header.Get("Accept"), false)
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/h2"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
 
 // Faults of clusters: what can happen to a real one whose process is killed, whose
@@ -54,7 +54,7 @@ func (a *answer) tarry() {
 	}
 	took := a.cluster.server.clock.Now().Sub(a.began)
 	select {
-	case <-time.After(min(took*time.Duration(factor-slowUnit)/slowUnit, requestTime)):
+	case <-time.After(min(took*time.Duration(factor-slowUnit)/slowUnit, backend.RequestTimeout)):
 	case <-a.r.Context().Done():
 	case <-a.cluster.server.done:
 	}
@@ -153,69 +153,11 @@ func (t *tracked) stop() {
 }
 
 // State is what a cluster stored at some time.
-type State map[string][]*store.Object // by table
+type State = registry.State
 
 // Copy returns what a cluster stores now. Tables are copied one after another.
-func (c *Cluster) Copy() State {
-	out := State{}
-	for _, t := range c.store.Tables() {
-		if found, err := t.List(store.Query{}); err == nil { // now can always be looked at
-			out[t.Name] = found.Objects
-		}
-	}
-	return out
-}
+func (c *Cluster) Copy() State { return c.registry.Copy() }
 
-// Restore gives a cluster what it had stored. Versions go on, as they do after a
-// restored snapshot of etcd whose revision was bumped: watches see what changes by
-// it. Definitions of custom resources come first.
-func (c *Cluster) Restore(then State) {
-	const definitions = "customresourcedefinitions.apiextensions.k8s.io"
-	c.restoreTable(c.store.Table(definitions), then[definitions])
-	for _, t := range c.store.Tables() {
-		if t.Name != definitions {
-			c.restoreTable(t, then[t.Name])
-		}
-	}
-}
-
-func (c *Cluster) restoreTable(t *store.Table, then []*store.Object) {
-	k := c.kinds.Load().OfTable(t.Name)
-	if k == nil {
-		return
-	}
-	stays := make(map[string]bool, len(then))
-	for _, o := range then {
-		stays[o.Key] = true
-		if now := t.Get(o.Key); now == nil || now.Version != o.Version {
-			c.putBack(k, t, now, o)
-		}
-	}
-	found, err := t.List(store.Query{})
-	if err != nil {
-		return
-	}
-	for _, o := range found.Objects {
-		if stays[o.Key] {
-			continue
-		}
-		last, err := k.Decode(o.Raw)
-		if err != nil {
-			continue
-		}
-		if _, err := t.Remove(o, encoder(k, last)); err == nil {
-			c.removed(k, last)
-		}
-	}
-}
-
-// putBack stores an older state of an object in place of the present one; nil: none.
-func (c *Cluster) putBack(k *kind.Kind, t *store.Table, now, then *store.Object) {
-	o, err := k.Decode(then.Raw)
-	if err != nil {
-		return
-	}
-	if _, err := t.Put(then.Key, now, encoder(k, o)); err == nil {
-		c.wrote(k, o)
-	}
-}
+// Restore gives a cluster what it had stored. Versions go on, as after a restored
+// snapshot of etcd whose revision was bumped: watches see what changes.
+func (c *Cluster) Restore(then State) { c.backend.Restore(then) }

@@ -26,9 +26,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/apply"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/h2"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
@@ -95,20 +95,19 @@ func (o *Options) fill() {
 // Server is a process's hollow clusters. Its methods may be called from many
 // goroutines. Close it after use.
 type Server struct {
-	options   Options
-	clock     clock.Clock
-	ca        []byte
-	client    string       // the token of Cluster.Client
-	http      *http.Server // HTTP/1.1
-	h2        *h2.Server
-	config    *tls.Config
-	shared    net.Listener  // nil unless Options.Shared
-	done      chan struct{} // closed by Close
-	running   guard.Group
-	closing   sync.Once
-	apply     apply.Managers
-	documents sync.Map // of OpenAPI, by documentKey
-	custom    sync.Map // resources of CustomResourceDefinitions, by what they say
+	options    Options
+	clock      clock.Clock
+	ca         []byte
+	client     string       // the token of Cluster.Client
+	http       *http.Server // HTTP/1.1
+	h2         *h2.Server
+	config     *tls.Config
+	shared     net.Listener  // nil unless Options.Shared
+	done       chan struct{} // closed by Close
+	running    guard.Group
+	closing    sync.Once
+	registries registry.Shared
+	documents  sync.Map // of OpenAPI, by documentKey
 
 	bodies bodies
 
@@ -128,11 +127,11 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	silent := log.New(io.Discard, "", 0)
-	s.h2 = h2.New(h2.Options{Handler: guard.Handler(s), Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: requestTime, ErrorLog: silent})
+	s.h2 = h2.New(h2.Options{Handler: guard.Handler(s), Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: backend.RequestTimeout, ErrorLog: silent})
 	s.http = &http.Server{
 		Handler: guard.Handler(s), TLSConfig: s.config.Clone(), ErrorLog: silent,
 		MaxHeaderBytes:    headerLimit,
-		ReadHeaderTimeout: 30 * time.Second, WriteTimeout: requestTime, IdleTimeout: idleTimeout, // of watches, each piece has its own
+		ReadHeaderTimeout: 30 * time.Second, WriteTimeout: backend.RequestTimeout, IdleTimeout: idleTimeout, // of watches, each piece has its own
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.h2.ServeTLS},
 		BaseContext:  s.base,
 	}
@@ -214,7 +213,7 @@ func (s *Server) sweep() {
 		select {
 		case <-tick.C:
 			for _, c := range s.Clusters() {
-				c.store.Trim()
+				c.registry.Store().Trim()
 			}
 		case <-s.done:
 			return
@@ -244,13 +243,17 @@ func (s *Server) addCluster(name string) (c *Cluster, fresh bool, err error) {
 	c = &Cluster{Name: name, server: s}
 	c.token.Store(&s.options.Token)
 	c.halt.Store(new(make(chan struct{})))
-	c.kinds.Store(kind.Builtin())
 	so := store.Options{Clock: s.clock, History: s.options.History, HistoryBytes: s.options.HistoryBytes}
 	if s.engine != nil {
 		so.Notify = func(t *store.Table, e *store.Event) { s.engine.notify(c, t, e) }
 	}
-	c.store = store.New(so)
-	c.found()
+	ro := registry.Options{Store: store.New(so), Shared: &s.registries}
+	if s.options.Models.ServiceAccounts {
+		ro.RootCA = string(s.ca)
+	}
+	c.registry = registry.New(ro)
+	c.backend = backend.New(c.registry, s.clock, &s.running, s.done)
+	c.backend.Enqueue(c.registry.CreateSystemNamespaces(s.now()))
 	if err := s.listen(c); err != nil {
 		return nil, false, err
 	}

@@ -22,7 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
@@ -36,9 +38,9 @@ type selection struct {
 
 // selection reads the selectors of a request.
 func (q *request) selection() (s selection, err error) {
-	s.kind = q.kind
-	if q.namespace != "" {
-		s.prefix = q.namespace + "/"
+	s.kind = q.Kind
+	if q.Namespace != "" {
+		s.prefix = q.Namespace + "/"
 	}
 	if s.labels, err = labels.Parse(q.query.Get("labelSelector")); err != nil {
 		return s, apierrors.NewBadRequest(err.Error())
@@ -46,8 +48,8 @@ func (q *request) selection() (s selection, err error) {
 	if s.fields, err = fields.ParseSelector(q.query.Get("fieldSelector")); err != nil {
 		return s, apierrors.NewBadRequest(err.Error())
 	}
-	if q.name != "" { // a watch of one object
-		s.fields = fields.AndSelectors(s.fields, fields.OneTermEqualSelector("metadata.name", q.name))
+	if q.Name != "" { // a watch of one object
+		s.fields = fields.AndSelectors(s.fields, fields.OneTermEqualSelector("metadata.name", q.Name))
 	}
 	return s, nil
 }
@@ -72,11 +74,6 @@ func (q *request) selected() (s selection, o metav1.ListOptions, err error) {
 	}
 	return s, o, s.known()
 }
-
-func labelSet(of map[string]string) labels.Set { return of }
-
-// query returns what lists everything that might be meant.
-func (s selection) query() store.Query { return store.Query{Prefix: s.prefix} }
 
 // all says whether the selectors leave nothing out.
 func (s selection) all() bool { return s.labels.Empty() && s.fields.Empty() }
@@ -168,7 +165,7 @@ func (q *request) find() (page, error) {
 	if s.all() {
 		query.Limit = int(o.Limit)
 	}
-	found, err := q.cluster.table(q.kind).List(query)
+	found, err := q.cluster.registry.Table(q.Kind).List(query)
 	if err != nil {
 		return page{}, q.past(err, o.Continue != "")
 	}
@@ -188,7 +185,7 @@ func (s selection) page(ctx context.Context, found store.Listed, limit int) (pag
 	p.Objects = nil
 	for i, o := range found.Objects {
 		if i%lookEvery == 0 && ctx.Err() != nil {
-			return page{}, errTimeout()
+			return page{}, backend.TimeoutError()
 		}
 		if !s.holds(o) {
 			continue
@@ -236,22 +233,22 @@ const futureWait = 3 * time.Second
 
 // reach waits until a version has been reached.
 func (q *request) reach(version uint64) error {
-	if version <= q.cluster.store.Version() {
+	if version <= q.cluster.registry.Store().Version() {
 		return nil
 	}
 	deadline := time.NewTimer(futureWait)
 	defer deadline.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for version > q.cluster.store.Version() {
+	for version > q.cluster.registry.Store().Version() {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", version, q.cluster.store.Version()), 1)
+			err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", version, q.cluster.registry.Store().Version()), 1)
 			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 			return err
 		case <-q.Context().Done():
-			return errTimeout()
+			return backend.TimeoutError()
 		case <-q.cluster.server.done:
 			return http.ErrServerClosed
 		}
@@ -280,12 +277,12 @@ func (q *request) objects(p page) error {
 	case f.proto:
 		return q.packed(p)
 	}
-	return q.inJSON(p, q.kind.APIVersion(), q.kind.List, q.kind.Item)
+	return q.inJSON(p, q.Kind.APIVersion(), q.Kind.List, q.Kind.Item)
 }
 
 // listMeta returns the metadata of a page.
 func (p page) listMeta() metav1.ListMeta {
-	return metav1.ListMeta{ResourceVersion: version(p.Version), Continue: p.next, RemainingItemCount: p.remaining}
+	return metav1.ListMeta{ResourceVersion: registry.FormatVersion(p.Version), Continue: p.next, RemainingItemCount: p.remaining}
 }
 
 // size returns about how long a page is.
@@ -302,7 +299,7 @@ func (q *request) inJSON(p page, apiVersion, name string, item func([]byte) ([]b
 	if err != nil {
 		return err
 	}
-	if p.next == "" && q.kind.Custom != nil && name == q.kind.List { // as an API server has it there
+	if p.next == "" && q.Kind.Custom != nil && name == q.Kind.List { // as an API server has it there
 		meta = append([]byte(`{"continue":"",`), meta[1:]...)
 	}
 	out := q.begin(http.StatusOK, typeJSON, p.size())
@@ -343,7 +340,7 @@ func (q *request) packed(p page) error {
 	body := q.begin(http.StatusOK, typeProto, size)
 	defer body.Close()
 	out := bufio.NewWriterSize(body, min(size+len(scratch), flushAt)) // the whole may be all that a cluster has
-	_, _ = out.Write(object.AppendEnvelopeHead(nil, q.kind.APIVersion(), q.kind.List, size))
+	_, _ = out.Write(object.AppendEnvelopeHead(nil, q.Kind.APIVersion(), q.Kind.List, size))
 	_, err = out.Write(first)
 	for _, o := range p.Objects {
 		if err != nil {

@@ -58,7 +58,7 @@ func (c *Cluster) metrics(w http.ResponseWriter, path string) bool {
 		"apiserver_current_inflight_requests{request_kind=\"readOnly\"} %d\n", c.writes.Load(), c.reads.Load())
 	fmt.Fprintf(w, "# TYPE apiserver_longrunning_requests gauge\napiserver_longrunning_requests{verb=\"WATCH\"} %d\n", c.watches.Load())
 	fmt.Fprint(w, "# TYPE apiserver_storage_objects gauge\n")
-	tables := c.store.Tables()
+	tables := c.registry.Store().Tables()
 	slices.SortFunc(tables, func(a, b *store.Table) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range tables {
 		fmt.Fprintf(w, "apiserver_storage_objects{resource=%q} %d\n", t.Name, t.Len())

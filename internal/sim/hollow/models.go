@@ -7,6 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 	"github.com/windtunnel/windtunnel/internal/sim/stage"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
@@ -115,7 +116,7 @@ func (e *engine) notify(c *Cluster, t *store.Table, ev *store.Event) {
 
 // resource returns what stages call the objects of a table.
 func (e *engine) resource(c *Cluster, table string) machine.Resource {
-	k := c.kinds.Load().OfTable(table)
+	k := c.registry.Kinds().OfTable(table)
 	if k == nil {
 		return machine.Resource{}
 	}
@@ -199,11 +200,11 @@ func (e *engine) cancel(s subject) {
 }
 
 // kind returns the kind of a subject; nil when it is served no more.
-func (s subject) kind() *kind.Kind { return s.cluster.kinds.Load().OfTable(s.table.Name) }
+func (s subject) kind() *kind.Kind { return s.cluster.registry.Kinds().OfTable(s.table.Name) }
 
-func (s subject) target(sub string) target {
-	t := target{kind: s.kind(), sub: sub}
-	t.namespace, t.name = kind.SplitKey(s.key)
+func (s subject) target(sub string) registry.Target {
+	t := registry.Target{Kind: s.kind(), Sub: sub}
+	t.Namespace, t.Name = kind.SplitKey(s.key)
 	return t
 }
 

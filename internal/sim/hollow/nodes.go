@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/render"
 )
 
 // populate makes the nodes that a cluster begins with: ready, as kubelets make them,
 // with room for what a fleet's nodes have room for.
 func (c *Cluster) populate(n int) error {
-	nodes := c.kinds.Load().Find("", "v1", "nodes")
+	nodes := c.registry.Kinds().Find("", "v1", "nodes")
 	for i := range n {
-		if _, err := c.create(write{target: target{kind: nodes}}, readyNode(fmt.Sprintf("node-%06d", i), c.now())); err != nil {
+		if _, err := c.backend.Create(registry.Write{Target: registry.Target{Kind: nodes}}, readyNode(fmt.Sprintf("node-%06d", i), registry.TimeOf(c.backend.Now()))); err != nil {
 			return fmt.Errorf("make nodes of hollow cluster %s: %w", c.Name, err)
 		}
 	}

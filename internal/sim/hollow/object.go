@@ -11,29 +11,29 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
 
 // The group and version of what shows objects in part.
 const metaVersion = "meta.k8s.io/v1"
 
 // object answers with an object in the form that is asked for.
-func (q *request) object(code int, r result) error {
+func (q *request) object(code int, r registry.Result) error {
 	switch f := q.form; {
 	case f.as == "Table":
-		return q.tableOf(page{Listed: r.listed()})
+		return q.tableOf(page{Listed: r.List()})
 	case strings.HasPrefix(f.as, "PartialObjectMetadata"):
-		raw, err := partial(r.kind, r.raw(), f.proto)
+		raw, err := partial(r.Kind, r.Raw(), f.proto)
 		if err != nil {
 			return err
 		}
 		q.encoded(code, raw)
 		return nil
 	case f.proto:
-		q.bytes(code, typeProto, r.kind.AppendProto(nil, r.raw()))
+		q.bytes(code, typeProto, r.Kind.AppendProto(nil, r.Raw()))
 		return nil
 	}
-	raw, err := r.json()
+	raw, err := r.JSON()
 	if err != nil {
 		return err
 	}
@@ -57,33 +57,6 @@ func (q *request) encoded(code int, raw []byte) {
 	q.bytes(code, typeJSON, append(raw, '\n'))
 }
 
-// raw returns the object as it is, or would be, kept.
-func (r result) raw() []byte {
-	if r.stored != nil {
-		return r.stored.Raw
-	}
-	raw, _ := r.kind.Encode(r.typed) // it was decoded from the same form
-	return raw
-}
-
-// json returns the object in JSON.
-func (r result) json() ([]byte, error) {
-	if r.typed == nil || !r.kind.Packs() {
-		return r.kind.JSON(r.raw())
-	}
-	return json.Marshal(r.typed)
-}
-
-// listed returns the object as a list of one.
-func (r result) listed() store.Listed {
-	o := r.stored
-	if o == nil {
-		m := r.meta()
-		o = &store.Object{Key: kind.Key(m.Namespace, m.Name), Raw: r.raw()}
-	}
-	return store.Listed{Objects: []*store.Object{o}, Version: o.Version}
-}
-
 // partial returns an object's metadata as an object of its own.
 func partial(k *kind.Kind, raw []byte, proto bool) ([]byte, error) {
 	o := metav1.PartialObjectMetadata{ObjectMeta: k.Metadata(raw)}
@@ -100,7 +73,7 @@ func (q *request) metadataOf(p page) error {
 	const list = "PartialObjectMetadataList"
 	if q.form.proto {
 		raw, err := packList(p, func(raw []byte) ([]byte, error) {
-			o := metav1.PartialObjectMetadata{ObjectMeta: q.kind.Metadata(raw)}
+			o := metav1.PartialObjectMetadata{ObjectMeta: q.Kind.Metadata(raw)}
 			return o.Marshal()
 		})
 		if err != nil {
@@ -109,5 +82,5 @@ func (q *request) metadataOf(p page) error {
 		q.bytes(http.StatusOK, typeProto, object.AppendEnvelope(nil, metaVersion, list, raw))
 		return nil
 	}
-	return q.inJSON(p, metaVersion, list, func(raw []byte) ([]byte, error) { return partial(q.kind, raw, false) })
+	return q.inJSON(p, metaVersion, list, func(raw []byte) ([]byte, error) { return partial(q.Kind, raw, false) })
 }

@@ -1,7 +1,6 @@
 package hollow
 
 import (
-	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -9,20 +8,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
 
 // patch changes an object by a patch of any type.
 func (q *request) patch() error {
 	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
-	if q.kind.Packs() {
+	if q.Kind.Packs() {
 		accepted = append(accepted, string(types.StrategicMergePatchType))
 	}
 	accepted = append(accepted, string(types.ApplyYAMLPatchType))
@@ -35,7 +33,7 @@ func (q *request) patch() error {
 		}
 	}
 	switch {
-	case !known && q.kind.Packs(): // no route takes it
+	case !known && q.Kind.Packs(): // no route takes it
 		err := unsupported()
 		err.ErrStatus.Message, err.ErrStatus.Details = "415: Unsupported Media Type", &metav1.StatusDetails{}
 		return err
@@ -63,13 +61,12 @@ func (q *request) patch() error {
 	if q.query.Get("force") != "" {
 		return invalidPatchOption(field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
 	}
-	done, err := q.cluster.change(change{write: w, values: q.values, of: func(old runtime.Object) (runtime.Object, error) {
-		return q.patched(types.PatchType(media), old, body)
-	}})
+	accept := func(unknown []string) error { return q.complain(q.Kind, unknown) }
+	done, err := q.cluster.backend.Change(registry.Change{Write: w, Values: q.values, Replace: registry.PatchBy(types.PatchType(media), q.Target, body, accept)})
 	if err != nil {
 		return err
 	}
-	return q.answerPart(http.StatusOK, done.result)
+	return q.answerPart(http.StatusOK, done)
 }
 
 func invalidPatchOption(err *field.Error) error {
@@ -77,55 +74,32 @@ func invalidPatchOption(err *field.Error) error {
 }
 
 // apply changes an object, or creates it, by what a manager wants of it.
-func (q *request) apply(w write, body []byte) error {
+func (q *request) apply(w registry.Write, body []byte) error {
 	by := q.query.Get("fieldManager")
 	if by == "" {
 		return invalidPatchOption(field.Required(field.NewPath("fieldManager"), "is required for apply patch"))
 	}
-	if q.sub != "" && q.cluster.table(q.kind).Get(q.key()) == nil {
-		return apierrors.NewNotFound(q.kind.Resource(), q.name)
+	if q.Sub != "" && q.cluster.registry.Table(q.Kind).Get(q.Key()) == nil {
+		return apierrors.NewNotFound(q.Kind.Resource(), q.Name)
 	}
 	applied, err := q.applied(body)
 	if err != nil {
 		return err
 	}
-	if applied.GetName() != "" && applied.GetName() != q.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), q.name))
+	if applied.GetName() != "" && applied.GetName() != q.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), q.Name))
 	}
 	force := truth(q.query.Get("force"))
-	w.applied = true
-	done, err := q.cluster.change(change{write: w, values: q.values, create: q.sub == "", uid: applied.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
-		live := old
-		if live == nil {
-			live = q.kind.New()
-			kind.Meta(live).SetName(q.name)
-			kind.Meta(live).SetNamespace(q.namespace)
-		}
-		next, err := q.cluster.server.apply.Apply(q.kind, q.sub, live.DeepCopyObject(), applied.DeepCopy(), by, force)
-		if err != nil {
-			return nil, err
-		}
-		if next == nil { // nothing changes
-			next = live.DeepCopyObject()
-		}
-		if u, ok := next.(*unstructured.Unstructured); ok {
-			if err := q.kind.Custom.Default(u.Object); err != nil {
-				return nil, apierrors.NewRequestEntityTooLargeError(err.Error())
-			}
-			if u.Object["metadata"], err = codec.CleanMetadata(u.Object["metadata"]); err != nil {
-				return nil, apierrors.NewBadRequest(err.Error())
-			}
-		}
-		return next, nil
-	}})
+	w.Applied = true
+	done, err := q.cluster.backend.Change(registry.Change{Write: w, Values: q.values, Create: q.Sub == "", UID: applied.GetUID(), Replace: q.cluster.registry.ApplyBy(q.Target, applied, by, force)})
 	if err != nil {
 		return err
 	}
 	code := http.StatusOK
-	if done.created {
+	if done.Created {
 		code = http.StatusCreated
 	}
-	return q.answerPart(code, done.result)
+	return q.answerPart(code, done)
 }
 
 // applied reads what a manager wants of an object.
@@ -134,11 +108,11 @@ func (q *request) applied(body []byte) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, codec.BadRequest(fmt.Errorf("error decoding patch: error converting YAML to JSON: %w", err))
 	}
-	if err := codec.BoundObject(q.kind, raw); err != nil {
+	if err := codec.BoundObject(q.Kind, raw); err != nil {
 		return nil, err
 	}
 	q.values = codec.CountValues(raw)
-	if err := codec.BoundMerge(q.kind, q.values, nil); err != nil {
+	if err := codec.BoundMerge(q.Kind, q.values, nil); err != nil {
 		return nil, err
 	}
 	out := &unstructured.Unstructured{}
@@ -148,52 +122,22 @@ func (q *request) applied(body []byte) (*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// patched returns what a patch makes of an object, and heeds what is asked for
-// fields that its kind does not have.
-func (q *request) patched(of types.PatchType, old runtime.Object, body []byte) (runtime.Object, error) {
-	o, raw, unknown, err := patchedBy(of, q.target, old, body)
-	if err != nil {
-		return nil, err
+// answerPart answers with an object, or with the part of it that the request is
+// about.
+func (q *request) answerPart(code int, r registry.Result) error {
+	if q.Sub != "scale" {
+		return q.object(code, r)
 	}
-	if err := q.complain(q.kind, unknown); err != nil {
-		return nil, patchInvalid(raw, err)
-	}
-	return o, nil
-}
-
-// patchedBy returns what a patch makes of an object, in Go and in JSON, and which
-// fields its kind does not have.
-func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o runtime.Object, raw []byte, unknown []string, err error) {
-	k, from := q.kind, old
-	if q.sub == "scale" {
-		s, err := scaleOf(q.kind, old)
-		if err != nil {
-			return nil, nil, nil, err
+	o := r.Typed
+	if o == nil {
+		var err error
+		if o, err = q.Kind.Decode(r.Stored.Raw); err != nil {
+			return err
 		}
-		k, from = scaleKind(), s
 	}
-	if raw, err = json.Marshal(from); err != nil {
-		return nil, nil, nil, err
+	s, err := registry.ScaleOf(q.Kind, o)
+	if err != nil {
+		return err
 	}
-	if raw, err = codec.Patch(of, k, raw, body); err != nil {
-		return nil, nil, nil, err
-	}
-	if len(raw) > codec.Limit {
-		return nil, nil, nil, codec.ErrTooLarge
-	}
-	if err := codec.BoundObject(k, raw); err != nil {
-		return nil, nil, nil, err
-	}
-	if o, unknown, err = codec.DecodePlain(k, raw); err != nil {
-		return nil, nil, nil, patchInvalid(raw, err)
-	}
-	if q.sub == "scale" {
-		o, err = scaled(q.kind, old, o)
-	}
-	return o, raw, unknown, err
-}
-
-// patchInvalid is the error for a patch whose outcome is no object.
-func patchInvalid(patched []byte, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(patched), err.Error())})
+	return q.object(code, registry.Result{Kind: registry.ScaleKind(), Typed: s})
 }

@@ -18,24 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
-
-// target is what a request is about.
-type target struct {
-	kind            *kind.Kind
-	namespace, name string
-	sub             string
-}
-
-func (t target) key() string { return kind.Key(t.namespace, t.name) }
 
 // request is a request about objects.
 type request struct {
 	*http.Request
-	target
+	registry.Target
 	*answer
 
 	query  url.Values
@@ -76,31 +68,31 @@ func (q *request) route(path string) error {
 	default:
 		return nowhere()
 	}
-	kinds := q.cluster.kinds.Load()
+	kinds := q.cluster.registry.Kinds()
 	if !kinds.HasGroup(group, version) {
 		return errNoGroup
 	}
 	// What stands below a namespace is in it, but for what is its own.
 	if len(parts) > 2 && parts[0] == "namespaces" && (len(parts) > 3 || kinds.Find(group, version, parts[2]) != nil) {
-		q.namespace, parts = parts[1], parts[2:]
+		q.Namespace, parts = parts[1], parts[2:]
 	}
-	q.kind = kinds.Find(group, version, parts[0])
-	if q.kind == nil || len(parts) > 3 || q.namespace != "" && !q.kind.Namespaced {
+	q.Kind = kinds.Find(group, version, parts[0])
+	if q.Kind == nil || len(parts) > 3 || q.Namespace != "" && !q.Kind.Namespaced {
 		return nowhere()
 	}
 	if len(parts) > 1 {
-		q.name = parts[1]
+		q.Name = parts[1]
 	}
 	if len(parts) > 2 {
-		q.sub = parts[2]
-		if _, ok := q.kind.Find(q.sub); !ok {
+		q.Sub = parts[2]
+		if _, ok := q.Kind.Find(q.Sub); !ok {
 			return nowhere()
 		}
 	}
-	if q.name != "" && q.kind.Namespaced && q.namespace == "" {
+	if q.Name != "" && q.Kind.Namespaced && q.Namespace == "" {
 		return nowhere()
 	}
-	f, ok := accept(q.Header.Get("Accept"), q.kind.Packs())
+	f, ok := accept(q.Header.Get("Accept"), q.Kind.Packs())
 	if !ok {
 		return notAcceptable(q.Header.Get("Accept"))
 	}
@@ -110,7 +102,7 @@ func (q *request) route(path string) error {
 
 // watching says whether the request is a watch.
 func (q *request) watching() bool {
-	return q.Method == http.MethodGet && q.sub == "" && truth(q.query.Get("watch"))
+	return q.Method == http.MethodGet && q.Sub == "" && truth(q.query.Get("watch"))
 }
 
 // truth reads a bool of a query, of which anything but no is yes.
@@ -119,11 +111,11 @@ func truth(s string) bool { return s != "" && s != "0" && !strings.EqualFold(s, 
 // do carries the request out.
 func (q *request) do() error {
 	verb := q.verb()
-	allowed := q.kind.Verbs
-	if s, ok := q.kind.Find(q.sub); ok {
+	allowed := q.Kind.Verbs
+	if s, ok := q.Kind.Find(q.Sub); ok {
 		allowed = s.Verbs
 	}
-	if !slices.Contains(allowed, verb) || q.name == "" && (verb == "update" || verb == "patch") {
+	if !slices.Contains(allowed, verb) || q.Name == "" && (verb == "update" || verb == "patch") {
 		return notAllowed()
 	}
 	switch verb {
@@ -147,7 +139,7 @@ func (q *request) do() error {
 
 // verb returns the word of discovery for what the request does.
 func (q *request) verb() string {
-	one := q.name != ""
+	one := q.Name != ""
 	switch q.Method {
 	case http.MethodPost:
 		return "create"
@@ -184,8 +176,8 @@ func (q *request) body() ([]byte, error) {
 	if q.ProtoMajor == 1 && q.ContentLength != 0 { // over HTTP/2 all have one
 		c := q.cluster.server.clock
 		in := http.NewResponseController(q.w)
-		_ = in.SetReadDeadline(c.Wall(c.Now().Add(requestTime))) // tests' have none
-		defer func() { _ = in.SetReadDeadline(time.Time{}) }()   // the connection is watched for its end
+		_ = in.SetReadDeadline(c.Wall(c.Now().Add(backend.RequestTimeout))) // tests' have none
+		defer func() { _ = in.SetReadDeadline(time.Time{}) }()              // the connection is watched for its end
 	}
 	_, err := in.ReadFrom(http.MaxBytesReader(q.w, q.Body, codec.Limit))
 	var long *http.MaxBytesError
@@ -193,51 +185,27 @@ func (q *request) body() ([]byte, error) {
 	case errors.As(err, &long):
 		return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(codec.Limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, errTimeout()
+		return nil, backend.TimeoutError()
 	case err != nil:
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return in.Bytes(), q.room.wait(q.Context().Done())
 }
 
-// write says what a change of an object is.
-type write struct {
-	target
-	dryRun  bool
-	manager string     // of fields
-	applied bool       // who manages what has been settled
-	until   clock.Time // when its request ends; 0: it does not come from one
-}
-
-// requestTime is how long a request but a watch may take, as an API server's
-// --request-timeout: on its own, and in waiting for its client.
-const requestTime = time.Minute
-
 // lookEvery is after how many objects a request looks whether its time is over.
 const lookEvery = 256
 
-// late says whether a change has taken longer than its request may.
-func (c *Cluster) late(w write) bool { return w.until > 0 && c.server.clock.Now() > w.until }
-
-// errTimeout is what an API server answers when a request takes too long.
-func errTimeout() error {
-	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
-}
-
-// end returns when the request ends if it begins now.
-func (q *request) end() clock.Time { return q.cluster.server.clock.Now().Add(requestTime) }
-
 // writing returns what the request's query says of its change.
-func (q *request) writing() (write, error) {
-	w := write{target: q.target, manager: q.query.Get("fieldManager"), dryRun: len(q.query["dryRun"]) > 0, until: q.end()}
+func (q *request) writing() (registry.Write, error) {
+	w := registry.Write{Target: q.Target, Manager: q.query.Get("fieldManager"), DryRun: len(q.query["dryRun"]) > 0}
 	var errs field.ErrorList
 	kind := "CreateOptions"
 	switch q.Method {
 	case http.MethodPost:
-		errs = validation.ValidateCreateOptions(&metav1.CreateOptions{DryRun: q.query["dryRun"], FieldManager: w.manager, FieldValidation: q.query.Get("fieldValidation")})
+		errs = validation.ValidateCreateOptions(&metav1.CreateOptions{DryRun: q.query["dryRun"], FieldManager: w.Manager, FieldValidation: q.query.Get("fieldValidation")})
 	default:
 		kind = "UpdateOptions"
-		errs = validation.ValidateUpdateOptions(&metav1.UpdateOptions{DryRun: q.query["dryRun"], FieldManager: w.manager, FieldValidation: q.query.Get("fieldValidation")})
+		errs = validation.ValidateUpdateOptions(&metav1.UpdateOptions{DryRun: q.query["dryRun"], FieldManager: w.Manager, FieldValidation: q.query.Get("fieldValidation")})
 	}
 	if q.Method == http.MethodPatch {
 		kind = "PatchOptions"
@@ -245,29 +213,29 @@ func (q *request) writing() (write, error) {
 	if len(errs) > 0 {
 		return w, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
-	if w.manager == "" {
-		w.manager, _, _ = strings.Cut(q.UserAgent(), "/")
+	if w.Manager == "" {
+		w.Manager, _, _ = strings.Cut(q.UserAgent(), "/")
 	}
 	return w, nil
 }
 
 // post creates an object.
 func (q *request) post() error {
-	if q.sub != "" || len(q.kind.Verbs) == 1 {
+	if q.Sub != "" || len(q.Kind.Verbs) == 1 {
 		return q.act()
 	}
-	if q.name != "" {
+	if q.Name != "" {
 		return notAllowed()
 	}
 	w, err := q.writing()
 	if err != nil {
 		return err
 	}
-	o, err := q.read(q.kind)
+	o, err := q.read(q.Kind)
 	if err != nil {
 		return err
 	}
-	made, err := q.cluster.create(w, o)
+	made, err := q.cluster.backend.Create(w, o)
 	if err != nil {
 		return err
 	}
@@ -280,49 +248,43 @@ func (q *request) put() error {
 	if err != nil {
 		return err
 	}
-	k := q.kind
-	if q.sub == "scale" {
-		k = scaleKind()
+	k := q.Kind
+	if q.Sub == "scale" {
+		k = registry.ScaleKind()
 	}
 	o, err := q.read(k)
 	if err != nil {
 		return err
 	}
 	m := kind.Meta(o)
-	if err := sameName(q.name, m); err != nil {
+	if err := registry.CheckName(q.Name, m); err != nil {
 		return err
 	}
-	if err := sameNamespace(q.namespace, m); err != nil {
+	if err := registry.CheckNamespace(q.Namespace, m); err != nil {
 		return err
 	}
-	c := change{write: w, values: q.values, create: q.kind.PutCreates && q.sub == "", uid: m.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
-		if q.sub == "scale" {
-			return scaled(q.kind, old, o)
+	replace := func(old runtime.Object, _ time.Time) (runtime.Object, error) {
+		if q.Sub == "scale" {
+			return registry.SetScale(q.Kind, old, o)
 		}
 		return o.DeepCopyObject(), nil
-	}}
-	done, err := q.cluster.change(c)
+	}
+	done, err := q.cluster.backend.Change(registry.Change{Write: w, Values: q.values, Create: q.Kind.PutCreates && q.Sub == "", UID: m.GetUID(), Replace: replace})
 	if err != nil {
 		return err
 	}
 	code := http.StatusOK
-	if done.created {
+	if done.Created {
 		code = http.StatusCreated
 	}
-	return q.answerPart(code, done.result)
+	return q.answerPart(code, done)
 }
 
 // get answers with one object.
 func (q *request) get() error {
-	o := q.cluster.table(q.kind).Get(q.key())
+	o := q.cluster.registry.Table(q.Kind).Get(q.Key())
 	if o == nil {
-		return apierrors.NewNotFound(q.kind.Resource(), q.name)
+		return apierrors.NewNotFound(q.Kind.Resource(), q.Name)
 	}
-	return q.answerPart(http.StatusOK, result{kind: q.kind, stored: o})
-}
-
-// notFoundNamespace is the error for what is to be created in a namespace that is
-// not there.
-func notFoundNamespace(name string) error {
-	return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, name)
+	return q.answerPart(http.StatusOK, registry.Result{Kind: q.Kind, Stored: o})
 }

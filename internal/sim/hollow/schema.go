@@ -42,7 +42,7 @@ func (c *Cluster) describe(q *request, path string) bool {
 	if !ok || q.Method != http.MethodGet {
 		return false
 	}
-	kinds := c.kinds.Load()
+	kinds := c.registry.Kinds()
 	var d document
 	var err error
 	contentType := typeJSON

@@ -3,22 +3,18 @@ package hollow
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
@@ -62,14 +58,14 @@ func writeDocument(w io.Writer, raw []byte) error {
 // namespaces before what is in them.
 func (c *Cluster) each(f func(raw []byte) error) error {
 	seen := map[string]bool{}
-	kinds := slices.Clone(c.kinds.Load().All())
+	kinds := slices.Clone(c.registry.Kinds().All())
 	slices.SortStableFunc(kinds, func(a, b *kind.Kind) int { return rank(a.GVK()) - rank(b.GVK()) })
 	for _, k := range kinds {
 		if seen[k.Table()] {
 			continue
 		}
 		seen[k.Table()] = true
-		found, err := c.table(k).List(store.Query{})
+		found, err := c.registry.Table(k).List(store.Query{})
 		if err != nil {
 			return err
 		}
@@ -112,7 +108,7 @@ func (c *Cluster) Load(r io.Reader) (int, error) {
 	var faults []error
 	n := 0
 	for _, o := range all {
-		if err := c.load(o); err != nil {
+		if err := c.backend.Load(o); err != nil {
 			faults = append(faults, fmt.Errorf("load %s: %w", strings.TrimSpace(o.GetKind()+" "+cmp.Or(kind.Key(o.GetNamespace(), o.GetName()), "without a name")), err))
 			continue
 		}
@@ -148,49 +144,6 @@ func readObjects(r io.Reader) (out []*unstructured.Unstructured, err error) {
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read objects: %w", err)
-		}
-	}
-}
-
-// load stores one object as it stands.
-func (c *Cluster) load(u *unstructured.Unstructured) error {
-	k := c.kinds.Load().OfKind(u.GroupVersionKind())
-	if k == nil && (u.GetKind() == "" || u.GetAPIVersion() == "") {
-		return errors.New("an object needs apiVersion and kind")
-	}
-	if k == nil {
-		return fmt.Errorf("no resource is of kind %s in %s", u.GetKind(), u.GetAPIVersion())
-	}
-	raw, err := json.Marshal(u.Object)
-	if err != nil {
-		return err
-	}
-	o, _, err := codec.Decode(k, raw)
-	if err != nil {
-		return err
-	}
-	m := kind.Meta(o)
-	if k.Namespaced && m.GetNamespace() == "" {
-		m.SetNamespace(metav1.NamespaceDefault)
-	}
-	if m.GetUID() == "" {
-		c.begin(m)
-	}
-	if v, err := strconv.ParseUint(m.GetResourceVersion(), 10, 64); err == nil {
-		c.store.Advance(v) // versions never go back
-	}
-	m.SetResourceVersion("1") // it will be another one
-	if errs := check(k, o, nil); len(errs) > 0 {
-		return errs.ToAggregate()
-	}
-	t, key := c.table(k), kind.Key(m.GetNamespace(), m.GetName())
-	for {
-		_, err := t.Put(key, t.Get(key), encoder(k, o))
-		if !errors.Is(err, store.ErrChanged) {
-			if err == nil {
-				c.wrote(k, o)
-			}
-			return err
 		}
 	}
 }

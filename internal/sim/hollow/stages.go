@@ -5,11 +5,15 @@ import (
 	"hash/fnv"
 	"net/netip"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 	"github.com/windtunnel/windtunnel/internal/sim/stage"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
@@ -124,22 +128,60 @@ func (e *engine) other(s subject, o *store.Object) {
 
 // carryOut does what a stage asks for. Events are not made.
 func (e *engine) carryOut(s subject, effect machine.Effect) {
+	t := s.target(effect.Subresource)
+	if t.Kind == nil { // it is served no more
+		return
+	}
 	switch effect.Kind {
 	case machine.Delete:
-		s.cluster.drop(s.kind(), s.key, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		t.Sub = ""
+		_, _ = s.cluster.backend.Delete(registry.Write{Target: t}, &metav1.DeleteOptions{GracePeriodSeconds: new(int64)}) // it may have gone already
 	case machine.Apply:
-		s.cluster.apply(s, effect)
+		s.apply(effect)
 	case machine.Patch:
-		t := s.target(effect.Subresource)
-		if t.kind == nil {
+		body := append([]byte(nil), effect.Body...)
+		w := registry.Write{Target: t, Manager: stageManager}
+		_, _ = s.cluster.backend.Change(registry.Change{Write: w, Replace: registry.PatchBy(types.PatchType(effect.Type), t, body, nil)}) // an object that has gone, or is another one by now, is left alone
+	}
+}
+
+// stageManager is who manages the fields that stages write.
+const stageManager = "stages"
+
+// apply creates the object that a stage applies, or changes the object where it exists. An
+// object that cannot be created is left out: a stage of a hollow cluster has nobody to
+// report it to.
+func (s subject) apply(effect machine.Effect) {
+	u := &unstructured.Unstructured{}
+	if u.UnmarshalJSON(effect.Body) != nil {
+		return
+	}
+	k := s.cluster.registry.Kinds().OfKind(u.GroupVersionKind())
+	if k == nil {
+		return
+	}
+	t := registry.Target{Kind: k, Name: u.GetName(), Sub: effect.Subresource}
+	if k.Namespaced {
+		if t.Namespace = u.GetNamespace(); t.Namespace == "" {
+			t.Namespace, _ = kind.SplitKey(s.key)
+		}
+	}
+	w := registry.Write{Target: t, Manager: stageManager}
+	if effect.Subresource == "" {
+		o, _, err := codec.Decode(k, effect.Body)
+		if err != nil {
 			return
 		}
-		body := append([]byte(nil), effect.Body...)
-		_, _ = s.cluster.change(change{write: write{target: t, manager: "stages"}, of: func(old runtime.Object) (runtime.Object, error) {
-			o, _, _, err := patchedBy(types.PatchType(effect.Type), t, old, body)
-			return o, err
-		}}) // an object that has gone, or is another one by now, is left alone
+		if _, err := s.cluster.backend.Create(w, o); !apierrors.IsAlreadyExists(err) {
+			return
+		}
 	}
+	patch := types.PatchType(effect.Type)
+	if patch == types.ApplyPatchType {
+		patch = types.MergePatchType // fields that others own are a stage's too
+	}
+	body := append([]byte(nil), effect.Body...)
+	_, _ = s.cluster.backend.Change(registry.Change{Write: w, Replace: registry.PatchBy(patch, t, body, nil)}) // it may have gone in the meantime
 }
 
 // env is what stages know besides their object.

@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/printer"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
 // tableOf answers with a page as a table.
 func (q *request) tableOf(p page) error {
-	t := metav1.Table{TypeMeta: tableMeta(), ListMeta: p.listMeta(), ColumnDefinitions: printer.Columns(q.kind)}
+	t := metav1.Table{TypeMeta: tableMeta(), ListMeta: p.listMeta(), ColumnDefinitions: printer.Columns(q.Kind)}
 	t.Rows = []metav1.TableRow{}
 	head, err := json.Marshal(t)
 	if err != nil {
@@ -46,11 +47,11 @@ func tableMeta() metav1.TypeMeta { return metav1.TypeMeta{Kind: "Table", APIVers
 
 // tableRow returns an object's row, with as much of the object as is asked for.
 func (q *request) tableRow(o *store.Object) (metav1.TableRow, error) {
-	typed, err := q.kind.Decode(o.Raw)
+	typed, err := q.Kind.Decode(o.Raw)
 	if err != nil {
 		return metav1.TableRow{}, err
 	}
-	row := metav1.TableRow{Cells: printer.Cells(q.kind, typed, q.cluster.server.now())}
+	row := metav1.TableRow{Cells: printer.Cells(q.Kind, typed, q.cluster.server.now())}
 	switch metav1.IncludeObjectPolicy(q.query.Get("includeObject")) {
 	case metav1.IncludeNone:
 		return row, nil
@@ -58,7 +59,7 @@ func (q *request) tableRow(o *store.Object) (metav1.TableRow, error) {
 		row.Object = runtime.RawExtension{Object: typed}
 		return row, nil
 	}
-	raw, err := partial(q.kind, o.Raw, false)
+	raw, err := partial(q.Kind, o.Raw, false)
 	row.Object = runtime.RawExtension{Raw: raw}
 	return row, err
 }
@@ -70,7 +71,7 @@ func (w *watcher) row(o *store.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := metav1.Table{TypeMeta: tableMeta(), ListMeta: metav1.ListMeta{ResourceVersion: version(o.Version)}, Rows: []metav1.TableRow{row}}
+	t := metav1.Table{TypeMeta: tableMeta(), ListMeta: metav1.ListMeta{ResourceVersion: registry.FormatVersion(o.Version)}, Rows: []metav1.TableRow{row}}
 	t.ColumnDefinitions = printer.Columns(w.kind())
 	return json.Marshal(t)
 }

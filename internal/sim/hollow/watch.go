@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
@@ -60,7 +61,7 @@ func (q *request) watch() error {
 	if err != nil { // an API server says it of a watch like that
 		return errors.New(strings.TrimPrefix(err.Error(), "invalid resource version: "))
 	}
-	w := &watcher{request: q, selection: s, table: q.cluster.table(q.kind), at: from, bookmarks: o.AllowWatchBookmarks}
+	w := &watcher{request: q, selection: s, table: q.cluster.registry.Table(q.Kind), at: from, bookmarks: o.AllowWatchBookmarks}
 	w.initial = o.SendInitialEvents != nil && *o.SendInitialEvents
 	state := from == 0 && o.SendInitialEvents == nil || w.initial
 	if w.initial {
@@ -77,7 +78,7 @@ func (q *request) watch() error {
 		}
 	}
 	if from == 0 && o.SendInitialEvents != nil && !w.initial {
-		w.at = q.cluster.store.Version()
+		w.at = q.cluster.registry.Store().Version()
 	}
 	length := watchAtLeast + time.Duration(rand.Int64N(int64(watchAtLeast)))
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
@@ -293,7 +294,7 @@ func reversion(k *kind.Kind, raw []byte, version uint64) []byte {
 	if err != nil {
 		return raw
 	}
-	out, err := encoder(k, o)(version)
+	out, err := registry.Encoder(k, o)(version)
 	if err != nil {
 		return raw
 	}
@@ -358,7 +359,7 @@ func (w *watcher) bookmark(initial bool) {
 	k := w.kind()
 	o := k.New()
 	m := kind.Meta(o)
-	m.SetResourceVersion(version(w.at))
+	m.SetResourceVersion(registry.FormatVersion(w.at))
 	if initial {
 		m.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: strconv.FormatBool(true)})
 	}
@@ -372,7 +373,7 @@ func (w *watcher) bookmark(initial bool) {
 // expired tells the client that it must list again.
 func (w *watcher) expired() {
 	var err apierrors.APIStatus
-	errors.As(apierrors.NewResourceExpired("too old resource version: "+version(w.at)+" ("+version(w.cluster.store.Version())+")"), &err)
+	errors.As(apierrors.NewResourceExpired("too old resource version: "+registry.FormatVersion(w.at)+" ("+registry.FormatVersion(w.cluster.registry.Store().Version())+")"), &err)
 	s := err.Status()
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if w.form.proto {

@@ -1,4 +1,4 @@
-package hollow
+package registry
 
 import (
 	"reflect"
@@ -25,7 +25,7 @@ func prepareCreate(k *kind.Kind, o runtime.Object) {
 	case *corev1.Pod:
 		defaultPod(&o.Spec)
 		o.Status.Phase = corev1.PodPending
-		o.Status.QOSClass = qualityOf(&o.Spec)
+		o.Status.QOSClass = qosClassOf(&o.Spec)
 	case *corev1.Node:
 		defaultNode(o)
 	case *corev1.Namespace:
@@ -212,10 +212,10 @@ func sameContent(k *kind.Kind, a, b runtime.Object) bool {
 	return true
 }
 
-// qualityOf returns a pod's class of service: guaranteed when every container has
+// qosClassOf returns a pod's class of service: guaranteed when every container has
 // limits of CPU and memory that are its requests, best effort when none asks for
 // anything.
-func qualityOf(spec *corev1.PodSpec) corev1.PodQOSClass {
+func qosClassOf(spec *corev1.PodSpec) corev1.PodQOSClass {
 	guaranteed, asks := true, false
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for _, c := range list {

@@ -1,4 +1,4 @@
-package hollow
+package registry
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package hollow
+package registry
 
 import (
 	"fmt"
@@ -16,61 +16,41 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
 
-func scaleKind() *kind.Kind {
+func ScaleKind() *kind.Kind {
 	return kind.Form(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 }
 
-// answerPart answers with an object, or with the part of it that the request is
-// about.
-func (q *request) answerPart(code int, r result) error {
-	if q.sub != "scale" {
-		return q.object(code, r)
-	}
-	o := r.typed
-	if o == nil {
-		var err error
-		if o, err = q.kind.Decode(r.stored.Raw); err != nil {
-			return err
-		}
-	}
-	s, err := scaleOf(q.kind, o)
-	if err != nil {
-		return err
-	}
-	return q.object(code, result{kind: scaleKind(), typed: s})
-}
-
-// counts are what a Scale is about, in a built-in object.
-type counts struct {
+// replicas are what a Scale is about, in a built-in object.
+type replicas struct {
 	asked    **int32
 	is       int32
 	selector *metav1.LabelSelector
 	labels   map[string]string
 }
 
-func countsOf(o runtime.Object) (counts, bool) {
+func replicasOf(o runtime.Object) (replicas, bool) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		return counts{asked: &o.Spec.Replicas, is: o.Status.Replicas, selector: o.Spec.Selector}, true
+		return replicas{asked: &o.Spec.Replicas, is: o.Status.Replicas, selector: o.Spec.Selector}, true
 	case *appsv1.ReplicaSet:
-		return counts{asked: &o.Spec.Replicas, is: o.Status.Replicas, selector: o.Spec.Selector}, true
+		return replicas{asked: &o.Spec.Replicas, is: o.Status.Replicas, selector: o.Spec.Selector}, true
 	case *appsv1.StatefulSet:
-		return counts{asked: &o.Spec.Replicas, is: o.Status.Replicas, selector: o.Spec.Selector}, true
+		return replicas{asked: &o.Spec.Replicas, is: o.Status.Replicas, selector: o.Spec.Selector}, true
 	case *corev1.ReplicationController:
-		return counts{asked: &o.Spec.Replicas, is: o.Status.Replicas, labels: o.Spec.Selector}, true
+		return replicas{asked: &o.Spec.Replicas, is: o.Status.Replicas, labels: o.Spec.Selector}, true
 	}
-	return counts{}, false
+	return replicas{}, false
 }
 
-// scaleOf returns the Scale of an object.
-func scaleOf(k *kind.Kind, o runtime.Object) (*autoscalingv1.Scale, error) {
+// ScaleOf returns the Scale of an object.
+func ScaleOf(k *kind.Kind, o runtime.Object) (*autoscalingv1.Scale, error) {
 	m := kind.Meta(o)
 	s := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
 		Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUID(),
 		ResourceVersion: m.GetResourceVersion(), CreationTimestamp: m.GetCreationTimestamp(),
 	}}
 	s.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
-	if c, ok := countsOf(o); ok {
+	if c, ok := replicasOf(o); ok {
 		if *c.asked != nil {
 			s.Spec.Replicas = **c.asked
 		}
@@ -89,24 +69,24 @@ func scaleOf(k *kind.Kind, o runtime.Object) (*autoscalingv1.Scale, error) {
 		return nil, fmt.Errorf("%s has no scale", k.Kind)
 	}
 	paths := k.Custom.Scale
-	n, found, err := unstructured.NestedInt64(u.Object, fieldsOf(paths.SpecReplicasPath)...)
+	n, found, err := unstructured.NestedInt64(u.Object, splitPath(paths.SpecReplicasPath)...)
 	if err != nil || !found {
 		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", paths.SpecReplicasPath))
 	}
 	s.Spec.Replicas = int32(n)
-	n, _, _ = unstructured.NestedInt64(u.Object, fieldsOf(paths.StatusReplicasPath)...) // none yet
+	n, _, _ = unstructured.NestedInt64(u.Object, splitPath(paths.StatusReplicasPath)...) // none yet
 	s.Status.Replicas = int32(n)
 	if p := paths.LabelSelectorPath; p != nil {
-		s.Status.Selector, _, _ = unstructured.NestedString(u.Object, fieldsOf(*p)...) // none yet
+		s.Status.Selector, _, _ = unstructured.NestedString(u.Object, splitPath(*p)...) // none yet
 	}
 	return s, nil
 }
 
-// fieldsOf splits a path such as .spec.replicas.
-func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+// splitPath splits a path such as .spec.replicas.
+func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
-// scaled returns an object with the count of a Scale.
-func scaled(k *kind.Kind, old, scale runtime.Object) (runtime.Object, error) {
+// SetScale returns an object with the count of a Scale.
+func SetScale(k *kind.Kind, old, scale runtime.Object) (runtime.Object, error) {
 	s := scale.(*autoscalingv1.Scale)
 	if s.Spec.Replicas < 0 {
 		return nil, apierrors.NewBadRequest("spec.replicas must not be negative")
@@ -115,10 +95,10 @@ func scaled(k *kind.Kind, old, scale runtime.Object) (runtime.Object, error) {
 	if v := s.ResourceVersion; v != "" {
 		kind.Meta(next).SetResourceVersion(v)
 	}
-	if c, ok := countsOf(next); ok {
+	if c, ok := replicasOf(next); ok {
 		*c.asked = new(s.Spec.Replicas)
 		return next, nil
 	}
 	u := next.(*unstructured.Unstructured)
-	return next, unstructured.SetNestedField(u.Object, int64(s.Spec.Replicas), fieldsOf(k.Custom.Scale.SpecReplicasPath)...)
+	return next, unstructured.SetNestedField(u.Object, int64(s.Spec.Replicas), splitPath(k.Custom.Scale.SpecReplicasPath)...)
 }

@@ -1,0 +1,90 @@
+package registry
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+)
+
+// The objects of every namespace that the controllers of service accounts and of the root
+// certificate create: clients wait for both.
+const (
+	defaultAccount = "default"
+	rootCA         = "kube-root-ca.crt"
+	rootCAKey      = "ca.crt"
+)
+
+// rootCANote is what an API server's controller writes on the certificate.
+const rootCANote = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."
+
+// fillNamespace creates the objects of a namespace that do not exist.
+func (r *Registry) fillNamespace(namespace string, now time.Time) []Task {
+	if r.options.RootCA == "" {
+		return nil
+	}
+	m := metav1.ObjectMeta{Name: defaultAccount}
+	out := r.ensure("serviceaccounts", namespace, &corev1.ServiceAccount{ObjectMeta: m}, now)
+	m = metav1.ObjectMeta{Name: rootCA, Annotations: map[string]string{"kubernetes.io/description": rootCANote}}
+	return append(out, r.ensure("configmaps", namespace, &corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{rootCAKey: r.options.RootCA}}, now)...)
+}
+
+// refillNamespace creates an object of a namespace again when one was removed from a
+// namespace that stays.
+func (r *Registry) refillNamespace(k *kind.Kind, m metav1.Object) []Task {
+	account := m.GetName() == defaultAccount && k.Table() == "serviceaccounts"
+	certificate := m.GetName() == rootCA && k.Table() == "configmaps"
+	if !account && !certificate || r.checkNamespace(k, m.GetNamespace()) != nil {
+		return nil
+	}
+	return []Task{{Verb: FillNamespace, Key: m.GetNamespace()}}
+}
+
+// checkRootCA restores a certificate that somebody has changed.
+func (r *Registry) checkRootCA(o *corev1.ConfigMap) []Task {
+	if r.options.RootCA == "" || o.Name != rootCA || o.Data[rootCAKey] == r.options.RootCA && len(o.Data) == 1 {
+		return nil
+	}
+	return []Task{{Verb: RestoreRootCA, Key: o.Namespace}}
+}
+
+// restoreRootCA writes the certificate into the ConfigMap of a namespace. One that has
+// gone is created again by another task.
+func (r *Registry) restoreRootCA(namespace string, now time.Time) []Task {
+	t := Target{Kind: r.Kinds().Find("", "v1", "configmaps"), Namespace: namespace, Name: rootCA}
+	return r.changeAlways(Change{Write: Write{Target: t, Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
+		next := old.DeepCopyObject().(*corev1.ConfigMap)
+		next.Data = map[string]string{rootCAKey: r.options.RootCA}
+		return next, nil
+	}})
+}
+
+// ensure creates an object unless one of its name exists, or the namespace is going.
+func (r *Registry) ensure(plural, namespace string, o runtime.Object, now time.Time) []Task {
+	k := r.Kinds().Find("", "v1", plural)
+	if r.Table(k).Get(kind.Key(namespace, kind.Meta(o).GetName())) != nil {
+		return nil
+	}
+	out, err := r.Create(Write{Target: Target{Kind: k, Namespace: namespace}, Now: now}, o)
+	if err != nil {
+		return nil
+	}
+	return out.Tasks
+}
+
+// CreateSystemNamespaces creates the namespaces that every cluster has from the
+// beginning.
+func (r *Registry) CreateSystemNamespaces(now time.Time) (out []Task) {
+	namespaces := r.Kinds().Find("", "v1", "namespaces")
+	for _, name := range []string{metav1.NamespaceDefault, corev1.NamespaceNodeLease, metav1.NamespacePublic, metav1.NamespaceSystem} {
+		done, err := r.Create(Write{Target: Target{Kind: namespaces}, Now: now}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if err != nil {
+			panic(err) // the registry is empty: nothing can refuse them
+		}
+		out = append(out, done.Tasks...)
+	}
+	return out
+}

@@ -1,0 +1,168 @@
+package registry
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+)
+
+// dependent is an object that has an owner.
+type dependent struct {
+	kind *kind.Kind
+	key  string
+}
+
+// linkOwners links an object to its owners. An object none of whose owners exists is
+// collected.
+func (r *Registry) linkOwners(k *kind.Kind, m metav1.Object) []Task {
+	refs := m.GetOwnerReferences()
+	if len(refs) == 0 {
+		return nil
+	}
+	d := dependent{k, kind.Key(m.GetNamespace(), m.GetName())}
+	added, exists := false, false
+	for _, ref := range refs {
+		added = r.owners.Add(ref.UID, d) || added
+		exists = exists || r.ownerExists(m.GetNamespace(), ref)
+	}
+	if !added || exists {
+		return nil
+	}
+	return []Task{{Verb: Collect, Kind: k, Key: d.key}}
+}
+
+// unlinkOwners forgets an object that was removed. Its dependents are collected, and its
+// owners may have waited for it.
+func (r *Registry) unlinkOwners(k *kind.Kind, m metav1.Object) (out []Task) {
+	for _, d := range r.owners.Forget(m.GetUID()) {
+		out = append(out, Task{Verb: Collect, Kind: d.kind, Key: d.key})
+	}
+	d := dependent{k, kind.Key(m.GetNamespace(), m.GetName())}
+	for _, ref := range m.GetOwnerReferences() {
+		r.owners.Remove(ref.UID, d)
+		if owner, key, ok := r.ownerOf(m.GetNamespace(), ref); ok {
+			out = append(out, Task{Verb: Release, Kind: owner, Key: key, UID: ref.UID})
+		}
+	}
+	return out
+}
+
+// ownerOf returns the kind and the key of an owner; not ok where its kind is unknown.
+func (r *Registry) ownerOf(namespace string, ref metav1.OwnerReference) (k *kind.Kind, key string, ok bool) {
+	if k = r.Kinds().OfKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)); k == nil {
+		return nil, "", false
+	}
+	if !k.Namespaced {
+		namespace = ""
+	}
+	return k, kind.Key(namespace, ref.Name), true
+}
+
+// ownerExists reports whether an owner exists. An owner of an unknown kind replicas: nobody
+// collects its dependents.
+func (r *Registry) ownerExists(namespace string, ref metav1.OwnerReference) bool {
+	k, key, ok := r.ownerOf(namespace, ref)
+	if !ok {
+		return true
+	}
+	o := r.Table(k).Get(key)
+	return o != nil && k.Metadata(o.Raw).UID == ref.UID
+}
+
+// collect deletes a dependent none of whose owners exists, or, in the foreground,
+// whatever owners it has.
+func (r *Registry) collect(d dependent, policy metav1.DeletionPropagation, now time.Time) []Task {
+	o := r.Table(d.kind).Get(d.key)
+	if o == nil {
+		return nil
+	}
+	m := d.kind.Metadata(o.Raw)
+	exists := func(ref metav1.OwnerReference) bool { return r.ownerExists(m.Namespace, ref) }
+	if len(m.OwnerReferences) == 0 || policy == metav1.DeletePropagationBackground && slices.ContainsFunc(m.OwnerReferences, exists) {
+		return nil
+	}
+	return r.deleteAlways(d.kind, d.key, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &m.UID}}, now)
+}
+
+// releaseTasks returns what ends the wait of an object that is being deleted for its
+// dependents: they lose their owner, or are deleted first.
+func releaseTasks(k *kind.Kind, m metav1.Object) []Task {
+	t := Task{Kind: k, UID: m.GetUID(), Key: kind.Key(m.GetNamespace(), m.GetName())}
+	switch {
+	case slices.Contains(m.GetFinalizers(), metav1.FinalizerOrphanDependents):
+		t.Verb = Orphan
+	case slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		t.Verb = DeleteDependents
+	default:
+		return nil
+	}
+	return []Task{t}
+}
+
+// release looks again whether an owner that is being deleted waits for its dependents.
+func (r *Registry) release(t Task) []Task {
+	o := r.Table(t.Kind).Get(t.Key)
+	if o == nil {
+		return nil
+	}
+	if m := t.Kind.Metadata(o.Raw); m.UID == t.UID && m.DeletionTimestamp != nil {
+		return releaseTasks(t.Kind, &m)
+	}
+	return nil
+}
+
+// deleteDependents deletes the dependents of an object that is being deleted, and lets
+// the object go when no dependent is left that blocks it.
+func (r *Registry) deleteDependents(t Task, now time.Time) (out []Task) {
+	for _, d := range r.owners.Dependents(t.UID) {
+		if o := r.Table(d.kind).Get(d.key); o != nil && d.kind.Metadata(o.Raw).DeletionTimestamp == nil {
+			out = append(out, r.collect(d, metav1.DeletePropagationForeground, now)...)
+		}
+	}
+	for _, d := range r.owners.Dependents(t.UID) {
+		o := r.Table(d.kind).Get(d.key)
+		if o == nil {
+			continue
+		}
+		for _, ref := range d.kind.Metadata(o.Raw).OwnerReferences {
+			if ref.UID == t.UID && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
+				return out
+			}
+		}
+	}
+	return append(out, r.removeFinalizer(t.Kind, t.Key, metav1.FinalizerDeleteDependents, now)...)
+}
+
+// orphan takes an object that is being deleted from its dependents, and lets it go.
+func (r *Registry) orphan(t Task, now time.Time) (out []Task) {
+	for _, d := range r.owners.Dependents(t.UID) {
+		out = append(out, r.removeOwner(d, t.UID, now)...)
+	}
+	return append(out, r.removeFinalizer(t.Kind, t.Key, metav1.FinalizerOrphanDependents, now)...)
+}
+
+// removeOwner takes an owner from an object.
+func (r *Registry) removeOwner(d dependent, owner types.UID, now time.Time) []Task {
+	return r.changeAlways(Change{Write: Write{Target: targetOf(d.kind, d.key), Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
+		next := old.DeepCopyObject()
+		m := kind.Meta(next)
+		m.SetOwnerReferences(slices.DeleteFunc(m.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner }))
+		return next, nil
+	}})
+}
+
+// removeFinalizer takes a finalizer from an object.
+func (r *Registry) removeFinalizer(k *kind.Kind, key, finalizer string, now time.Time) []Task {
+	return r.changeAlways(Change{Write: Write{Target: targetOf(k, key), Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
+		next := old.DeepCopyObject()
+		m := kind.Meta(next)
+		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == finalizer }))
+		return next, nil
+	}})
+}
