@@ -75,19 +75,22 @@ func (r *Registry) ownerExists(namespace string, ref metav1.OwnerReference) bool
 	return o != nil && k.Metadata(o.Raw).UID == ref.UID
 }
 
-// collect deletes a dependent none of whose owners exists, or, in the foreground,
-// whatever owners it has.
-func (r *Registry) collect(d dependent, policy metav1.DeletionPropagation, now time.Time) []Task {
+// collect deletes a dependent none of whose owners exists.
+func (r *Registry) collect(d dependent, now time.Time) []Task {
 	o := r.Table(d.kind).Get(d.key)
 	if o == nil {
 		return nil
 	}
 	m := d.kind.Metadata(o.Raw)
 	exists := func(ref metav1.OwnerReference) bool { return r.ownerExists(m.Namespace, ref) }
-	if len(m.OwnerReferences) == 0 || policy == metav1.DeletePropagationBackground && slices.ContainsFunc(m.OwnerReferences, exists) {
+	if len(m.OwnerReferences) == 0 || slices.ContainsFunc(m.OwnerReferences, exists) {
 		return nil
 	}
-	return r.deleteAlways(d.kind, d.key, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &m.UID}}, now)
+	return r.deleteDependent(d, m.UID, metav1.DeletePropagationBackground, now)
+}
+
+func (r *Registry) deleteDependent(d dependent, uid types.UID, policy metav1.DeletionPropagation, now time.Time) []Task {
+	return r.deleteAlways(d.kind, d.key, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}}, now)
 }
 
 // releaseTasks returns what ends the wait of an object that is being deleted for its
@@ -120,9 +123,15 @@ func (r *Registry) release(t Task) []Task {
 // deleteDependents deletes the dependents of an object that is being deleted, and lets
 // the object go when no dependent is left that blocks it.
 func (r *Registry) deleteDependents(t Task, now time.Time) (out []Task) {
+	belongs := func(ref metav1.OwnerReference) bool { return ref.UID == t.UID }
 	for _, d := range r.owners.Dependents(t.UID) {
-		if o := r.Table(d.kind).Get(d.key); o != nil && d.kind.Metadata(o.Raw).DeletionTimestamp == nil {
-			out = append(out, r.collect(d, metav1.DeletePropagationForeground, now)...)
+		o := r.Table(d.kind).Get(d.key)
+		if o == nil {
+			continue
+		}
+		m := d.kind.Metadata(o.Raw)
+		if m.DeletionTimestamp == nil && slices.ContainsFunc(m.OwnerReferences, belongs) { // an update may have removed the owner
+			out = append(out, r.deleteDependent(d, m.UID, metav1.DeletePropagationForeground, now)...)
 		}
 	}
 	for _, d := range r.owners.Dependents(t.UID) {

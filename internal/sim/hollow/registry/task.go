@@ -43,7 +43,7 @@ type Task struct {
 func (r *Registry) Do(t Task, now time.Time) []Task {
 	switch t.Verb {
 	case Collect:
-		return r.collect(dependent{t.Kind, t.Key}, metav1.DeletePropagationBackground, now)
+		return r.collect(dependent{t.Kind, t.Key}, now)
 	case Orphan:
 		return r.orphan(t, now)
 	case DeleteDependents:
