@@ -54,21 +54,24 @@ func checkDefinition(d *apiextensionsv1.CustomResourceDefinition) (errs field.Er
 	return errs
 }
 
+// definer is the controller of CustomResourceDefinitions.
+type definer struct{ registry *Registry }
+
 // definitions returns the kind of CustomResourceDefinitions.
-func (r *Registry) definitions() *kind.Kind {
-	return r.Kinds().Find(apiextensionsv1.GroupName, "v1", "customresourcedefinitions")
+func (c definer) definitions() *kind.Kind {
+	return c.registry.Kinds().Find(apiextensionsv1.GroupName, "v1", "customresourcedefinitions")
 }
 
 // define serves the resources of a CustomResourceDefinition.
-func (r *Registry) define(d *apiextensionsv1.CustomResourceDefinition) []Task {
+func (c definer) define(d *apiextensionsv1.CustomResourceDefinition) []Task {
 	if d.DeletionTimestamp != nil {
 		return []Task{{Verb: EmptyDefinition, Key: d.Name}}
 	}
-	kinds, err := r.options.Shared.definitions.Resources(d)
+	kinds, err := c.registry.options.Shared.definitions.Resources(d)
 	if err != nil {
 		return nil // a definition that cannot be read is not served
 	}
-	r.served.Update(func(now *kind.Set) *kind.Set {
+	c.registry.served.Update(func(now *kind.Set) *kind.Set {
 		if slices.Equal(kinds, customKinds(now, d)) {
 			return now
 		}
@@ -98,9 +101,9 @@ func isEstablished(d *apiextensionsv1.CustomResourceDefinition) bool {
 
 // establish accepts the names of a definition, says that its resources are served, and
 // adds the finalizer that keeps the definition until its objects are gone.
-func (r *Registry) establish(name string, now time.Time) []Task {
-	w := Write{Target: Target{Kind: r.definitions(), Name: name}, Now: now}
-	out := r.changeAlways(Change{Write: w, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
+func (c definer) establish(name string, now time.Time) []Task {
+	w := Write{Target: Target{Kind: c.definitions(), Name: name}, Now: now}
+	out := c.registry.changeAlways(Change{Write: w, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
 		next := old.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 		if !slices.Contains(next.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 			next.Finalizers = append(next.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
@@ -108,7 +111,7 @@ func (r *Registry) establish(name string, now time.Time) []Task {
 		return next, nil
 	}})
 	w.Sub = "status"
-	return append(out, r.changeAlways(Change{Write: w, Replace: func(old runtime.Object, now time.Time) (runtime.Object, error) {
+	return append(out, c.registry.changeAlways(Change{Write: w, Replace: func(old runtime.Object, now time.Time) (runtime.Object, error) {
 		next := old.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 		next.Status.AcceptedNames = next.Spec.Names
 		next.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
@@ -121,38 +124,38 @@ func (r *Registry) establish(name string, now time.Time) []Task {
 
 // emptyDefinition deletes the objects of a definition that is being deleted, and lets the
 // definition go when none is left.
-func (r *Registry) emptyDefinition(name string, now time.Time) (out []Task) {
-	if !r.isDeletedDefinition(name) {
+func (c definer) emptyDefinition(name string, now time.Time) (out []Task) {
+	if !c.isDeletedDefinition(name) {
 		return nil
 	}
-	if k := r.Kinds().OfTable(name); k != nil {
-		left, next := r.deleteAll(k, store.Query{}, now)
+	if k := c.registry.Kinds().OfTable(name); k != nil {
+		left, next := c.registry.deleteAll(k, store.Query{}, now)
 		if out = next; left > 0 {
 			return out // who has a finalizer on them removes it; then the task comes again
 		}
 	}
-	return append(out, r.removeFinalizer(r.definitions(), name, apiextensionsv1.CustomResourceCleanupFinalizer, now)...)
+	return append(out, c.registry.removeFinalizer(c.definitions(), name, apiextensionsv1.CustomResourceCleanupFinalizer, now)...)
 }
 
 // isDeletedDefinition reports whether a definition exists and is being deleted.
-func (r *Registry) isDeletedDefinition(name string) bool {
-	k := r.definitions()
-	o := r.Table(k).Get(name)
+func (c definer) isDeletedDefinition(name string) bool {
+	k := c.definitions()
+	o := c.registry.Table(k).Get(name)
 	return o != nil && k.Metadata(o.Raw).DeletionTimestamp != nil
 }
 
 // checkDefinitionWaits looks whether the definition of an object that was removed has
 // waited for it.
-func (r *Registry) checkDefinitionWaits(k *kind.Kind) []Task {
-	if !r.isDeletedDefinition(k.Table()) {
+func (c definer) checkDefinitionWaits(k *kind.Kind) []Task {
+	if !c.isDeletedDefinition(k.Table()) {
 		return nil
 	}
 	return []Task{{Verb: EmptyDefinition, Key: k.Table()}}
 }
 
 // undefine stops serving the resources of a definition that was removed.
-func (r *Registry) undefine(d *apiextensionsv1.CustomResourceDefinition) {
-	r.served.Update(func(now *kind.Set) *kind.Set {
+func (c definer) undefine(d *apiextensionsv1.CustomResourceDefinition) {
+	c.registry.served.Update(func(now *kind.Set) *kind.Set {
 		return now.With(schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural})
-	}, func() { r.store.Drop(d.Name) })
+	}, func() { c.registry.store.Drop(d.Name) })
 }

@@ -25,7 +25,7 @@ func (r *Registry) RenewLease(node string, seconds int32, now time.Time) []Task 
 	} else if l = r.newLease(node, seconds, now); l == nil {
 		return nil
 	} else {
-		out = r.linkOwners(leases, l)
+		out = r.owners.linkOwners(leases, l)
 	}
 	l.Spec.RenewTime = new(metav1.NewMicroTime(now))
 	_, _ = t.Put(key, current, Encoder(leases, l)) // a write that came between renewed the lease as well

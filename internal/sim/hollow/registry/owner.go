@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
 // dependent is an object that has an owner.
@@ -18,9 +19,15 @@ type dependent struct {
 	key  string
 }
 
+// collector is the garbage collector: it knows which objects belong to which owners.
+type collector struct {
+	registry *Registry
+	links    store.Links[types.UID, dependent]
+}
+
 // linkOwners links an object to its owners. An object none of whose owners exists is
 // collected.
-func (r *Registry) linkOwners(k *kind.Kind, m metav1.Object) []Task {
+func (c *collector) linkOwners(k *kind.Kind, m metav1.Object) []Task {
 	refs := m.GetOwnerReferences()
 	if len(refs) == 0 {
 		return nil
@@ -28,8 +35,8 @@ func (r *Registry) linkOwners(k *kind.Kind, m metav1.Object) []Task {
 	d := dependent{k, kind.Key(m.GetNamespace(), m.GetName())}
 	added, exists := false, false
 	for _, ref := range refs {
-		added = r.owners.Add(ref.UID, d) || added
-		exists = exists || r.ownerExists(m.GetNamespace(), ref)
+		added = c.links.Add(ref.UID, d) || added
+		exists = exists || c.ownerExists(m.GetNamespace(), ref)
 	}
 	if !added || exists {
 		return nil
@@ -39,14 +46,14 @@ func (r *Registry) linkOwners(k *kind.Kind, m metav1.Object) []Task {
 
 // unlinkOwners forgets an object that was removed. Its dependents are collected, and its
 // owners may have waited for it.
-func (r *Registry) unlinkOwners(k *kind.Kind, m metav1.Object) (out []Task) {
-	for _, d := range r.owners.Forget(m.GetUID()) {
+func (c *collector) unlinkOwners(k *kind.Kind, m metav1.Object) (out []Task) {
+	for _, d := range c.links.Forget(m.GetUID()) {
 		out = append(out, Task{Verb: Collect, Kind: d.kind, Key: d.key})
 	}
 	d := dependent{k, kind.Key(m.GetNamespace(), m.GetName())}
 	for _, ref := range m.GetOwnerReferences() {
-		r.owners.Remove(ref.UID, d)
-		if owner, key, ok := r.ownerOf(m.GetNamespace(), ref); ok {
+		c.links.Remove(ref.UID, d)
+		if owner, key, ok := c.ownerOf(m.GetNamespace(), ref); ok {
 			out = append(out, Task{Verb: Release, Kind: owner, Key: key, UID: ref.UID})
 		}
 	}
@@ -54,8 +61,8 @@ func (r *Registry) unlinkOwners(k *kind.Kind, m metav1.Object) (out []Task) {
 }
 
 // ownerOf returns the kind and the key of an owner; not ok where its kind is unknown.
-func (r *Registry) ownerOf(namespace string, ref metav1.OwnerReference) (k *kind.Kind, key string, ok bool) {
-	if k = r.Kinds().OfKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)); k == nil {
+func (c *collector) ownerOf(namespace string, ref metav1.OwnerReference) (k *kind.Kind, key string, ok bool) {
+	if k = c.registry.Kinds().OfKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)); k == nil {
 		return nil, "", false
 	}
 	if !k.Namespaced {
@@ -66,31 +73,31 @@ func (r *Registry) ownerOf(namespace string, ref metav1.OwnerReference) (k *kind
 
 // ownerExists reports whether an owner exists. An owner of an unknown kind replicas: nobody
 // collects its dependents.
-func (r *Registry) ownerExists(namespace string, ref metav1.OwnerReference) bool {
-	k, key, ok := r.ownerOf(namespace, ref)
+func (c *collector) ownerExists(namespace string, ref metav1.OwnerReference) bool {
+	k, key, ok := c.ownerOf(namespace, ref)
 	if !ok {
 		return true
 	}
-	o := r.Table(k).Get(key)
+	o := c.registry.Table(k).Get(key)
 	return o != nil && k.Metadata(o.Raw).UID == ref.UID
 }
 
 // collect deletes a dependent none of whose owners exists.
-func (r *Registry) collect(d dependent, now time.Time) []Task {
-	o := r.Table(d.kind).Get(d.key)
+func (c *collector) collect(d dependent, now time.Time) []Task {
+	o := c.registry.Table(d.kind).Get(d.key)
 	if o == nil {
 		return nil
 	}
 	m := d.kind.Metadata(o.Raw)
-	exists := func(ref metav1.OwnerReference) bool { return r.ownerExists(m.Namespace, ref) }
+	exists := func(ref metav1.OwnerReference) bool { return c.ownerExists(m.Namespace, ref) }
 	if len(m.OwnerReferences) == 0 || slices.ContainsFunc(m.OwnerReferences, exists) {
 		return nil
 	}
-	return r.deleteDependent(d, m.UID, metav1.DeletePropagationBackground, now)
+	return c.deleteDependent(d, m.UID, metav1.DeletePropagationBackground, now)
 }
 
-func (r *Registry) deleteDependent(d dependent, uid types.UID, policy metav1.DeletionPropagation, now time.Time) []Task {
-	return r.deleteAlways(d.kind, d.key, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}}, now)
+func (c *collector) deleteDependent(d dependent, uid types.UID, policy metav1.DeletionPropagation, now time.Time) []Task {
+	return c.registry.deleteAlways(d.kind, d.key, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}}, now)
 }
 
 // releaseTasks returns what ends the wait of an object that is being deleted for its
@@ -109,8 +116,8 @@ func releaseTasks(k *kind.Kind, m metav1.Object) []Task {
 }
 
 // release looks again whether an owner that is being deleted waits for its dependents.
-func (r *Registry) release(t Task) []Task {
-	o := r.Table(t.Kind).Get(t.Key)
+func (c *collector) release(t Task) []Task {
+	o := c.registry.Table(t.Kind).Get(t.Key)
 	if o == nil {
 		return nil
 	}
@@ -122,20 +129,20 @@ func (r *Registry) release(t Task) []Task {
 
 // deleteDependents deletes the dependents of an object that is being deleted, and lets
 // the object go when no dependent is left that blocks it.
-func (r *Registry) deleteDependents(t Task, now time.Time) (out []Task) {
+func (c *collector) deleteDependents(t Task, now time.Time) (out []Task) {
 	belongs := func(ref metav1.OwnerReference) bool { return ref.UID == t.UID }
-	for _, d := range r.owners.Dependents(t.UID) {
-		o := r.Table(d.kind).Get(d.key)
+	for _, d := range c.links.Dependents(t.UID) {
+		o := c.registry.Table(d.kind).Get(d.key)
 		if o == nil {
 			continue
 		}
 		m := d.kind.Metadata(o.Raw)
 		if m.DeletionTimestamp == nil && slices.ContainsFunc(m.OwnerReferences, belongs) { // an update may have removed the owner
-			out = append(out, r.deleteDependent(d, m.UID, metav1.DeletePropagationForeground, now)...)
+			out = append(out, c.deleteDependent(d, m.UID, metav1.DeletePropagationForeground, now)...)
 		}
 	}
-	for _, d := range r.owners.Dependents(t.UID) {
-		o := r.Table(d.kind).Get(d.key)
+	for _, d := range c.links.Dependents(t.UID) {
+		o := c.registry.Table(d.kind).Get(d.key)
 		if o == nil {
 			continue
 		}
@@ -145,33 +152,23 @@ func (r *Registry) deleteDependents(t Task, now time.Time) (out []Task) {
 			}
 		}
 	}
-	return append(out, r.removeFinalizer(t.Kind, t.Key, metav1.FinalizerDeleteDependents, now)...)
+	return append(out, c.registry.removeFinalizer(t.Kind, t.Key, metav1.FinalizerDeleteDependents, now)...)
 }
 
 // orphan takes an object that is being deleted from its dependents, and lets it go.
-func (r *Registry) orphan(t Task, now time.Time) (out []Task) {
-	for _, d := range r.owners.Dependents(t.UID) {
-		out = append(out, r.removeOwner(d, t.UID, now)...)
+func (c *collector) orphan(t Task, now time.Time) (out []Task) {
+	for _, d := range c.links.Dependents(t.UID) {
+		out = append(out, c.removeOwner(d, t.UID, now)...)
 	}
-	return append(out, r.removeFinalizer(t.Kind, t.Key, metav1.FinalizerOrphanDependents, now)...)
+	return append(out, c.registry.removeFinalizer(t.Kind, t.Key, metav1.FinalizerOrphanDependents, now)...)
 }
 
 // removeOwner takes an owner from an object.
-func (r *Registry) removeOwner(d dependent, owner types.UID, now time.Time) []Task {
-	return r.changeAlways(Change{Write: Write{Target: targetOf(d.kind, d.key), Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
+func (c *collector) removeOwner(d dependent, owner types.UID, now time.Time) []Task {
+	return c.registry.changeAlways(Change{Write: Write{Target: targetOf(d.kind, d.key), Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
 		next := old.DeepCopyObject()
 		m := kind.Meta(next)
 		m.SetOwnerReferences(slices.DeleteFunc(m.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner }))
-		return next, nil
-	}})
-}
-
-// removeFinalizer takes a finalizer from an object.
-func (r *Registry) removeFinalizer(k *kind.Kind, key, finalizer string, now time.Time) []Task {
-	return r.changeAlways(Change{Write: Write{Target: targetOf(k, key), Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
-		next := old.DeepCopyObject()
-		m := kind.Meta(next)
-		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == finalizer }))
 		return next, nil
 	}})
 }

@@ -53,7 +53,10 @@ type Registry struct {
 	options Options
 	store   *store.Store
 	served  *kind.Served
-	owners  store.Links[types.UID, dependent]
+
+	owners     collector
+	namespaces namespaces
+	definer    definer
 }
 
 // New returns a registry that serves the built-in resources.
@@ -67,7 +70,9 @@ func New(o Options) *Registry {
 	if o.NewSuffix == nil {
 		o.NewSuffix = randomSuffix
 	}
-	return &Registry{options: o, store: o.Store, served: kind.NewServed()}
+	r := &Registry{options: o, store: o.Store, served: kind.NewServed()}
+	r.owners.registry, r.namespaces.registry, r.definer.registry = r, r, r
+	return r
 }
 
 // randomSuffix returns five letters and digits.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,23 +44,23 @@ type Task struct {
 func (r *Registry) Do(t Task, now time.Time) []Task {
 	switch t.Verb {
 	case Collect:
-		return r.collect(dependent{t.Kind, t.Key}, now)
+		return r.owners.collect(dependent{t.Kind, t.Key}, now)
 	case Orphan:
-		return r.orphan(t, now)
+		return r.owners.orphan(t, now)
 	case DeleteDependents:
-		return r.deleteDependents(t, now)
+		return r.owners.deleteDependents(t, now)
 	case Release:
-		return r.release(t)
+		return r.owners.release(t)
 	case EmptyNamespace:
-		return r.emptyNamespace(t.Key, now)
+		return r.namespaces.emptyNamespace(t.Key, now)
 	case FillNamespace:
-		return r.fillNamespace(t.Key, now)
+		return r.namespaces.fillNamespace(t.Key, now)
 	case RestoreRootCA:
-		return r.restoreRootCA(t.Key, now)
+		return r.namespaces.restoreRootCA(t.Key, now)
 	case Establish:
-		return r.establish(t.Key, now)
+		return r.definer.establish(t.Key, now)
 	case EmptyDefinition:
-		return r.emptyDefinition(t.Key, now)
+		return r.definer.emptyDefinition(t.Key, now)
 	}
 	return nil
 }
@@ -71,16 +72,16 @@ func (r *Registry) afterWrite(k *kind.Kind, o runtime.Object, now time.Time) (ou
 	switch o := o.(type) {
 	case *corev1.Namespace:
 		if !deleting { // at once: who creates a namespace need not wait for its content
-			out = r.fillNamespace(o.Name, now)
+			out = r.namespaces.fillNamespace(o.Name, now)
 		} else if len(o.Spec.Finalizers) > 0 {
 			out = []Task{{Verb: EmptyNamespace, Key: o.Name}}
 		}
 	case *corev1.ConfigMap:
-		out = r.checkRootCA(o)
+		out = r.namespaces.checkRootCA(o)
 	case *apiextensionsv1.CustomResourceDefinition:
-		out = r.define(o)
+		out = r.definer.define(o)
 	}
-	out = append(out, r.linkOwners(k, m)...)
+	out = append(out, r.owners.linkOwners(k, m)...)
 	if deleting && len(m.GetFinalizers()) > 0 {
 		out = append(out, releaseTasks(k, m)...)
 	}
@@ -90,44 +91,18 @@ func (r *Registry) afterWrite(k *kind.Kind, o runtime.Object, now time.Time) (ou
 // afterRemoval returns what follows from an object that was removed.
 func (r *Registry) afterRemoval(k *kind.Kind, o runtime.Object) []Task {
 	m := kind.Meta(o)
-	out := r.unlinkOwners(k, m)
-	out = append(out, r.refillNamespace(k, m)...)
+	out := r.owners.unlinkOwners(k, m)
+	out = append(out, r.namespaces.refillNamespace(k, m)...)
 	if d, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
-		r.undefine(d)
+		r.definer.undefine(d)
 	}
 	if k.Custom != nil {
-		out = append(out, r.checkDefinitionWaits(k)...)
+		out = append(out, r.definer.checkDefinitionWaits(k)...)
 	}
 	if namespace := m.GetNamespace(); namespace != "" && r.checkNamespace(k, namespace) != nil {
 		out = append(out, Task{Verb: EmptyNamespace, Key: namespace})
 	}
 	return out
-}
-
-// emptyNamespace deletes what is in a namespace that is being deleted, and lets the
-// namespace go when nothing is left in it.
-func (r *Registry) emptyNamespace(name string, now time.Time) (out []Task) {
-	kinds := r.Kinds()
-	spaces := kinds.Find("", "v1", "namespaces")
-	if o := r.Table(spaces).Get(name); o == nil || spaces.Metadata(o.Raw).DeletionTimestamp == nil {
-		return nil
-	}
-	left := 0
-	for _, t := range r.store.Tables() {
-		if k := kinds.OfTable(t.Name); k != nil && k.Namespaced {
-			n, next := r.deleteAll(k, store.Query{Prefix: name + "/"}, now)
-			left += n
-			out = append(out, next...)
-		}
-	}
-	if left > 0 {
-		return out // who has a finalizer on them removes it; then the task comes again
-	}
-	return append(out, r.changeAlways(Change{Write: Write{Target: Target{Kind: spaces, Name: name, Sub: "finalize"}, Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
-		next := old.DeepCopyObject().(*corev1.Namespace)
-		next.Spec.Finalizers = nil
-		return next, nil
-	}})...)
 }
 
 // deleteAll deletes objects. It returns how many stay because others have to act first.
@@ -155,4 +130,14 @@ func (r *Registry) deleteAlways(k *kind.Kind, key string, options metav1.DeleteO
 			return out
 		}
 	}
+}
+
+// removeFinalizer takes a finalizer from an object.
+func (r *Registry) removeFinalizer(k *kind.Kind, key, finalizer string, now time.Time) []Task {
+	return r.changeAlways(Change{Write: Write{Target: targetOf(k, key), Now: now}, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
+		next := old.DeepCopyObject()
+		m := kind.Meta(next)
+		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == finalizer }))
+		return next, nil
+	}})
 }
