@@ -65,14 +65,14 @@ func (a Axis) Levels(resolution float64) []float64 {
 		if a.Log {
 			v = a.From * math.Pow(a.To/a.From, share)
 		}
-		out = append(out, a.rounded(v))
+		out = append(out, a.roundValue(v))
 	}
 	out[0], out[len(out)-1] = a.From, a.To
 	return slices.Compact(out)
 }
 
-// rounded makes a value that a person can read.
-func (a Axis) rounded(v float64) float64 {
+// roundValue makes a value that a person can read.
+func (a Axis) roundValue(v float64) float64 {
 	if a.Whole {
 		return math.Round(v)
 	}

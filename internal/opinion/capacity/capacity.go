@@ -106,10 +106,10 @@ type Objective struct {
 	Rate      string      `json:"rate,omitempty"` // name of the run's rate that it bounds
 }
 
-// usage is how much of its bound it uses up: 1 is all of it, and infinite where
+// shareOfBound is how much of its bound it uses up: 1 is all of it, and infinite where
 // no number says how far it is beyond: nothing of what has to be some, or anything
 // of what has to be nothing.
-func (o Objective) usage() float64 {
+func (o Objective) shareOfBound() float64 {
 	if o.Value == nil {
 		return 0
 	}
@@ -137,7 +137,7 @@ type Step struct {
 // Next says what to fly after some runs.
 func Next(p Plan, runs []Run) Step {
 	s := newSearch(p, runs)
-	point, why := s.next()
+	point, why := s.nextPoint()
 	if point == nil {
 		return Step{Why: why}
 	}

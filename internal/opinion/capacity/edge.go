@@ -9,7 +9,7 @@ import (
 // tally counts the verdicts of the runs of one point.
 type tally struct{ passed, failed, unknown int }
 
-func (t *tally) count(v slo.Verdict) {
+func (t *tally) countVerdict(v slo.Verdict) {
 	switch v {
 	case slo.Pass:
 		t.passed++
@@ -34,10 +34,10 @@ const (
 	inconclusive // the runs cannot tell
 )
 
-// standing goes by the majority of the runs that were decided. Where there is
+// majorityVerdict goes by the majority of the runs that were decided. Where there is
 // none the point is flown again; after as many unknown runs as there would be
 // repeats, and one more, it is believed that no run can tell.
-func (t tally) standing(repeats int) standing {
+func (t tally) majorityVerdict(repeats int) standing {
 	switch {
 	case t.total() == 0:
 		return unflown
@@ -51,9 +51,9 @@ func (t tally) standing(repeats int) standing {
 	return open
 }
 
-// sure says that a point has had its repeats, or as many tries.
-func (t tally) sure(repeats int) bool {
-	return t.decided() >= repeats || t.total() > 2*repeats || t.standing(repeats) == inconclusive
+// isSure says that a point has had its repeats, or as many tries.
+func (t tally) isSure(repeats int) bool {
+	return t.decided() >= repeats || t.total() > 2*repeats || t.majorityVerdict(repeats) == inconclusive
 }
 
 // line is a row of points along one axis: the higher the load, the less likely
@@ -73,34 +73,34 @@ type line struct {
 // passes, hi len(values) where everything does.
 type edge struct{ lo, hi int }
 
-// edge returns the edge as the runs have it. What does not pass at the lowest
+// findEdge returns the edge as the runs have it. What does not pass at the lowest
 // load counts: a higher one that passes is then an exception.
-func (l line) edge() edge {
+func (l line) findEdge() edge {
 	e := edge{lo: l.floor, hi: l.limit}
 	for i := range l.limit {
-		if s := l.tallies[i].standing(l.repeats); s == fails || s == inconclusive {
+		if s := l.tallies[i].majorityVerdict(l.repeats); s == fails || s == inconclusive {
 			e.hi = i
 			break
 		}
 	}
 	e.lo = min(e.lo, e.hi-1)
 	for i := e.hi - 1; i > e.lo; i-- {
-		if l.tallies[i].standing(l.repeats) == passes {
+		if l.tallies[i].majorityVerdict(l.repeats) == passes {
 			e.lo = i
 		}
 	}
 	return e
 }
 
-// next returns which value to fly, and why; -1 when the edge is found.
-func (l line) next() (int, string) {
-	if i := slices.IndexFunc(l.tallies, func(t tally) bool { return t.standing(l.repeats) == open }); i >= 0 {
+// nextValue returns which value to fly, and why; -1 when the edge is found.
+func (l line) nextValue() (int, string) {
+	if i := slices.IndexFunc(l.tallies, func(t tally) bool { return t.majorityVerdict(l.repeats) == open }); i >= 0 {
 		return i, "not decided"
 	}
 	if l.reach >= 0 {
 		return l.reach, "whether more asked brings more"
 	}
-	e := l.edge()
+	e := l.findEdge()
 	switch {
 	case e.hi-e.lo == 1:
 		return l.repeatEdge(e)
@@ -109,7 +109,7 @@ func (l line) next() (int, string) {
 	case e.lo < 0:
 		return min(l.hint, e.hi-1), "the first"
 	}
-	return l.doubled(e), "reaching out"
+	return l.doubleLoad(e), "reaching out"
 }
 
 // repeatEdge repeats the runs of both sides of the edge that were flown at all:
@@ -120,15 +120,15 @@ func (l line) repeatEdge(e edge) (int, string) {
 		at, why = l.repeat, "repeating where most is achieved"
 	}
 	for _, i := range at {
-		if i >= 0 && i < len(l.values) && l.tallies[i].total() > 0 && !l.tallies[i].sure(l.repeats) {
+		if i >= 0 && i < len(l.values) && l.tallies[i].total() > 0 && !l.tallies[i].isSure(l.repeats) {
 			return i, why
 		}
 	}
 	return -1, ""
 }
 
-// doubled doubles the load, or the distance from the begin where that is 0.
-func (l line) doubled(e edge) int {
+// doubleLoad doubles the load, or the distance from the begin where that is 0.
+func (l line) doubleLoad(e edge) int {
 	want := 2 * l.values[e.lo]
 	if want == 0 {
 		want = l.values[1]

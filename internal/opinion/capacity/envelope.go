@@ -16,14 +16,14 @@ import (
 // achieved: with one axis against the load, with two against the first one.
 func Envelope(title string, p Plan, runs []Run) chart.Chart {
 	r := Conclude(p, runs)
-	c := chart.Chart{Title: title, X: axis(p.Axes[0])}
+	c := chart.Chart{Title: title, X: chartAxis(p.Axes[0])}
 	if p.Goal == ThroughputGoal {
 		return drawThroughput(c, p, runs, r)
 	}
 	if len(p.Axes) == 2 {
-		c.Y = axis(p.Axes[1])
+		c.Y = chartAxis(p.Axes[1])
 		c.Note = "each mark is a run; the shaded area passes"
-		c.Areas = []chart.Area{staircase(p, r.Edges)}
+		c.Areas = []chart.Area{staircaseArea(p, r.Edges)}
 		for _, run := range runs {
 			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: run.Point[1]}, Role: roleOf(run.Verdict), Label: p.Short(run)})
 		}
@@ -33,9 +33,9 @@ func Envelope(title string, p Plan, runs []Run) chart.Chart {
 		return c
 	}
 	c.Y = chart.Axis{Label: r.Limit.Objective, Unit: r.Limit.Unit, Zero: true}
-	c.Note = between(r.Edges[0])
+	c.Note = describeEdge(r.Edges[0])
 	for _, run := range runs {
-		if v := run.value(r.Limit.Objective); v != nil {
+		if v := run.valueOf(r.Limit.Objective); v != nil {
 			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: *v}, Role: roleOf(run.Verdict), Label: p.Short(run)})
 		}
 	}
@@ -48,7 +48,7 @@ func Envelope(title string, p Plan, runs []Run) chart.Chart {
 	c.Lines = []chart.Line{bound, curve}
 	if e := r.Edges[0]; e.Passing != nil && len(c.Marks) > 0 {
 		high := slices.MaxFunc(c.Marks, func(a, b chart.Mark) int { return cmp.Compare(a.Y, b.Y) }).Y
-		c.Areas = []chart.Area{passing(p.Axes[0].From, e.Passing.Value, max(high, r.Limit.Threshold))}
+		c.Areas = []chart.Area{passingArea(p.Axes[0].From, e.Passing.Value, max(high, r.Limit.Threshold))}
 	}
 	if r.Knee != nil {
 		c.Marks = append(c.Marks, chart.Mark{Point: chart.Point(*r.Knee), Role: chart.Plain, Label: "the curve turns up here"})
@@ -57,7 +57,7 @@ func Envelope(title string, p Plan, runs []Run) chart.Chart {
 	return c
 }
 
-func axis(a Axis) chart.Axis { return chart.Axis{Label: a.Name, Log: a.Log} }
+func chartAxis(a Axis) chart.Axis { return chart.Axis{Label: a.Name, Log: a.Log} }
 
 func roleOf(v slo.Verdict) chart.Role {
 	switch v {
@@ -69,8 +69,8 @@ func roleOf(v slo.Verdict) chart.Role {
 	return chart.Unknown
 }
 
-// value is what a run came to in an objective; nil: not measured.
-func (r Run) value(objective string) *float64 {
+// valueOf is what a run came to in an objective; nil: not measured.
+func (r Run) valueOf(objective string) *float64 {
 	for _, o := range r.Objectives {
 		if o.Name == objective {
 			return o.Value
@@ -79,26 +79,26 @@ func (r Run) value(objective string) *float64 {
 	return nil
 }
 
-// between says where the edge lies.
-func between(e Edge) string {
+// describeEdge says where the edge lies.
+func describeEdge(e Edge) string {
 	switch {
 	case e.Passing == nil:
 		return "nothing that was flown passes"
 	case e.Failing == nil:
 		return fmt.Sprintf("all passes, up to %s", unit.Number(e.Passing.Value))
-	case !e.Failing.fails():
+	case !e.Failing.doesNotPass():
 		return fmt.Sprintf("up to %s passes, of %s it cannot be told", unit.Number(e.Passing.Value), unit.Number(e.Failing.Value))
 	}
 	return fmt.Sprintf("the edge lies between %s and %s", unit.Number(e.Passing.Value), unit.Number(e.Failing.Value))
 }
 
-func passing(from, to, high float64) chart.Area {
+func passingArea(from, to, high float64) chart.Area {
 	return chart.Area{Role: chart.Pass, Points: []chart.Point{{X: from, Y: 0}, {X: to, Y: 0}, {X: to, Y: high}, {X: from, Y: high}}}
 }
 
-// staircase is the area of points that are known to pass: those with no more of
+// staircaseArea is the area of points that are known to pass: those with no more of
 // both parameters than a point that does.
-func staircase(p Plan, edges []Edge) chart.Area {
+func staircaseArea(p Plan, edges []Edge) chart.Area {
 	x, y := p.Axes[0], p.Axes[1]
 	least := chart.Point{X: x.From, Y: y.From}
 	out := chart.Area{Role: chart.Pass, Points: []chart.Point{least}}
@@ -129,7 +129,7 @@ func staircase(p Plan, edges []Edge) chart.Area {
 func drawThroughput(c chart.Chart, p Plan, runs []Run, r Result) chart.Chart {
 	c.Y = chart.Axis{Label: r.Rate + ", " + r.RateUnit, Zero: true}
 	for _, run := range runs {
-		if x, ok := run.rate(r.Rate); ok {
+		if x, ok := run.rateOf(r.Rate); ok {
 			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: x.Achieved}, Role: roleOf(run.Verdict), Label: p.Short(run)})
 		}
 	}
@@ -138,7 +138,7 @@ func drawThroughput(c chart.Chart, p Plan, runs []Run, r Result) chart.Chart {
 		if slices.ContainsFunc(r.Throughputs, func(t Throughput) bool { return t.Shape != Plateau }) {
 			c.Note = "each mark is a run; the line is the throughput, or a lower bound of it where no plateau was seen"
 		}
-		c.Lines, c.Areas = frontier(p.Axes[0].Name, r.Throughputs)
+		c.Lines, c.Areas = throughputFrontier(p.Axes[0].Name, r.Throughputs)
 		return c
 	}
 	asked := chart.Line{Role: chart.Bound, Label: "asked"}
@@ -150,7 +150,7 @@ func drawThroughput(c chart.Chart, p Plan, runs []Run, r Result) chart.Chart {
 	c.Lines = []chart.Line{asked}
 	c.Note = "each mark is a run"
 	if t := r.Throughputs[0]; t.Shape == Plateau {
-		c.Note = fmt.Sprintf("each mark is a run; the plateau is at %s%s", unit.Text(t.Value, r.RateUnit), t.trust())
+		c.Note = fmt.Sprintf("each mark is a run; the plateau is at %s%s", unit.Text(t.Value, r.RateUnit), t.intervalText())
 		c.Lines = append(c.Lines, chart.Line{Role: chart.Plain, Points: []chart.Point{{X: t.From, Y: t.Value}, {X: t.To, Y: t.Value}}})
 		if i := t.Interval; i != nil {
 			c.Areas = []chart.Area{{Role: chart.Plain, Points: []chart.Point{{X: t.From, Y: max(0, i[0])}, {X: t.From, Y: i[1]}, {X: t.To, Y: i[1]}, {X: t.To, Y: max(0, i[0])}}}}
@@ -159,8 +159,8 @@ func drawThroughput(c chart.Chart, p Plan, runs []Run, r Result) chart.Chart {
 	return c
 }
 
-// frontier is the throughput along the first of two axes, with its intervals.
-func frontier(x string, all []Throughput) ([]chart.Line, []chart.Area) {
+// throughputFrontier is the throughput along the first of two axes, with its intervals.
+func throughputFrontier(x string, all []Throughput) ([]chart.Line, []chart.Area) {
 	line := chart.Line{Role: chart.Plain}
 	var upper, lower []chart.Point
 	for _, t := range all {

@@ -25,8 +25,8 @@ type RatePoint struct {
 	Short    bool      `json:"short,omitempty"` // less than Kept of what was asked for
 }
 
-// rate is a run's rate of a name.
-func (r Run) rate(name string) (run.Rate, bool) {
+// rateOf is a run's rate of a name.
+func (r Run) rateOf(name string) (run.Rate, bool) {
 	i := slices.IndexFunc(r.Rates, func(x run.Rate) bool { return x.Name == name })
 	if i < 0 {
 		return run.Rate{}, false
@@ -37,9 +37,9 @@ func (r Run) rate(name string) (run.Rate, bool) {
 // ofObjects says that a rate is that of what calls led to, not of calls.
 func ofObjects(r run.Rate) bool { return r.Unit != "calls/s" }
 
-// demand is how hard a run asked: in units per second, of a closed loop in calls
+// demandOf is how hard a run asked: in units per second, of a closed loop in calls
 // under way.
-func demand(r run.Rate) float64 {
+func demandOf(r run.Rate) float64 {
 	if r.Asked > 0 {
 		return r.Asked
 	}
@@ -52,8 +52,8 @@ type candidate struct {
 	low, high float64
 }
 
-// varies says that clearly more is asked in some runs than in others.
-func (c candidate) varies() bool { return c.high > c.low/Kept }
+// askedVaries says that clearly more is asked in some runs than in others.
+func (c candidate) askedVaries() bool { return c.high > c.low/Kept }
 
 // RateName chooses the rate that a search speaks of: the plan's own, else one of
 // which more is asked in some runs than in others, of objects rather than of calls,
@@ -70,10 +70,10 @@ func (p Plan) RateName(runs []Run) string {
 			}
 			c := all[x.Name]
 			if c == nil {
-				c = &candidate{x, demand(x), demand(x)}
+				c = &candidate{x, demandOf(x), demandOf(x)}
 				all[x.Name] = c
 			}
-			c.low, c.high = min(c.low, demand(x)), max(c.high, demand(x))
+			c.low, c.high = min(c.low, demandOf(x)), max(c.high, demandOf(x))
 		}
 	}
 	if len(all) == 0 {
@@ -82,13 +82,13 @@ func (p Plan) RateName(runs []Run) string {
 	order := func(yes bool) int { return map[bool]int{true: 0, false: 1}[yes] }
 	return slices.MinFunc(slices.Sorted(maps.Keys(all)), func(a, b string) int {
 		x, y := all[a], all[b]
-		return cmp.Or(order(x.varies())-order(y.varies()), order(ofObjects(x.Rate))-order(ofObjects(y.Rate)), cmp.Compare(y.high, x.high))
+		return cmp.Or(order(x.askedVaries())-order(y.askedVaries()), order(ofObjects(x.Rate))-order(ofObjects(y.Rate)), cmp.Compare(y.high, x.high))
 	})
 }
 
-// short tells whether clearly less was achieved than was asked for; never of a
+// isShort tells whether clearly less was achieved than was asked for; never of a
 // closed loop.
-func short(asked, achieved float64) bool { return asked > 0 && achieved < Kept*asked }
+func isShort(asked, achieved float64) bool { return asked > 0 && achieved < Kept*asked }
 
 // ratesAt sums up what the runs of a point came to: those that were judged, or
 // where none was all.
@@ -96,7 +96,7 @@ func (s *search) ratesAt(point []float64, name string) (RatePoint, []float64) {
 	var judged, all []float64
 	out := RatePoint{Point: point}
 	for _, r := range s.runs {
-		x, ok := r.rate(name)
+		x, ok := r.rateOf(name)
 		if !ok || !slices.Equal(r.Point, point) {
 			continue
 		}
@@ -111,12 +111,12 @@ func (s *search) ratesAt(point []float64, name string) (RatePoint, []float64) {
 		values = all
 	}
 	out.Achieved, out.Runs = stats.Mean(values).Value, len(values)
-	out.Short = short(out.Asked, out.Achieved)
+	out.Short = isShort(out.Asked, out.Achieved)
 	return out, judged
 }
 
-// points are those that were flown, ascending.
-func (s *search) points() [][]float64 {
+// flownPoints returns those that were flown, ascending.
+func (s *search) flownPoints() [][]float64 {
 	var out [][]float64
 	for _, r := range s.runs {
 		out = append(out, r.Point)
@@ -127,7 +127,7 @@ func (s *search) points() [][]float64 {
 
 // ratePoints are all points of which the rate is known.
 func (s *search) ratePoints() (out []RatePoint) {
-	for _, p := range s.points() {
+	for _, p := range s.flownPoints() {
 		if at, _ := s.ratesAt(p, s.rate); at.Runs > 0 {
 			out = append(out, at)
 		}
@@ -135,12 +135,12 @@ func (s *search) ratePoints() (out []RatePoint) {
 	return out
 }
 
-// parted warns of every rate of which less was achieved than asked for at a point
+// shortRateWarnings warns of every rate of which less was achieved than asked for at a point
 // that passes: its objectives hold, and what was asked for was not put to the test.
-func (s *search) parted(lines []axisLine) []string {
+func (s *search) shortRateWarnings(lines []axisLine) []string {
 	var out []string
 	for _, l := range lines {
-		e := l.edge()
+		e := l.findEdge()
 		if e.lo < 0 || l.tallies[e.lo].total() == 0 {
 			continue
 		}
@@ -148,7 +148,7 @@ func (s *search) parted(lines []axisLine) []string {
 		for _, name := range s.rateNames(point) {
 			if at, _ := s.ratesAt(point, name); at.Short {
 				out = append(out, fmt.Sprintf("%s passes, but %s came to %s of the %s asked for (%s; below %s is short): %s.",
-					s.text(point), name, unit.Number(at.Achieved), unit.Text(at.Asked, s.unitOf(name)), unit.Text(at.Achieved/at.Asked, "ratio"),
+					s.pointText(point), name, unit.Number(at.Achieved), unit.Text(at.Asked, s.unitOf(name)), unit.Text(at.Achieved/at.Asked, "ratio"),
 					unit.Text(Kept, "ratio"), s.boundOn(point, name)))
 			}
 		}
@@ -194,7 +194,7 @@ func (s *search) boundOn(point []float64, name string) string {
 
 func (s *search) unitOf(name string) string {
 	for _, r := range s.runs {
-		if x, ok := r.rate(name); ok {
+		if x, ok := r.rateOf(name); ok {
 			return x.Unit
 		}
 	}

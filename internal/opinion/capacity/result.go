@@ -73,29 +73,29 @@ type Limit struct {
 func Conclude(p Plan, runs []Run) Result {
 	s := newSearch(p, runs)
 	out := Result{Edges: []Edge{}, Warnings: []string{}}
-	lines := s.lines()
+	lines := s.axisLines()
 	for _, l := range lines {
-		out.Edges = append(out.Edges, s.edge(l))
+		out.Edges = append(out.Edges, s.newEdge(l))
 	}
 	out.Rate, out.RateUnit, out.Points = s.rate, s.unitOf(s.rate), s.ratePoints()
 	if p.Goal == ThroughputGoal {
 		return s.concludeThroughput(lines, out)
 	}
-	out.Verdict = s.verdict(out.Edges)
-	out.Limit = s.limit(lines)
+	out.Verdict = s.overallVerdict(out.Edges)
+	out.Limit = s.findLimit(lines)
 	if out.Limit != nil && len(p.Axes) == 1 {
 		if k, ok := stats.Knee(out.Limit.Curve); ok {
 			out.Knee = &k
 		}
 	}
-	out.Warnings = append(out.Warnings, s.parted(lines)...)
-	out.Warnings = append(out.Warnings, s.doubts(lines)...)
-	out.Sentence = s.sentence(out)
+	out.Warnings = append(out.Warnings, s.shortRateWarnings(lines)...)
+	out.Warnings = append(out.Warnings, s.listWarnings(lines)...)
+	out.Sentence = s.describeResult(out)
 	return out
 }
 
-// edge makes an edge of a line.
-func (s *search) edge(l axisLine) Edge {
+// newEdge makes an edge of a line.
+func (s *search) newEdge(l axisLine) Edge {
 	axis := len(s.plan.Axes) - 1
 	if l.last {
 		axis = 0
@@ -104,15 +104,15 @@ func (s *search) edge(l axisLine) Edge {
 	if len(s.plan.Axes) == 2 {
 		out.Fixed = map[string]float64{s.plan.Axes[1-axis].Name: l.fixed}
 	}
-	i, _ := l.next()
+	i, _ := l.nextValue()
 	out.Done = i < 0
-	e := l.edge()
-	out.Passing, out.Failing = l.level(e.lo), l.level(e.hi)
+	e := l.findEdge()
+	out.Passing, out.Failing = l.levelAt(e.lo), l.levelAt(e.hi)
 	return out
 }
 
-// level describes the i-th value; nil beyond the ends.
-func (l axisLine) level(i int) *Level {
+// levelAt describes the i-th value; nil beyond the ends.
+func (l axisLine) levelAt(i int) *Level {
 	if i < 0 || i >= len(l.values) {
 		return nil
 	}
@@ -125,10 +125,10 @@ func (l axisLine) level(i int) *Level {
 	return out
 }
 
-// verdict is that of the whole search.
-func (s *search) verdict(edges []Edge) slo.Verdict {
+// overallVerdict is that of the whole search.
+func (s *search) overallVerdict(edges []Edge) slo.Verdict {
 	for _, e := range edges {
-		if !e.Done || e.Failing != nil && !e.Failing.fails() {
+		if !e.Done || e.Failing != nil && !e.Failing.doesNotPass() {
 			return slo.Unknown
 		}
 	}
@@ -141,7 +141,7 @@ func (s *search) verdict(edges []Edge) slo.Verdict {
 // failedAbove are the runs that failed at the far sides of all edges.
 func (s *search) failedAbove(lines []axisLine) (out []Run) {
 	for _, l := range lines {
-		if e := l.edge(); e.hi < len(l.values) {
+		if e := l.findEdge(); e.hi < len(l.values) {
 			for _, r := range s.runs {
 				if r.Verdict == slo.Fail && slices.Equal(r.Point, l.point(l.values[e.hi])) {
 					out = append(out, r)
@@ -152,8 +152,8 @@ func (s *search) failedAbove(lines []axisLine) (out []Run) {
 	return out
 }
 
-// limit finds what gives way first.
-func (s *search) limit(lines []axisLine) *Limit {
+// findLimit finds what gives way first.
+func (s *search) findLimit(lines []axisLine) *Limit {
 	above := s.failedAbove(lines)
 	type score struct {
 		failed int
@@ -175,7 +175,7 @@ func (s *search) limit(lines []axisLine) *Limit {
 			if o.Verdict == slo.Fail {
 				one.failed++
 			}
-			one.usage = max(one.usage, o.usage())
+			one.usage = max(one.usage, o.shareOfBound())
 		}
 	}
 	if len(scores) == 0 {
@@ -191,13 +191,13 @@ func (s *search) limit(lines []axisLine) *Limit {
 	}
 	out := &Limit{Objective: name, Unit: best.o.Unit, Threshold: best.o.Threshold, AtLeast: best.o.AtLeast, Failed: best.failed, Of: len(above)}
 	if len(s.plan.Axes) == 1 {
-		out.Curve = s.curve(name)
+		out.Curve = s.objectiveCurve(name)
 	}
 	return out
 }
 
-// curve is an objective's median at each value that was flown.
-func (s *search) curve(name string) []stats.Point {
+// objectiveCurve is an objective's median at each value that was flown.
+func (s *search) objectiveCurve(name string) []stats.Point {
 	values := map[float64][]float64{}
 	for _, r := range s.runs {
 		for _, o := range r.Objectives {
@@ -213,26 +213,26 @@ func (s *search) curve(name string) []stats.Point {
 	return out
 }
 
-// doubts are what casts doubt on the result.
-func (s *search) doubts(lines []axisLine) []string {
+// listWarnings returns what casts doubt on the result.
+func (s *search) listWarnings(lines []axisLine) []string {
 	var out []string
 	for _, l := range lines {
-		e := l.edge()
+		e := l.findEdge()
 		for i := e.hi + 1; i < len(l.values); i++ {
-			if l.tallies[i].standing(l.repeats) == passes {
+			if l.tallies[i].majorityVerdict(l.repeats) == passes {
 				out = append(out, fmt.Sprintf("%s passes although %s, which is less, does not: the edge is not sharp.",
-					s.text(l.point(l.values[i])), s.text(l.point(l.values[e.hi]))))
+					s.pointText(l.point(l.values[i])), s.pointText(l.point(l.values[e.hi]))))
 			}
 		}
-		if e.hi < len(l.values) && l.tallies[e.hi].standing(l.repeats) == inconclusive {
-			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.text(l.point(l.values[e.hi])), s.whyUnknown(l.point(l.values[e.hi]))))
+		if e.hi < len(l.values) && l.tallies[e.hi].majorityVerdict(l.repeats) == inconclusive {
+			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.pointText(l.point(l.values[e.hi])), s.whyUnknown(l.point(l.values[e.hi]))))
 		}
 	}
-	return append(out, s.unjudged()...)
+	return append(out, s.unjudgedWarnings()...)
 }
 
-// unjudged says how many runs could not be judged.
-func (s *search) unjudged() []string {
+// unjudgedWarnings says how many runs could not be judged.
+func (s *search) unjudgedWarnings() []string {
 	unknown := 0
 	for _, r := range s.runs {
 		if r.Verdict != slo.Pass && r.Verdict != slo.Fail {

@@ -22,40 +22,40 @@ func newSearch(p Plan, runs []Run) *search {
 	return s
 }
 
-// tally counts the runs of a point.
-func (s *search) tally(point []float64) (t tally) {
+// tallyPoint counts the runs of a point.
+func (s *search) tallyPoint(point []float64) (t tally) {
 	for _, r := range s.runs {
 		if slices.Equal(r.Point, point) {
-			t.count(r.Verdict)
+			t.countVerdict(r.Verdict)
 		}
 	}
 	return t
 }
 
-// line is the row of points that make returns for the values of an axis.
-func (s *search) line(values []float64, point func(v float64) []float64) line {
+// lineOf is the row of points that make returns for the values of an axis.
+func (s *search) lineOf(values []float64, point func(v float64) []float64) line {
 	l := line{values: values, repeats: s.plan.Repeats, floor: -1, limit: len(values), reach: -1}
 	for _, v := range values {
-		l.tallies = append(l.tallies, s.tally(point(v)))
+		l.tallies = append(l.tallies, s.tallyPoint(point(v)))
 	}
 	if s.plan.Goal == ThroughputGoal {
-		s.pursue(&l, point)
+		s.pursueThroughput(&l, point)
 	}
 	return l
 }
 
-// next returns the point to fly, nil at the end of the search, and why.
-func (s *search) next() ([]float64, string) {
-	for _, c := range s.lines() {
-		if i, why := c.next(); i >= 0 {
-			return c.point(c.values[i]), fmt.Sprintf("%s %s", s.text(c.point(c.values[i])), why)
+// nextPoint returns the point to fly, nil at the end of the search, and why.
+func (s *search) nextPoint() ([]float64, string) {
+	for _, c := range s.axisLines() {
+		if i, why := c.nextValue(); i >= 0 {
+			return c.point(c.values[i]), fmt.Sprintf("%s %s", s.pointText(c.point(c.values[i])), why)
 		}
 	}
 	return nil, "the search is at its end"
 }
 
-// text names a point: "nodes=100 pods=3000".
-func (s *search) text(point []float64) string {
+// pointText names a point: "nodes=100 pods=3000".
+func (s *search) pointText(point []float64) string {
 	var out []string
 	for i, v := range point {
 		out = append(out, s.plan.Axes[i].Name+"="+Text(v))
@@ -71,37 +71,37 @@ type axisLine struct {
 	last  bool    // the row along the first axis, at the least of the second
 }
 
-// lines returns the lines of the search as far as the runs have led to them:
+// axisLines returns the lines of the search as far as the runs have led to them:
 // with one axis it is one. With two it is a column for some values of the first
 // axis, each limited by the one before, since what does not pass with less does not
 // with more; up to the column in which nothing passes. Where that is so, a last row at the
 // least of the second axis finds how far the first one goes. Where the throughput
 // is looked for, each column is by itself.
-func (s *search) lines() []axisLine {
+func (s *search) axisLines() []axisLine {
 	if len(s.levels) == 1 {
 		point := func(v float64) []float64 { return []float64{v} }
-		return []axisLine{{line: s.line(s.levels[0], point), point: point}}
+		return []axisLine{{line: s.lineOf(s.levels[0], point), point: point}}
 	}
 	var out []axisLine
 	limit, hint := len(s.levels[1]), 0
-	columns := s.columns()
+	columns := s.columnIndices()
 	for n, i := range columns {
 		x := s.levels[0][i]
 		point := func(v float64) []float64 { return []float64{x, v} }
-		c := axisLine{line: s.line(s.levels[1], point), point: point, fixed: x}
+		c := axisLine{line: s.lineOf(s.levels[1], point), point: point, fixed: x}
 		c.limit, c.hint = limit, hint
 		out = append(out, c)
-		if at, _ := c.next(); at >= 0 {
+		if at, _ := c.nextValue(); at >= 0 {
 			return out
 		}
-		e := c.edge()
+		e := c.findEdge()
 		if s.plan.Goal == ThroughputGoal { // a fleet that grows need not achieve less
 			hint = max(e.lo, 0)
 			continue
 		}
 		if e.lo < 0 {
 			if n > 0 {
-				out = append(out, s.row(columns[n-1], i))
+				out = append(out, s.rowBetween(columns[n-1], i))
 			}
 			return out
 		}
@@ -110,19 +110,19 @@ func (s *search) lines() []axisLine {
 	return out
 }
 
-// row runs along the first axis between a column in which something passes and
+// rowBetween runs along the first axis between a column in which something passes and
 // one in which nothing does.
-func (s *search) row(passing, failing int) axisLine {
+func (s *search) rowBetween(passing, failing int) axisLine {
 	least := s.levels[1][0]
 	point := func(v float64) []float64 { return []float64{v, least} }
-	r := axisLine{line: s.line(s.levels[0], point), point: point, fixed: least, last: true}
+	r := axisLine{line: s.lineOf(s.levels[0], point), point: point, fixed: least, last: true}
 	r.floor, r.limit, r.hint = passing, failing, passing
 	return r
 }
 
-// columns are the indices of the values of the first axis that are looked at,
+// columnIndices returns the indices of the values of the first axis that are looked at,
 // its ends among them.
-func (s *search) columns() []int {
+func (s *search) columnIndices() []int {
 	last := len(s.levels[0]) - 1
 	n := min(s.plan.Columns, last+1)
 	var out []int

@@ -10,8 +10,8 @@ import (
 
 func trimEnd(s string) string { return strings.TrimRight(s, ". \n") }
 
-// sentence says the result in words.
-func (s *search) sentence(r Result) string {
+// describeResult says the result in words.
+func (s *search) describeResult(r Result) string {
 	text := s.edgeText(r.Edges[0])
 	if len(s.plan.Axes) == 2 {
 		text = s.envelopeText(r.Edges)
@@ -32,7 +32,7 @@ func (s *search) edgeText(e Edge) string {
 	}
 	var parts []string
 	if e.Passing != nil {
-		parts = append(parts, fmt.Sprintf("%s %s passes%s", e.Axis, unit.Number(e.Passing.Value), e.Passing.runs()))
+		parts = append(parts, fmt.Sprintf("%s %s passes%s", e.Axis, unit.Number(e.Passing.Value), e.Passing.runsText()))
 		if text := s.shortAt(e); text != "" {
 			parts = append(parts, "but "+text)
 		}
@@ -45,10 +45,10 @@ func (s *search) edgeText(e Edge) string {
 		parts = append(parts, "which is the most that was asked for")
 	case f == nil:
 		parts = append(parts, "and none that was flown does not")
-	case f.fails():
-		parts = append(parts, fmt.Sprintf("%s does not%s", unit.Number(f.Value), f.runs()))
+	case f.doesNotPass():
+		parts = append(parts, fmt.Sprintf("%s does not%s", unit.Number(f.Value), f.runsText()))
 	default:
-		parts = append(parts, fmt.Sprintf("of %s it cannot be told%s", unit.Number(f.Value), f.runs()))
+		parts = append(parts, fmt.Sprintf("of %s it cannot be told%s", unit.Number(f.Value), f.runsText()))
 	}
 	if !e.Done {
 		parts = append(parts, "and the search is not at its end")
@@ -56,11 +56,11 @@ func (s *search) edgeText(e Edge) string {
 	return strings.Join(parts, ", ")
 }
 
-// fails says that a level does not pass, rather than that it cannot be told.
-func (l Level) fails() bool { return l.Failed > l.Passed || l.Implied }
+// doesNotPass says that a level does not pass, rather than that it cannot be told.
+func (l Level) doesNotPass() bool { return l.Failed > l.Passed || l.Implied }
 
-// runs says how a level stands.
-func (l Level) runs() string {
+// runsText says how a level stands.
+func (l Level) runsText() string {
 	switch {
 	case l.Implied:
 		return " (as others show)"
@@ -135,7 +135,7 @@ func (s *search) throughputSentence(all []Throughput) string {
 		text := s.throughputText(t)
 		if len(s.plan.Axes) == 2 {
 			x := s.plan.Axes[0].Name
-			text = fmt.Sprintf("%s at %s %s", s.brief(t), x, unit.Number(t.Fixed[x]))
+			text = fmt.Sprintf("%s at %s %s", s.briefThroughput(t), x, unit.Number(t.Fixed[x]))
 		}
 		parts = append(parts, text)
 	}
@@ -150,8 +150,8 @@ func (s *search) throughputSentence(all []Throughput) string {
 	return text + "."
 }
 
-// brief is a throughput in few words: "58.3 pods/s", "at least 200 pods/s".
-func (s *search) brief(t Throughput) string {
+// briefThroughput is a throughput in few words: "58.3 pods/s", "at least 200 pods/s".
+func (s *search) briefThroughput(t Throughput) string {
 	switch t.Shape {
 	case Unmeasured:
 		return "none measured"
@@ -164,8 +164,8 @@ func (s *search) brief(t Throughput) string {
 // Short is a run on one line: "pods=3000: fail".
 func (p Plan) Short(r Run) string {
 	s := newSearch(p, []Run{r})
-	text := fmt.Sprintf("%s: %s", s.text(r.Point), r.Verdict)
-	if x, ok := r.rate(s.rate); ok && x.Asked > 0 {
+	text := fmt.Sprintf("%s: %s", s.pointText(r.Point), r.Verdict)
+	if x, ok := r.rateOf(s.rate); ok && x.Asked > 0 {
 		text += fmt.Sprintf(", %s: %s of %s", x.Name, unit.Number(x.Achieved), unit.Text(x.Asked, x.Unit))
 	} else if ok {
 		text += fmt.Sprintf(", %s: %s", x.Name, unit.Text(x.Achieved, x.Unit))

@@ -47,9 +47,9 @@ type Load struct {
 	Achieved []float64 // by run
 }
 
-func (l Load) mean() float64 { return stats.Mean(l.Achieved).Value }
+func (l Load) meanAchieved() float64 { return stats.Mean(l.Achieved).Value }
 
-func (l Load) short() bool { return short(l.Asked, l.mean()) }
+func (l Load) isShort() bool { return isShort(l.Asked, l.meanAchieved()) }
 
 // Throughput is the largest rate that a plane sustains.
 type Throughput struct {
@@ -90,24 +90,24 @@ func Sustained(loads []Load) Throughput {
 	if len(loads) == 0 {
 		return Throughput{Shape: Unmeasured}
 	}
-	most := slices.MaxFunc(loads, func(a, b Load) int { return cmp.Compare(a.mean(), b.mean()) })
+	most := slices.MaxFunc(loads, func(a, b Load) int { return cmp.Compare(a.meanAchieved(), b.meanAchieved()) })
 	out := Throughput{Shape: Following}
 	var on []Load
 	for _, l := range loads {
-		if onPlateau(l, most.mean()) {
+		if onPlateau(l, most.meanAchieved()) {
 			on = append(on, l)
 		}
 	}
 	for _, l := range loads {
-		if l.Asked > 0 && !l.short() && (len(on) == 0 || l.Value < on[0].Value) {
+		if l.Asked > 0 && !l.isShort() && (len(on) == 0 || l.Value < on[0].Value) {
 			out.Follows = &l.Value
 		}
 	}
 	last := loads[len(loads)-1]
 	switch {
-	case len(on) > 0 && flat(on, last):
+	case len(on) > 0 && isFlat(on, last):
 		out.Shape = Plateau
-	case last.Asked == 0 || last.short():
+	case last.Asked == 0 || last.isShort():
 		out.Shape, on = Open, []Load{most}
 	default:
 		on = []Load{last}
@@ -122,8 +122,8 @@ func Sustained(loads []Load) Throughput {
 	if e.Bounded() {
 		out.Interval = &e.Interval
 	}
-	if last.mean() < (1-Flat)*out.Value && last.Value > out.To {
-		out.Falls = &RatePoint{Point: []float64{last.Value}, Asked: last.Asked, Achieved: last.mean(), Runs: len(last.Achieved), Short: last.short()}
+	if last.meanAchieved() < (1-Flat)*out.Value && last.Value > out.To {
+		out.Falls = &RatePoint{Point: []float64{last.Value}, Asked: last.Asked, Achieved: last.meanAchieved(), Runs: len(last.Achieved), Short: last.isShort()}
 	}
 	return out
 }
@@ -131,19 +131,19 @@ func Sustained(loads []Load) Throughput {
 // onPlateau tells whether a load brings as much as the most that was achieved,
 // and could not have brought more.
 func onPlateau(l Load, most float64) bool {
-	return (l.Asked == 0 || l.short()) && l.mean() >= (1-Flat)*most
+	return (l.Asked == 0 || l.isShort()) && l.meanAchieved() >= (1-Flat)*most
 }
 
-// flat tells whether more was asked than at the begin of a plateau without
+// isFlat tells whether more was asked than at the begin of a plateau without
 // bringing more.
-func flat(on []Load, last Load) bool {
+func isFlat(on []Load, last Load) bool {
 	first, end := on[0], on[len(on)-1]
 	more := last.Demand / first.Demand
-	return more >= further && math.Log(end.mean()/first.mean()) <= slope*math.Log(more)
+	return more >= further && math.Log(end.meanAchieved()/first.meanAchieved()) <= slope*math.Log(more)
 }
 
-// loads are those of a line, with what its judged runs achieved.
-func (s *search) loads(values []float64, point func(v float64) []float64) []Load {
+// loadsOf returns those of a line, with what its judged runs achieved.
+func (s *search) loadsOf(values []float64, point func(v float64) []float64) []Load {
 	var out []Load
 	for _, v := range values {
 		at, judged := s.ratesAt(point(v), s.rate)
@@ -156,53 +156,53 @@ func (s *search) loads(values []float64, point func(v float64) []float64) []Load
 // parameter's own value.
 func (s *search) demandAt(point []float64, value float64) float64 {
 	for _, r := range s.runs {
-		if x, ok := r.rate(s.rate); ok && slices.Equal(r.Point, point) && demand(x) > 0 {
-			return demand(x)
+		if x, ok := r.rateOf(s.rate); ok && slices.Equal(r.Point, point) && demandOf(x) > 0 {
+			return demandOf(x)
 		}
 	}
 	return value
 }
 
-// pursue makes a line one that looks for the throughput: a run passes where the
+// pursueThroughput makes a line one that looks for the throughput: a run passes where the
 // load is below the plateau, and fails where it is on it or beyond.
-func (s *search) pursue(l *line, point func(v float64) []float64) {
-	loads := s.loads(l.values, point)
+func (s *search) pursueThroughput(l *line, point func(v float64) []float64) {
+	loads := s.loadsOf(l.values, point)
 	most := 0.0
 	for _, x := range loads {
-		most = max(most, x.mean())
+		most = max(most, x.meanAchieved())
 	}
 	for i, v := range l.values {
 		l.tallies[i] = tally{}
 		for _, r := range s.runs {
 			if slices.Equal(r.Point, point(v)) {
-				l.tallies[i].count(s.below(r, most))
+				l.tallies[i].countVerdict(s.belowPlateau(r, most))
 			}
 		}
 	}
 	t := Sustained(loads)
 	if t.Shape != Plateau {
-		l.reach = l.outward(loads)
+		l.reach = l.valueOutward(loads)
 	}
 	if t.Shape != Unmeasured { // the ends of the plateau
 		l.repeat = []int{slices.Index(l.values, t.From), slices.Index(l.values, t.To)}
 	}
 }
 
-// below tells whether a run's load is below the plateau.
-func (s *search) below(r Run, most float64) slo.Verdict {
-	x, ok := r.rate(s.rate)
+// belowPlateau tells whether a run's load is below the plateau.
+func (s *search) belowPlateau(r Run, most float64) slo.Verdict {
+	x, ok := r.rateOf(s.rate)
 	switch {
 	case !ok || r.Verdict == slo.Unknown:
 		return slo.Unknown
-	case x.Asked > 0 && !short(x.Asked, x.Achieved), x.Asked == 0 && x.Achieved < (1-Flat)*most:
+	case x.Asked > 0 && !isShort(x.Asked, x.Achieved), x.Asked == 0 && x.Achieved < (1-Flat)*most:
 		return slo.Pass
 	}
 	return slo.Fail
 }
 
-// outward is the value at which to see whether more asked brings more; -1 where
+// valueOutward is the value at which to see whether more asked brings more; -1 where
 // that has been seen, or can no further.
-func (l line) outward(loads []Load) int {
+func (l line) valueOutward(loads []Load) int {
 	at := -1
 	for i := range loads {
 		if len(loads[i].Achieved) > 0 {
@@ -213,20 +213,20 @@ func (l line) outward(loads []Load) int {
 		return -1
 	}
 	end := at + 1
-	for end < len(l.values) && l.tallies[end].standing(l.repeats) != inconclusive {
+	for end < len(l.values) && l.tallies[end].majorityVerdict(l.repeats) != inconclusive {
 		end++
 	}
 	if end == at+1 {
 		return -1
 	}
-	return l.doubled(edge{lo: at, hi: end})
+	return l.doubleLoad(edge{lo: at, hi: end})
 }
 
-// throughput sums up a line.
-func (s *search) throughput(l axisLine) Throughput {
-	loads := s.loads(l.values, l.point)
+// newThroughput sums up a line.
+func (s *search) newThroughput(l axisLine) Throughput {
+	loads := s.loadsOf(l.values, l.point)
 	out := Sustained(loads)
-	i, _ := l.next()
+	i, _ := l.nextValue()
 	out.Done = i < 0
 	if len(s.plan.Axes) == 2 {
 		out.Fixed = map[string]float64{s.plan.Axes[0].Name: l.fixed}
@@ -236,16 +236,16 @@ func (s *search) throughput(l axisLine) Throughput {
 	}
 	for _, x := range loads {
 		at, judged := s.ratesAt(l.point(x.Value), s.rate)
-		if len(judged) > 0 && s.tally(at.Point).standing(s.plan.Repeats) == passes && (out.Within == nil || at.Achieved > out.Within.Achieved) {
+		if len(judged) > 0 && s.tallyPoint(at.Point).majorityVerdict(s.plan.Repeats) == passes && (out.Within == nil || at.Achieved > out.Within.Achieved) {
 			out.Within = &at
 		}
 	}
-	out.Bounds = s.bounds(out, l)
+	out.Bounds = s.countBounds(out, l)
 	return out
 }
 
-// bounds count what limited the plane in the runs on the plateau.
-func (s *search) bounds(t Throughput, l axisLine) []Bounded {
+// countBounds count what limited the plane in the runs on the plateau.
+func (s *search) countBounds(t Throughput, l axisLine) []Bounded {
 	if t.Shape != Plateau && t.Shape != Open {
 		return nil
 	}
@@ -268,7 +268,7 @@ func (s *search) bounds(t Throughput, l axisLine) []Bounded {
 // throughputText says a throughput with its interval, and where it begins.
 func (s *search) throughputText(t Throughput) string {
 	name := s.plan.Axes[len(s.plan.Axes)-1].Name
-	value := unit.Text(t.Value, s.unitOf(s.rate)) + t.trust()
+	value := unit.Text(t.Value, s.unitOf(s.rate)) + t.intervalText()
 	var text string
 	switch t.Shape {
 	case Plateau:
@@ -286,8 +286,8 @@ func (s *search) throughputText(t Throughput) string {
 	return text
 }
 
-// trust is the interval of a throughput with its number of runs.
-func (t Throughput) trust() string {
+// intervalText is the interval of a throughput with its number of runs.
+func (t Throughput) intervalText() string {
 	if t.Interval == nil {
 		return fmt.Sprintf(" (%d run)", t.Runs)
 	}
@@ -298,7 +298,7 @@ func (t Throughput) trust() string {
 func (s *search) concludeThroughput(lines []axisLine, out Result) Result {
 	out.Verdict = slo.Pass
 	for _, l := range lines {
-		t := s.throughput(l)
+		t := s.newThroughput(l)
 		if !t.Done || t.Shape == Unmeasured {
 			out.Verdict = slo.Unknown
 		}
@@ -314,25 +314,25 @@ func (s *search) throughputDoubts(lines []axisLine, all []Throughput) []string {
 	var out []string
 	for i, t := range all {
 		if f := t.Falls; f != nil {
-			out = append(out, fmt.Sprintf("Asked for more it does less: at %s %s are achieved.", s.text(f.Point), unit.Text(f.Achieved, s.unitOf(s.rate))))
+			out = append(out, fmt.Sprintf("Asked for more it does less: at %s %s are achieved.", s.pointText(f.Point), unit.Text(f.Achieved, s.unitOf(s.rate))))
 		}
 		if t.Shape == Plateau && t.Interval == nil {
-			out = append(out, fmt.Sprintf("One run on the plateau at %s gives no interval: more --repeats do.", s.text(lines[i].point(t.From))))
+			out = append(out, fmt.Sprintf("One run on the plateau at %s gives no interval: more --repeats do.", s.pointText(lines[i].point(t.From))))
 		}
-		if text := s.held(t); text != "" {
+		if text := s.heldText(t); text != "" {
 			out = append(out, text)
 		}
-		if at := slices.IndexFunc(lines[i].tallies, func(t tally) bool { return t.standing(s.plan.Repeats) == inconclusive }); at >= 0 {
+		if at := slices.IndexFunc(lines[i].tallies, func(t tally) bool { return t.majorityVerdict(s.plan.Repeats) == inconclusive }); at >= 0 {
 			point := lines[i].point(lines[i].values[at])
-			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.text(point), s.whyUnknown(point)))
+			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.pointText(point), s.whyUnknown(point)))
 		}
 	}
 	out = append(out, s.leftOut()...)
-	if !s.driven() {
+	if !s.demandDiffers() {
 		out = append(out, fmt.Sprintf("Nothing that steps ask for grows with %s: give the parameter that sets a rate, or how many calls are under way, last.",
 			s.plan.Axes[len(s.plan.Axes)-1].Name))
 	}
-	return append(out, s.unjudged()...)
+	return append(out, s.unjudgedWarnings()...)
 }
 
 // leftOut names the declared lifecycles that no rate speaks of.
@@ -354,24 +354,24 @@ func (s *search) leftOut() []string {
 		"To search by calls instead, name their rate with --rate.", strings.Join(names, ", "))}
 }
 
-// held says where the objectives hold, if that is not on all of the plateau.
-func (s *search) held(t Throughput) string {
+// heldText says where the objectives hold, if that is not on all of the plateau.
+func (s *search) heldText(t Throughput) string {
 	switch {
 	case t.Shape == Unmeasured:
 	case t.Within == nil:
 		return "At no load that was flown do the objectives hold."
 	case t.Within.Achieved < (1-Flat)*t.Value:
-		return fmt.Sprintf("The objectives hold up to %s achieved only, at %s.", unit.Text(t.Within.Achieved, s.unitOf(s.rate)), s.text(t.Within.Point))
+		return fmt.Sprintf("The objectives hold up to %s achieved only, at %s.", unit.Text(t.Within.Achieved, s.unitOf(s.rate)), s.pointText(t.Within.Point))
 	}
 	return ""
 }
 
-// driven tells whether runs of different loads asked for different rates.
-func (s *search) driven() bool {
+// demandDiffers tells whether runs of different loads asked for different rates.
+func (s *search) demandDiffers() bool {
 	var loads, demands []float64
 	for _, r := range s.runs {
-		if x, ok := r.rate(s.rate); ok {
-			loads, demands = append(loads, r.Point[len(r.Point)-1]), append(demands, demand(x))
+		if x, ok := r.rateOf(s.rate); ok {
+			loads, demands = append(loads, r.Point[len(r.Point)-1]), append(demands, demandOf(x))
 		}
 	}
 	return len(loads) == 0 || slices.Max(loads) <= slices.Min(loads)/Kept || slices.Max(demands) > slices.Min(demands)/Kept

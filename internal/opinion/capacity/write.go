@@ -72,16 +72,16 @@ func (s State) Write(w io.Writer, markdown bool) error {
 		}
 	}
 	if len(s.Plan.Axes) == 2 && len(s.Result.Throughputs) > 0 {
-		table(s.frontier())
+		table(s.frontierRows())
 		b.WriteString("\n")
-		for _, line := range s.limits() {
+		for _, line := range s.limitNotes() {
 			wrapped("%s\n", line)
 		}
 	}
-	for _, line := range s.columns() {
+	for _, line := range s.columnNotes() {
 		wrapped("%s\n", line)
 	}
-	table(s.rows())
+	table(s.tableRows())
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write search: %w", err)
 	}
@@ -99,8 +99,8 @@ func (s State) limitColumn() string {
 	return "value"
 }
 
-// columns say what columns of the table are of, and an empty line.
-func (s State) columns() (out []string) {
+// columnNotes say what columns of the table are of, and an empty line.
+func (s State) columnNotes() (out []string) {
 	if s.Result.Rate != "" {
 		out = append(out, fmt.Sprintf("asked, achieved: %s, in %s", s.Result.Rate, s.Result.RateUnit))
 	}
@@ -113,9 +113,9 @@ func (s State) columns() (out []string) {
 	return out
 }
 
-// rows list each point that was flown, with its verdicts, what was asked for and
+// tableRows list each point that was flown, with its verdicts, what was asked for and
 // achieved, and what it came to in the objective that limits.
-func (s State) rows() [][]string {
+func (s State) tableRows() [][]string {
 	var head []string
 	for _, a := range s.Plan.Axes {
 		head = append(head, a.Name)
@@ -128,22 +128,22 @@ func (s State) rows() [][]string {
 		head = append(head, s.limitColumn())
 	}
 	out := [][]string{head}
-	for _, p := range newSearch(s.Plan, s.Runs).points() {
-		out = append(out, s.row(p))
+	for _, p := range newSearch(s.Plan, s.Runs).flownPoints() {
+		out = append(out, s.tableRow(p))
 	}
 	return out
 }
 
-func (s State) row(point []float64) []string {
+func (s State) tableRow(point []float64) []string {
 	var t tally
 	var values []float64
 	for _, r := range s.Runs {
 		if !slices.Equal(r.Point, point) {
 			continue
 		}
-		t.count(r.Verdict)
+		t.countVerdict(r.Verdict)
 		if s.Result.Limit != nil {
-			if v := r.value(s.Result.Limit.Objective); v != nil {
+			if v := r.valueOf(s.Result.Limit.Objective); v != nil {
 				values = append(values, *v)
 			}
 		}
@@ -156,7 +156,7 @@ func (s State) row(point []float64) []string {
 		row = append(row, fmt.Sprint(n))
 	}
 	if s.Result.Rate != "" {
-		row = append(row, s.rates(point)...)
+		row = append(row, s.rateCells(point)...)
 	}
 	switch {
 	case s.Result.Limit == nil:
@@ -168,8 +168,8 @@ func (s State) row(point []float64) []string {
 	return row
 }
 
-// rates are what was asked for and achieved at a point.
-func (s State) rates(point []float64) []string {
+// rateCells returns what was asked for and achieved at a point.
+func (s State) rateCells(point []float64) []string {
 	i := slices.IndexFunc(s.Result.Points, func(p RatePoint) bool { return slices.Equal(p.Point, point) })
 	if i < 0 {
 		return []string{"–", "–"}
@@ -181,8 +181,8 @@ func (s State) rates(point []float64) []string {
 	return []string{asked, unit.Number(at.Achieved)}
 }
 
-// frontier lists the throughput of each value of the first axis.
-func (s State) frontier() [][]string {
+// frontierRows lists the throughput of each value of the first axis.
+func (s State) frontierRows() [][]string {
 	x, y := s.Plan.Axes[0].Name, s.Plan.Axes[1].Name
 	out := [][]string{{x, "throughput", "95 % interval", "runs", "from " + y}}
 	about := newSearch(s.Plan, s.Runs)
@@ -194,14 +194,14 @@ func (s State) frontier() [][]string {
 		if t.Shape == Plateau {
 			from = unit.Number(t.From)
 		}
-		out = append(out, []string{unit.Number(t.Fixed[x]), about.brief(t), interval, fmt.Sprint(t.Runs), from})
+		out = append(out, []string{unit.Number(t.Fixed[x]), about.briefThroughput(t), interval, fmt.Sprint(t.Runs), from})
 	}
 	return out
 }
 
-// limits say what limited the plane at which values of the first axis, and an
+// limitNotes say what limited the plane at which values of the first axis, and an
 // empty line.
-func (s State) limits() (out []string) {
+func (s State) limitNotes() (out []string) {
 	at := map[string][]string{}
 	for _, t := range s.Result.Throughputs {
 		if len(t.Bounds) > 0 {

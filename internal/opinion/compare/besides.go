@@ -51,7 +51,7 @@ func besidesTitle(key string) string {
 	}
 	x, statistic, rest, ok := indicatorOf(key)
 	if !ok {
-		return words(key)
+		return keyWords(key)
 	}
 	out := strings.ReplaceAll(x.Name, "-", " ")
 	if !strings.HasSuffix(out, " "+statistic) { // not "rate scheduling rate"
@@ -63,8 +63,8 @@ func besidesTitle(key string) string {
 	return out
 }
 
-// burdens are indicators, not of time, of which less is better.
-func burdens() []string {
+// burdenIndicators returns indicators, not of time, of which less is better.
+func burdenIndicators() []string {
 	return []string{"apf-queued", "apf-rejected", "webhook-rejections", "pods-pending", "watchers-ended", "workqueue-depth", "workqueue-retries",
 		"reconcile-errors", "etcd-size", "etcd-size-in-use", "etcd-leader-changes", "etcd-slow-applies", "etcd-proposals-pending",
 		"go-alloc", "go-sys", "resident-memory", "cpu", "cpu-throttled"}
@@ -82,21 +82,21 @@ func besidesOf(key string) family {
 		f.better = Higher
 	case strings.HasPrefix(key, "service_latency_"), key == "calls_failed", key == "calls_unknown":
 		f.better = Lower
-	case ok && (slices.Contains(burdens(), x.Name) || x.Unit == "seconds" && statistic != "rate"):
+	case ok && (slices.Contains(burdenIndicators(), x.Name) || x.Unit == "seconds" && statistic != "rate"):
 		f.better = Lower
 	}
 	return f
 }
 
-// counted returns the values of a counter that not every run has: a run that was
+// counterValues returns the values of a counter that not every run has: a run that was
 // scraped and lacks it counted nothing. False where that is not known.
-func (c *comparing) counted(key string) (all []float64, ok bool) {
+func (c *comparing) counterValues(key string) (all []float64, ok bool) {
 	if x, _, _, found := indicatorOf(key); !found || x.Kind != sli.Counter {
 		return nil, false
 	}
 	for _, r := range c.runs {
 		m, here := r.Judgement.Measures[key]
-		if !here && !scraped(r) {
+		if !here && !wasScraped(r) {
 			return nil, false
 		}
 		all = append(all, m.Value)
@@ -104,8 +104,8 @@ func (c *comparing) counted(key string) (all []float64, ok bool) {
 	return all, true
 }
 
-// scraped says whether a run has any count of a component.
-func scraped(r Run) bool {
+// wasScraped says whether a run has any count of a component.
+func wasScraped(r Run) bool {
 	for key := range r.Judgement.Measures {
 		if x, _, _, ok := indicatorOf(key); ok && x.Kind == sli.Counter {
 			return true
@@ -158,7 +158,7 @@ func (c *comparing) warnAbsent(all []absent) {
 			}
 		}
 		if len(parts) > 0 {
-			c.warn("Measured in %s only, and not compared (the most in any run): %s.", side, firstNames(parts))
+			c.addWarning("Measured in %s only, and not compared (the most in any run): %s.", side, firstNames(parts))
 		}
 	}
 	var parts []string
@@ -168,7 +168,7 @@ func (c *comparing) warnAbsent(all []absent) {
 		}
 	}
 	if len(parts) > 0 {
-		c.warn("Measured in some runs only, and not compared: %s.", firstNames(parts))
+		c.addWarning("Measured in some runs only, and not compared: %s.", firstNames(parts))
 	}
 }
 
@@ -197,8 +197,8 @@ func Named(patterns []string, key, title string) bool {
 	return false
 }
 
-// wanted says whether the options ask for a measure.
-func (c *comparing) wanted(key, title string) bool {
+// isWanted says whether the options ask for a measure.
+func (c *comparing) isWanted(key, title string) bool {
 	return len(c.o.Only) == 0 || Named(c.o.Only, key, title)
 }
 
@@ -207,7 +207,7 @@ func (c *comparing) checkNames() error {
 	var names []string
 	for _, r := range c.runs {
 		for key, m := range r.Judgement.Measures {
-			names = append(names, key, title(key, m))
+			names = append(names, key, measureTitle(key, m))
 		}
 		for _, o := range r.Judgement.Objectives {
 			names = append(names, objectiveKey(o), slo.Title(o))

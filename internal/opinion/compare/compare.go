@@ -124,38 +124,38 @@ func Compare(a, b []Run, o Options) (*Comparison, error) {
 		o.NameB = "B"
 	}
 	c := &comparing{o: o, out: &Comparison{Differences: []Difference{}, Warnings: []string{}, Counters: []Counter{}, Measures: []Measure{}}}
-	if err := c.admit(a, b); err != nil {
+	if err := c.admitRuns(a, b); err != nil {
 		return nil, err
 	}
 	c.out.Scenario = c.runs[0].Manifest.Scenario
-	d, equal := differences(c.runs[:c.a], c.runs[c.a:], o.Asked)
+	d, equal := listDifferences(c.runs[:c.a], c.runs[c.a:], o.Asked)
 	c.out.Differences, c.out.EqualFacts = append(c.out.Differences, d...), equal
 	c.out.Warnings = append(c.out.Warnings, o.Notes...)
 	c.warnOfFewRuns()
 	c.warnOfDoubts()
-	c.out.A.LimitedBy, c.out.B.LimitedBy = limits(c.runs[:c.a]), limits(c.runs[c.a:])
+	c.out.A.LimitedBy, c.out.B.LimitedBy = countLimits(c.runs[:c.a]), countLimits(c.runs[c.a:])
 	c.out.Counters = c.compareCounters()
 	if err := c.checkNames(); err != nil {
 		return nil, err
 	}
 	others := slices.ContainsFunc(c.runs, func(r Run) bool { return !SameMachine(r, c.runs[0]) })
 	if others {
-		c.warn("The runs are from different machines. Only counters are compared, because latency, CPU and memory depend on the machine.")
+		c.addWarning("The runs are from different machines. Only counters are compared, because latency, CPU and memory depend on the machine.")
 	} else {
 		c.compareMeasures()
 	}
 	if o.FailAbove > 0 {
-		c.out.Gate = c.gate(others)
+		c.out.Gate = c.holdGate(others)
 	}
 	return c.out, nil
 }
 
-func (c *comparing) warn(format string, args ...any) {
+func (c *comparing) addWarning(format string, args ...any) {
 	c.out.Warnings = append(c.out.Warnings, fmt.Sprintf(format, args...))
 }
 
-// admit takes the runs that can be compared.
-func (c *comparing) admit(a, b []Run) error {
+// admitRuns takes the runs that can be compared.
+func (c *comparing) admitRuns(a, b []Run) error {
 	all := slices.Concat(a, b)
 	for i, r := range all {
 		for _, other := range all[:i] {
@@ -206,12 +206,12 @@ func SameRun(a, b Run) bool {
 func (c *comparing) warnOfDoubts() {
 	for _, side := range []Side{c.out.A, c.out.B} {
 		for _, s := range side.LeftOut {
-			c.warn("Left out of %s: %s.", side.Name, s)
+			c.addWarning("Left out of %s: %s.", side.Name, s)
 		}
 	}
 	for _, r := range c.runs {
 		if why := r.Doubt(); why != "" {
-			c.warn("%s: %s.", r.Name, why)
+			c.addWarning("%s: %s.", r.Name, why)
 		}
 	}
 	var unasked []string
@@ -222,9 +222,9 @@ func (c *comparing) warnOfDoubts() {
 	}
 	switch {
 	case len(c.o.Asked) > 0 && len(unasked) > 0:
-		c.warn("Only %s was meant to differ between A and B, but these differ too: %s.", strings.Join(c.o.Asked, ", "), strings.Join(unasked, ", "))
+		c.addWarning("Only %s was meant to differ between A and B, but these differ too: %s.", strings.Join(c.o.Asked, ", "), strings.Join(unasked, ", "))
 	case len(unasked) > 1:
-		c.warn("The sides differ in %s: the runs do not show which of them changed the measures.", unit.Count(len(unasked), "facts"))
+		c.addWarning("The sides differ in %s: the runs do not show which of them changed the measures.", unit.Count(len(unasked), "facts"))
 	}
 }
 
@@ -232,38 +232,38 @@ func (c *comparing) warnOfDoubts() {
 // is judged or asked for by name, as another all the rest, which is many and must not
 // hide the few.
 func (c *comparing) compareMeasures() {
-	judged, besides := c.measured()
+	judged, besides := c.collectMeasures()
 	if len(judged) == 0 && len(c.o.Only) == 0 {
-		c.warn("No judged measure exists in every run.")
+		c.addWarning("No judged measure exists in every run.")
 	}
-	c.test(judged, measureLevel)
-	c.test(besides, besidesLevel)
+	c.testFamily(judged, measureLevel)
+	c.testFamily(besides, besidesLevel)
 	slices.SortStableFunc(c.out.Measures, byWeight)
 }
 
-// test tests a family of measures at a level.
-func (c *comparing) test(family []values, level float64) {
+// testFamily tests a family of measures at a level.
+func (c *comparing) testFamily(family []values, level float64) {
 	rows := make([][]float64, len(family))
 	varying := 0
 	for i, v := range family {
-		if rows[i] = logs(v.all); !constant(v.all) {
+		if rows[i] = logarithms(v.all); !isConstant(v.all) {
 			varying++
 		}
 	}
 	corrected := stats.Permute(c.a, rows, c.o.Seed)
 	for i, v := range family {
 		m := newMeasure(v, c.a, corrected[i])
-		m.Outcome = c.outcome(m, level)
-		m.Apart = m.Outcome == Inconclusive && m.apart()
-		c.advise(&m, level/float64(max(1, varying)))
-		m.Sentence = c.sentence(m)
+		m.Outcome = c.decideOutcome(m, level)
+		m.Apart = m.Outcome == Inconclusive && m.liesApart()
+		c.adviseRuns(&m, level/float64(max(1, varying)))
+		m.Sentence = c.describeOutcome(m)
 		c.out.Measures = append(c.out.Measures, m)
 	}
 }
 
-// logs returns the logarithms of values that are all positive, so that
+// logarithms returns the logarithms of values that are all positive, so that
 // differences are shares; others as they are.
-func logs(v []float64) []float64 {
+func logarithms(v []float64) []float64 {
 	if slices.Min(v) <= 0 {
 		return v
 	}
@@ -274,8 +274,8 @@ func logs(v []float64) []float64 {
 	return out
 }
 
-// effect is the difference that matters: the gate's bound, or Effect.
-func (c *comparing) effect() float64 {
+// effectSize is the difference that matters: the gate's bound, or Effect.
+func (c *comparing) effectSize() float64 {
 	if c.o.FailAbove > 0 {
 		return c.o.FailAbove
 	}

@@ -30,10 +30,10 @@ const perPod = "/pod"
 // Such counters are left out, for they vary and hide the others.
 const background = 0.01
 
-// counters sums up what a run asked of the plane, and what the plane did for
+// sumCounters sums up what a run asked of the plane, and what the plane did for
 // it: created objects, then calls, bytes and watch events, per pod where pods were
 // created and in all where there were none.
-func counters(f *run.Facts) []Count {
+func sumCounters(f *run.Facts) []Count {
 	created := map[string]float64{}
 	for _, l := range f.Lifecycles {
 		if l.Resource == pods && l.Name != "" {
@@ -43,7 +43,7 @@ func counters(f *run.Facts) []Count {
 	}
 	totals := map[Count]float64{}
 	for _, c := range f.Calls {
-		what := c.Source + ": " + subject(c.Verb, c.Resource, c.Subresource)
+		what := c.Source + ": " + callSubject(c.Verb, c.Resource, c.Subresource)
 		totals[Count{Name: what, Unit: "calls"}] += float64(c.Count())
 		totals[Count{Name: what, Unit: "bytes sent"}] += float64(c.Sent)
 		totals[Count{Name: what, Unit: "bytes received"}] += float64(c.Received)
@@ -82,7 +82,7 @@ func addServerCounts(f *run.Facts, totals map[Count]float64) {
 		if g := l("group"); g != "" {
 			resource += "." + g
 		}
-		return "server: " + subject(l("verb"), resource, l("subresource"))
+		return "server: " + callSubject(l("verb"), resource, l("subresource"))
 	})
 	kind := func(l func(string) string) string {
 		return "watch events: " + strings.TrimSpace(cmp.Or(l("resource"), l("kind"))+" "+l("group"))
@@ -94,7 +94,7 @@ func addServerCounts(f *run.Facts, totals map[Count]float64) {
 	})
 }
 
-func subject(verb, resource, sub string) string {
+func callSubject(verb, resource, sub string) string {
 	if sub != "" {
 		resource += "/" + sub
 	}
@@ -146,7 +146,7 @@ func (c *comparing) compareCounters() []Counter {
 		if strings.HasSuffix(k.unit, perPod) && slices.Max(all[k]) < background {
 			continue
 		}
-		if !c.wanted(k.name, k.name) {
+		if !c.isWanted(k.name, k.name) {
 			continue
 		}
 		out = append(out, c.newCounter(k.name, k.unit, all[k]))
@@ -166,15 +166,15 @@ func (c *comparing) ownCounters() (out []Counter) {
 	first := c.runs[0].Judgement.Measures
 	for _, key := range slices.Sorted(maps.Keys(first)) {
 		m := first[key]
-		if !m.Own || m.Better != "" || !c.wanted(key, words(key)) {
+		if !m.Own || m.Better != "" || !c.isWanted(key, keyWords(key)) {
 			continue
 		}
 		all, ok := c.valuesOf(key)
 		if !ok {
-			c.warnMissing(words(key))
+			c.warnMissing(keyWords(key))
 			continue
 		}
-		k := c.newCounter(words(key), m.Unit, all)
+		k := c.newCounter(keyWords(key), m.Unit, all)
 		k.Own = true
 		out = append(out, k)
 	}
@@ -184,12 +184,12 @@ func (c *comparing) ownCounters() (out []Counter) {
 // newCounter makes one of the values of all runs.
 func (c *comparing) newCounter(name, unit string, all []float64) Counter {
 	a, b := all[:c.a], all[c.a:]
-	return Counter{Name: name, Unit: unit, State: state(a, b), A: a, B: b}
+	return Counter{Name: name, Unit: unit, State: counterState(a, b), A: a, B: b}
 }
 
-func state(a, b []float64) string {
+func counterState(a, b []float64) string {
 	switch {
-	case !constant(a) || !constant(b):
+	case !isConstant(a) || !isConstant(b):
 		return Varies
 	case a[0] == b[0]:
 		return Equal
@@ -197,7 +197,7 @@ func state(a, b []float64) string {
 	return Differs
 }
 
-func constant(v []float64) bool { return slices.Min(v) == slices.Max(v) }
+func isConstant(v []float64) bool { return slices.Min(v) == slices.Max(v) }
 
 // testUnequal tests the counters that are not equal and the scenario's own, or
 // those that are not, as a family by themselves: hundreds of others do not hide
@@ -219,7 +219,7 @@ func (c *comparing) testUnequal(all []Counter, own bool) {
 // FormatCounts writes a side's counts: the one that all runs have, or the least and
 // the most.
 func FormatCounts(v []float64) string {
-	if constant(v) {
+	if isConstant(v) {
 		return unit.Number(v[0])
 	}
 	return unit.Number(slices.Min(v)) + " to " + unit.Number(slices.Max(v))

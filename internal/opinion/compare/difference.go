@@ -37,8 +37,8 @@ func machineFacts(m record.Machine) map[string]string {
 	}
 }
 
-// facts lists all of a manifest that a figure may depend on.
-func facts(r Run) map[string]string {
+// listFacts lists all of a manifest that a figure may depend on.
+func listFacts(r Run) map[string]string {
 	m := r.Manifest
 	out := machineFacts(m.Machine)
 	out["machine kernel"], out["machine os"], out["machine cgroup"] = m.Machine.Kernel, m.Machine.OS, m.Machine.Cgroup
@@ -98,14 +98,14 @@ func addComponent(out map[string]string, c record.ComponentFact, seed uint64) {
 	out[c.Name+" limits in force"] = fmt.Sprint(c.Limited)
 }
 
-// differences names every fact that is not the same in all runs of both sides,
+// listDifferences names every fact that is not the same in all runs of both sides,
 // and counts those that are. Seeds may differ from run to run as long as both
 // sides have the same ones.
-func differences(a, b []Run, asked []string) (out []Difference, equal int) {
+func listDifferences(a, b []Run, asked []string) (out []Difference, equal int) {
 	all := map[string][2]map[string]bool{}
 	for _, runs := range [][]Run{a, b} {
 		for _, r := range runs {
-			for fact := range facts(r) {
+			for fact := range listFacts(r) {
 				if _, known := all[fact]; !known {
 					all[fact] = [2]map[string]bool{{}, {}}
 				}
@@ -114,7 +114,7 @@ func differences(a, b []Run, asked []string) (out []Difference, equal int) {
 	}
 	for side, runs := range [][]Run{a, b} {
 		for _, r := range runs {
-			of := facts(r)
+			of := listFacts(r)
 			for fact := range all {
 				v, known := of[fact]
 				if !known {
@@ -132,7 +132,7 @@ func differences(a, b []Run, asked []string) (out []Difference, equal int) {
 		}
 		out = append(out, Difference{Fact: fact, A: joinValues(values[0]), B: joinValues(values[1]), Asked: slices.Contains(asked, fact)})
 	}
-	if x, y := seeds(a), seeds(b); x != y {
+	if x, y := seedsText(a), seedsText(b); x != y {
 		out = append(out, Difference{Fact: "seeds", A: x, B: y})
 	}
 	if d, ok := scenarioLine(a, b); ok {
@@ -153,7 +153,7 @@ func joinValues(values map[string]bool) string {
 	return strings.Join(out, " or ")
 }
 
-func seeds(runs []Run) string {
+func seedsText(runs []Run) string {
 	var out []uint64
 	for _, r := range runs {
 		out = append(out, r.Manifest.Seed)

@@ -20,8 +20,8 @@ type Limit struct {
 	Score     float64        `json:"score"` // median over its runs of the share of the load's window that it explains
 }
 
-// limits counts the first causes of runs; those of most runs first.
-func limits(runs []Run) []Limit {
+// countLimits counts the first causes of runs; those of most runs first.
+func countLimits(runs []Run) []Limit {
 	type key struct {
 		cause     diagnose.Cause
 		component string
@@ -72,7 +72,7 @@ func (s Side) Limited() string {
 			parts = append(parts, "nothing"+in)
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s%s (%s)", what, in, percent(l.Score)))
+		parts = append(parts, fmt.Sprintf("%s%s (%s)", what, in, percentText(l.Score)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -27,9 +27,9 @@ type family struct {
 	title  string // what stands before the rest of the key
 }
 
-// families are the measures that are judged: what users of a plane wait for, and
+// measureFamilies returns the measures that are judged: what users of a plane wait for, and
 // what it costs. All others say how the run was flown, not how the plane did.
-func families() []family {
+func measureFamilies() []family {
 	return []family{
 		{"call_latency_", Lower, "call latency"},
 		{"pod_startup_", Lower, "pod startup"},
@@ -56,7 +56,7 @@ func familyOf(key string, m slo.Measure) (family, bool) {
 	if m.Own {
 		return family{prefix: key, better: Direction(m.Better)}, m.Better != ""
 	}
-	for _, k := range families() {
+	for _, k := range measureFamilies() {
 		if strings.HasPrefix(key, k.prefix) && !strings.HasSuffix(key, instrument) {
 			return k, true
 		}
@@ -64,7 +64,7 @@ func familyOf(key string, m slo.Measure) (family, bool) {
 	return family{}, false
 }
 
-func words(key string) string { return strings.ReplaceAll(key, "_", " ") }
+func keyWords(key string) string { return strings.ReplaceAll(key, "_", " ") }
 
 // ofLifecycle takes the key of a lifecycle's measure apart: its name with the
 // phases, statistic, group.
@@ -76,10 +76,10 @@ var ofLifecycle = regexp.MustCompile(`^lifecycle_(.+)_(p[0-9]+|mean|max)_seconds
 // how the plane did.
 func Title(key string, m slo.Measure) (text string, better Direction, judged bool) {
 	f, ok := familyOf(key, m)
-	return title(key, m), f.better, ok
+	return measureTitle(key, m), f.better, ok
 }
 
-func title(key string, m slo.Measure) string {
+func measureTitle(key string, m slo.Measure) string {
 	k, ok := familyOf(key, m)
 	if !ok && !m.Own {
 		return besidesTitle(key)
@@ -88,13 +88,13 @@ func title(key string, m slo.Measure) string {
 	parts := ofLifecycle.FindStringSubmatch(key)
 	switch {
 	case m.Own:
-		return words(key)
+		return keyWords(key)
 	case strings.HasSuffix(k.title, " of"):
 		return k.title + " " + strings.ReplaceAll(rest, "_", "-")
 	case parts != nil && parts[3] != "":
-		return parts[2] + " " + words(parts[1]) + " (" + parts[3] + ")"
+		return parts[2] + " " + keyWords(parts[1]) + " (" + parts[3] + ")"
 	case parts != nil:
-		return parts[2] + " " + words(parts[1])
+		return parts[2] + " " + keyWords(parts[1])
 	}
 	head := k.title
 	if q, tail, _ := strings.Cut(rest, "_"); strings.HasPrefix(q, "p") {
@@ -130,14 +130,14 @@ func (c *comparing) valuesOf(key string) (all []float64, ok bool) {
 
 // warnMissing says that a measure is left out.
 func (c *comparing) warnMissing(title string) {
-	c.warn("%s was not measured in every run, and is not compared.", title)
+	c.addWarning("%s was not measured in every run, and is not compared.", title)
 }
 
-// measured collects what all runs have: the measures that are judged and the scenario's
+// collectMeasures collects what all runs have: the measures that are judged and the scenario's
 // objectives, and besides them all others. What has the same value as another in
 // every run, such as a group that all pods belong to, is taken once. A measure
 // that is judged and that only some runs have is named by itself.
-func (c *comparing) measured() (judged, besides []values) {
+func (c *comparing) collectMeasures() (judged, besides []values) {
 	known := map[string]slo.Measure{}
 	for _, r := range c.runs {
 		maps.Copy(known, r.Judgement.Measures)
@@ -146,17 +146,17 @@ func (c *comparing) measured() (judged, besides []values) {
 	var missing []absent
 	for _, k := range slices.Sorted(maps.Keys(known)) {
 		m := known[k]
-		if m.Own && m.Better == "" || !c.wanted(k, title(k, m)) || c.perPod(k) {
+		if m.Own && m.Better == "" || !c.isWanted(k, measureTitle(k, m)) || c.perPod(k) {
 			continue // the scenario's own counts stand among the counters
 		}
-		v := values{key: k, title: title(k, m), unit: m.Unit, own: m.Own}
+		v := values{key: k, title: measureTitle(k, m), unit: m.Unit, own: m.Own}
 		f, isJudged := familyOf(k, m)
 		if v.family = f; !isJudged {
 			v.family, v.besides = besidesOf(k), true
 		}
 		all, everywhere := c.valuesOf(k)
 		if !everywhere && v.besides {
-			all, everywhere = c.counted(k)
+			all, everywhere = c.counterValues(k)
 		}
 		switch v.all = all; {
 		case everywhere && isJudged:
@@ -187,7 +187,7 @@ func (c *comparing) measured() (judged, besides []values) {
 // appendNew appends a measure, unless one of the same unit is it by another name.
 func appendNew(to, known []values, v values) []values {
 	if slices.ContainsFunc(known, func(o values) bool {
-		return o.unit == v.unit && (o.family == v.family || v.besides) && slices.Equal(o.all, v.all) && !constant(v.all)
+		return o.unit == v.unit && (o.family == v.family || v.besides) && slices.Equal(o.all, v.all) && !isConstant(v.all)
 	}) {
 		return to
 	}
@@ -220,7 +220,7 @@ func (c *comparing) addObjectives(judged, besides []values) (_, _ []values) {
 			v := newObjective(o, len(c.runs))
 			if old, known := found[v.key]; known {
 				v = old
-			} else if order = append(order, v.key); !c.wanted(v.key, v.title) {
+			} else if order = append(order, v.key); !c.isWanted(v.key, v.title) {
 				continue
 			}
 			v.all[i] = *o.Value
@@ -242,7 +242,7 @@ func (c *comparing) addObjectives(judged, besides []values) (_, _ []values) {
 			if !v.besides {
 				c.warnMissing(v.title)
 			}
-		case same >= 0 && !constant(v.all):
+		case same >= 0 && !isConstant(v.all):
 			judged[same].own = true
 		case v.besides:
 			besides = append(besides, v)

@@ -101,10 +101,10 @@ func (m Measure) Differs() bool {
 	return slices.Contains([]Outcome{Worse, Better, Risen, Fallen}, m.Outcome)
 }
 
-// apart says whether all values of one side lie beyond all of the other, by Effect
+// liesApart says whether all values of one side lie beyond all of the other, by Effect
 // and by what anybody minds.
-func (m Measure) apart() bool {
-	if m.size() < math.Log(1+Effect) || math.Abs(m.B.Median-m.A.Median) < LeastStep(m.Unit)/10 {
+func (m Measure) liesApart() bool {
+	if m.sizeOfDifference() < math.Log(1+Effect) || math.Abs(m.B.Median-m.A.Median) < LeastStep(m.Unit)/10 {
 		return false
 	}
 	return slices.Max(m.A.Values) < slices.Min(m.B.Values) || slices.Max(m.B.Values) < slices.Min(m.A.Values)
@@ -122,57 +122,57 @@ func (m Measure) Word() string {
 // direction is which way B's values lie.
 func (m Measure) direction() Outcome {
 	switch {
-	case m.Better == "" && m.rises():
+	case m.Better == "" && m.isHigherInB():
 		return Risen
 	case m.Better == "":
 		return Fallen
-	case m.rises() == (m.Better == Higher):
+	case m.isHigherInB() == (m.Better == Higher):
 		return Better
 	}
 	return Worse
 }
 
-func (m Measure) all() []float64 { return slices.Concat(m.A.Values, m.B.Values) }
+func (m Measure) allValues() []float64 { return slices.Concat(m.A.Values, m.B.Values) }
 
-// outcome says what the runs tell. A difference is believed when it stands both
+// decideOutcome says what the runs tell. A difference is believed when it stands both
 // the correction over all measures and the test of the measure alone.
-func (c *comparing) outcome(m Measure, level float64) Outcome {
+func (c *comparing) decideOutcome(m Measure, level float64) Outcome {
 	switch {
-	case constant(m.all()):
+	case isConstant(m.allValues()):
 		return Same
 	case m.Corrected <= level && m.Ratio == nil && m.P <= 1-stats.Confidence,
 		m.Corrected <= level && m.Interval != nil && (m.Interval[0] > 1 || m.Interval[1] < 1):
 		return m.direction()
-	case m.Interval != nil && m.Interval[0] >= 1-c.effect() && m.Interval[1] <= 1+c.effect():
+	case m.Interval != nil && m.Interval[0] >= 1-c.effectSize() && m.Interval[1] <= 1+c.effectSize():
 		return Equivalent
 	}
 	return Inconclusive
 }
 
-// rises says whether B's values are the higher ones.
-func (m Measure) rises() bool {
+// isHigherInB says whether B's values are the higher ones.
+func (m Measure) isHigherInB() bool {
 	if m.Ratio != nil {
 		return *m.Ratio > 1
 	}
-	return mean(m.B.Values) > mean(m.A.Values)
+	return meanOf(m.B.Values) > meanOf(m.A.Values)
 }
 
-func mean(v []float64) (sum float64) {
+func meanOf(v []float64) (sum float64) {
 	for _, x := range v {
 		sum += x / float64(len(v))
 	}
 	return sum
 }
 
-// advise says what so many runs can show at a level, and how many more would do. The
+// adviseRuns says what so many runs can show at a level, and how many more would do. The
 // level is that of the family, shared among its measures that vary as if they were
 // independent: the correction asks less of those that move together.
-func (c *comparing) advise(m *Measure, level float64) {
+func (c *comparing) adviseRuns(m *Measure, level float64) {
 	spread := stats.Spread(m.A.Values, m.B.Values)
 	if m.Outcome != Inconclusive || m.Ratio == nil || spread == 0 {
 		return
 	}
-	m.Effect = c.effect()
+	m.Effect = c.effectSize()
 	m.Runs = stats.Runs(m.Effect, spread, level)
 	v := stats.Visible(min(c.a, len(c.runs)-c.a), spread, level)
 	if m.Interval != nil && !math.IsInf(v, 1) {
@@ -189,20 +189,20 @@ func byWeight(a, b Measure) int {
 		}
 		return slices.Index(order, string(m.Outcome))
 	}
-	return cmp.Or(cmp.Compare(weight(a), weight(b)), -cmp.Compare(a.weight(), b.weight()))
+	return cmp.Or(cmp.Compare(weight(a), weight(b)), -cmp.Compare(a.orderWeight(), b.orderWeight()))
 }
 
-// weight is the size of a difference that is worth an order; others keep theirs.
-func (m Measure) weight() float64 {
+// orderWeight is the size of a difference that is worth an order; others keep theirs.
+func (m Measure) orderWeight() float64 {
 	if !m.Differs() && !m.Apart {
 		return 0
 	}
-	return m.size()
+	return m.sizeOfDifference()
 }
 
-// size is how far the sides lie apart, whichever way, as a logarithm. Where a
+// sizeOfDifference is how far the sides lie apart, whichever way, as a logarithm. Where a
 // value is 0 it goes by how many of the least steps that anybody minds there are.
-func (m Measure) size() float64 {
+func (m Measure) sizeOfDifference() float64 {
 	if m.Ratio == nil {
 		return math.Log1p(math.Abs(m.B.Median-m.A.Median) / LeastStep(m.Unit))
 	}
@@ -221,17 +221,17 @@ func LeastStep(unit string) float64 {
 	return 1
 }
 
-// gate holds the judged measures against the bound. One fails when it is worse
+// holdGate holds the judged measures against the bound. One fails when it is worse
 // beyond chance and its whole interval lies beyond the bound; of one whose
 // interval reaches beyond it, or that has none, it cannot be told.
-func (c *comparing) gate(others bool) *Gate {
+func (c *comparing) holdGate(others bool) *Gate {
 	g := &Gate{FailAbove: c.o.FailAbove, Verdict: slo.Pass, Failed: []string{}, Inconclusive: []string{}}
 	judged := 0
 	for _, m := range c.out.Measures {
 		if !m.Besides {
 			judged++
 		}
-		best, worst := m.worsening()
+		best, worst := m.worseningRange()
 		switch {
 		case m.Outcome == Same || m.Besides:
 		case m.Outcome == Worse && best > g.FailAbove:
@@ -249,9 +249,9 @@ func (c *comparing) gate(others bool) *Gate {
 	return g
 }
 
-// worsening returns by which share B is worse at the least and at the most;
+// worseningRange returns by which share B is worse at the least and at the most;
 // negative where it is better. From nothing to something is infinitely worse.
-func (m Measure) worsening() (best, worst float64) {
+func (m Measure) worseningRange() (best, worst float64) {
 	switch {
 	case m.Ratio == nil && m.Outcome == Better:
 		return -1, -1

@@ -82,7 +82,7 @@ func Open(path string) (Run, error) {
 		}
 	}
 	r.Scenario = read.Text
-	r.Facts = &Facts{Ended: read.Facts.Ended, CutOff: read.Facts.CutOff, Counters: counters(read.Facts)}
+	r.Facts = &Facts{Ended: read.Facts.Ended, CutOff: read.Facts.CutOff, Counters: sumCounters(read.Facts)}
 	return r, nil
 }
 

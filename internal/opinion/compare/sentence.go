@@ -12,18 +12,18 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// sentence says the outcome of a measure in words.
-func (c *comparing) sentence(m Measure) string {
+// describeOutcome says the outcome of a measure in words.
+func (c *comparing) describeOutcome(m Measure) string {
 	switch m.Outcome {
 	case Same:
 		return fmt.Sprintf("%s is %s in all runs", m.Title, unit.Text(m.A.Median, m.Unit))
 	case Equivalent:
 		return fmt.Sprintf("%s is equivalent: %s in %s", m.Title, formatInterval(*m.Interval), c.o.NameB)
 	case Inconclusive:
-		return m.Title + " is inconclusive: " + c.inconclusive(m)
+		return m.Title + " is inconclusive: " + c.describeInconclusive(m)
 	}
 	if m.Ratio == nil {
-		return fmt.Sprintf("%s is %s in %s: %s in place of %s (%s)", m.Title, higherOrLower(m.rises()), c.o.NameB,
+		return fmt.Sprintf("%s is %s in %s: %s in place of %s (%s)", m.Title, higherOrLower(m.isHigherInB()), c.o.NameB,
 			unit.Text(m.B.Median, m.Unit), unit.Text(m.A.Median, m.Unit), c.runsEach())
 	}
 	lo, hi := m.Interval[0], m.Interval[1]
@@ -38,19 +38,19 @@ func (c *comparing) sentence(m Measure) string {
 		return fmt.Sprintf("%s is lower by a factor of %s in %s (%s to %s, %s)", m.Title,
 			twoDigits(1 / *m.Ratio), c.o.NameB, twoDigits(1/lo), twoDigits(1/hi), c.runsEach())
 	}
-	return fmt.Sprintf("%s is %s %s in %s (%s to %s, %s)", m.Title, percent(*m.Ratio-1), higherOrLower(m.rises()),
-		c.o.NameB, percentDigits(lo-1), percent(hi-1), c.runsEach())
+	return fmt.Sprintf("%s is %s %s in %s (%s to %s, %s)", m.Title, percentText(*m.Ratio-1), higherOrLower(m.isHigherInB()),
+		c.o.NameB, percentDigits(lo-1), percentText(hi-1), c.runsEach())
 }
 
-// inconclusive says what the runs cannot tell and what would.
-func (c *comparing) inconclusive(m Measure) string {
+// describeInconclusive says what the runs cannot tell and what would.
+func (c *comparing) describeInconclusive(m Measure) string {
 	if m.Ratio == nil {
 		return fmt.Sprintf("%s in %s, %s in %s, and no share of nothing can be taken", unit.Text(m.A.Median, m.Unit), c.o.NameA,
 			unit.Text(m.B.Median, m.Unit), c.o.NameB)
 	}
-	more := fmt.Sprintf("about %s each would show %s", unit.Count(m.Runs, "runs"), percent(m.Effect))
+	more := fmt.Sprintf("about %s each would show %s", unit.Count(m.Runs, "runs"), percentText(m.Effect))
 	if m.Runs >= stats.MostRuns {
-		more = fmt.Sprintf("%s each would not show %s", unit.Count(stats.MostRuns, "runs"), percent(m.Effect))
+		more = fmt.Sprintf("%s each would not show %s", unit.Count(stats.MostRuns, "runs"), percentText(m.Effect))
 	}
 	switch {
 	case m.Runs == 0:
@@ -58,7 +58,7 @@ func (c *comparing) inconclusive(m Measure) string {
 	case m.Visible == nil:
 		return fmt.Sprintf("%s cannot show any difference; %s", c.runsEach(), more)
 	case *m.Visible > m.Effect:
-		return fmt.Sprintf("%s can only show differences above %s; %s", c.runsEach(), percent(*m.Visible), more)
+		return fmt.Sprintf("%s can only show differences above %s; %s", c.runsEach(), percentText(*m.Visible), more)
 	}
 	return fmt.Sprintf("%s in %s is possible; more runs would narrow that", formatInterval(*m.Interval), c.o.NameB)
 }
@@ -66,7 +66,7 @@ func (c *comparing) inconclusive(m Measure) string {
 // warnOfFewRuns says that so few runs show nothing, and how many would.
 func (c *comparing) warnOfFewRuns() {
 	if min(c.a, len(c.runs)-c.a) < LeastRuns() {
-		c.warn("%s cannot show any difference: %s.", c.runsEach(), WouldDo())
+		c.addWarning("%s cannot show any difference: %s.", c.runsEach(), WouldDo())
 	}
 }
 
@@ -96,12 +96,12 @@ func higherOrLower(rises bool) string {
 
 // formatInterval says an interval of a ratio that holds 1, or nearly: "3 % lower to 4 % higher".
 func formatInterval(of [2]float64) string {
-	end := func(v float64) string { return percent(v-1) + " " + higherOrLower(v >= 1) }
+	end := func(v float64) string { return percentText(v-1) + " " + higherOrLower(v >= 1) }
 	return end(of[0]) + " to " + end(of[1])
 }
 
-// percent writes the size of a share with two digits: "4.3 %", "18 %".
-func percent(share float64) string { return percentDigits(share) + " %" }
+// percentText writes the size of a share with two digits: "4.3 %", "18 %".
+func percentText(share float64) string { return percentDigits(share) + " %" }
 
 func percentDigits(share float64) string { return twoDigits(100 * math.Abs(share)) }
 
@@ -122,12 +122,12 @@ const manyfold = 0.1
 
 // FormatChange writes a ratio as a change: "+18 %", "-4.3 %", "×3.2", "÷61".
 func FormatChange(ratio float64) string {
-	switch size := percent(ratio - 1); {
+	switch size := percentText(ratio - 1); {
 	case ratio >= 2:
 		return "×" + twoDigits(ratio)
 	case ratio > 0 && ratio <= manyfold:
 		return "÷" + twoDigits(1/ratio)
-	case size == percent(0):
+	case size == percentText(0):
 		return size
 	case ratio < 1:
 		return "-" + size
@@ -165,7 +165,7 @@ func (c *Comparison) Findings() (found, inconclusive []string) {
 		runs = [2]int{min(runs[0], m.Runs), max(runs[1], m.Runs)}
 	}
 	return found, []string{fmt.Sprintf("%s are inconclusive: so many runs show differences above %s to %s; %d to %d runs each would show %s",
-		unit.Count(len(open), "measures"), percentDigits(least), percent(most), runs[0], runs[1], percent(open[0].Effect))}
+		unit.Count(len(open), "measures"), percentDigits(least), percentText(most), runs[0], runs[1], percentText(open[0].Effect))}
 }
 
 // mostHeadlines is how many measures stand above all others.
@@ -200,7 +200,7 @@ func (c *Comparison) Headlines() (out []string) {
 // Conclusion says in one sentence what came out of it.
 func (c *Comparison) Conclusion() string {
 	if g := c.Gate; g != nil {
-		return g.sentence(c)
+		return g.describeGate(c)
 	}
 	n, apart := map[Outcome]int{}, 0
 	for _, m := range c.Measures {
@@ -222,9 +222,9 @@ func (c *Comparison) Conclusion() string {
 	return out + "."
 }
 
-// sentence says what the gate found.
-func (g *Gate) sentence(c *Comparison) string {
-	bound := percent(g.FailAbove)
+// describeGate says what the gate found.
+func (g *Gate) describeGate(c *Comparison) string {
+	bound := percentText(g.FailAbove)
 	switch g.Verdict {
 	case slo.Fail:
 		return fmt.Sprintf("FAIL: %s worse by more than %s in %s.", unit.Count(len(g.Failed), "measures")+" "+unit.Verb(len(g.Failed), "is", "are"), bound, c.B.Name)

@@ -31,35 +31,35 @@ const (
 // "--all shows them".
 func (c *Comparison) Short(w io.Writer, rest string) error {
 	s := &short{}
-	s.add("windtunnel compare  "+c.Scenario, 1)
-	s.add("A  "+c.A.label("A"), 1)
-	s.add("B  "+c.B.label("B"), 1)
-	s.blank()
+	s.addText("windtunnel compare  "+c.Scenario, 1)
+	s.addText("A  "+c.A.labelText("A"), 1)
+	s.addText("B  "+c.B.labelText("B"), 1)
+	s.addBlank()
 	for _, h := range c.Headlines() {
-		s.add(h, 2)
+		s.addText(h, 2)
 	}
-	s.add(c.Conclusion(), 2)
+	s.addText(c.Conclusion(), 2)
 	for i, warning := range c.Warnings {
 		if i == shortWarnings {
-			s.add(fmt.Sprintf("! %s", unit.Count(len(c.Warnings)-i, "more warnings")), 1)
+			s.addText(fmt.Sprintf("! %s", unit.Count(len(c.Warnings)-i, "more warnings")), 1)
 			break
 		}
-		s.add("! "+warning, 3)
+		s.addText("! "+warning, 3)
 	}
 	if len(c.A.LimitedBy)+len(c.B.LimitedBy) > 0 {
-		s.blank()
-		s.add(limitedHead, 1)
-		s.add("  A  "+c.A.Limited(), 2)
-		s.add("  B  "+c.B.Limited(), 2)
+		s.addBlank()
+		s.addText(limitedHead, 1)
+		s.addText("  A  "+c.A.Limited(), 2)
+		s.addText("  B  "+c.B.Limited(), 2)
 	}
-	s.blank()
-	s.add("DIFFERENT IN A AND B", 1)
-	s.table(text.Table{Indent: "  ", Rows: shortened(differenceRows(c.Differences), shortDifferences), Left: 4})
+	s.addBlank()
+	s.addText("DIFFERENT IN A AND B", 1)
+	s.addTable(text.Table{Indent: "  ", Rows: shortenList(differenceRows(c.Differences), shortDifferences), Left: 4})
 	end := c.shortEnd()
 	left := shortLines - len(s.lines) - len(end) - 1
 	s.lines = append(s.lines, c.shortRows(left, &rest)...)
 	for _, line := range append(end, rest) {
-		s.add(line, 1)
+		s.addText(line, 1)
 	}
 	if _, err := io.WriteString(w, strings.Join(s.lines, "\n")+"\n"); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
@@ -70,11 +70,11 @@ func (c *Comparison) Short(w io.Writer, rest string) error {
 // short collects lines that a terminal shows without wrapping.
 type short struct{ lines []string }
 
-func (s *short) blank() { s.lines = append(s.lines, "") }
+func (s *short) addBlank() { s.lines = append(s.lines, "") }
 
-// add wraps a text, with what follows its first line indented, and cuts it after
+// addText wraps a text, with what follows its first line indented, and cuts it after
 // so many lines.
-func (s *short) add(line string, most int) {
+func (s *short) addText(line string, most int) {
 	var out []string
 	line = text.Clean(line)
 	for room := shortWidth; utf8.RuneCountInString(line) > room; room = shortWidth - 2 {
@@ -100,12 +100,12 @@ func (s *short) add(line string, most int) {
 	}
 }
 
-// table adds a table, each row on one line.
-func (s *short) table(t text.Table) {
+// addTable adds a table, each row on one line.
+func (s *short) addTable(t text.Table) {
 	b := &strings.Builder{}
 	t.Text(b)
 	for line := range strings.Lines(b.String()) {
-		s.add(strings.TrimRight(line, "\n"), 1)
+		s.addText(strings.TrimRight(line, "\n"), 1)
 	}
 }
 
@@ -151,7 +151,7 @@ func (c *Comparison) shortRows(lines int, rest *string) []string {
 		return nil
 	}
 	s := &short{}
-	s.table(text.Table{Head: []string{"B is", "measure", "A", "B", "change, 95 %"}, Rows: slices.Concat(shown...), Left: 2})
+	s.addTable(text.Table{Head: []string{"B is", "measure", "A", "B", "change, 95 %"}, Rows: slices.Concat(shown...), Left: 2})
 	out := []string{""}
 	for i, line := range s.lines {
 		if i == after+1 && after > 0 && len(shown) > len(own) {
@@ -275,7 +275,7 @@ func wrappedRow(row []string, room int) [][]string {
 		room -= 2 // of the indentation of further lines
 	}
 	var out [][]string
-	for i, line := range text.Wrap(broken(title, room), room) {
+	for i, line := range text.Wrap(breakWords(title, room), room) {
 		next := make([]string, len(row))
 		if i == 0 {
 			copy(next, row)
@@ -288,8 +288,8 @@ func wrappedRow(row []string, room int) [][]string {
 	return out
 }
 
-// broken breaks words that are wider than a line.
-func broken(s string, width int) string {
+// breakWords breaks words that are wider than a line.
+func breakWords(s string, width int) string {
 	words := strings.Fields(s)
 	for i, w := range words {
 		var parts []string

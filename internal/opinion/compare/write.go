@@ -32,8 +32,8 @@ func (c *Comparison) Text(w io.Writer) error {
 	}
 	found, inconclusive := c.Findings()
 	line("windtunnel compare  %s", text.Clean(c.Scenario))
-	line("A  %s", text.Clean(c.A.label("A")))
-	line("B  %s", text.Clean(c.B.label("B")))
+	line("A  %s", text.Clean(c.A.labelText("A")))
+	line("B  %s", text.Clean(c.B.labelText("B")))
 	line("")
 	for _, h := range c.Headlines() {
 		line("%s", text.Clean(h))
@@ -52,7 +52,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	line("")
 	line("DIFFERENT IN A AND B")
 	text.Table{Indent: "  ", Rows: differenceRows(c.Differences), Left: 4}.Text(b)
-	line("  %s", c.pinned())
+	line("  %s", c.pinnedText())
 	line("")
 	line("COUNTERS (INDEPENDENT OF THE HOST)")
 	line("  %s", c.counterSummary())
@@ -90,7 +90,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		line("- **%s**", text.Escape(h))
 	}
 	line("\n**%s**\n", text.Escape(c.Conclusion()))
-	line("A is %s, B is %s.\n", text.Escape(c.A.label("A")), text.Escape(c.B.label("B")))
+	line("A is %s, B is %s.\n", text.Escape(c.A.labelText("A")), text.Escape(c.B.labelText("B")))
 	line("- limited by (share of load time in brackets): in A %s; in B %s", text.Escape(c.A.Limited()), text.Escape(c.B.Limited()))
 	found, inconclusive := c.Findings()
 	for _, f := range firstOf(found) {
@@ -102,16 +102,16 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	line("\n%s\n", text.Escape(c.counterSummary()))
 	table([]string{"", "counter", "A", "B", "change"}, c.counterRows())
 	head := []string{"B is", "measure", "A", "B", "change", "95 % interval", "p, corrected"}
-	table(head, measureRows(c.differing(true)))
+	table(head, measureRows(c.differingMeasures(true)))
 	line("<details><summary>Configuration that differs, and the other measures</summary>\n")
 	text.Table{Head: []string{"fact", "A", "B", ""}, Rows: differenceRows(c.Differences), Left: 4}.Markdown(b)
 	line("")
-	line("%s\n", c.pinned())
+	line("%s\n", c.pinnedText())
 	for _, f := range inconclusive {
 		line("- %s", text.Escape(f))
 	}
 	line("")
-	rest := c.differing(false)
+	rest := c.differingMeasures(false)
 	shown := slices.DeleteFunc(slices.Clone(rest), func(m Measure) bool { return m.Besides && !m.Apart && !m.Own })
 	table(head, measureRows(shown))
 	if left := len(rest) - len(shown); left > 0 {
@@ -124,8 +124,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	return nil
 }
 
-// label says what a side is: "limiter=5/10, 3 runs".
-func (s Side) label(letter string) string {
+// labelText says what a side is: "limiter=5/10, 3 runs".
+func (s Side) labelText(letter string) string {
 	runs := unit.Count(len(s.Runs), "runs")
 	if s.Name == letter {
 		return runs
@@ -133,8 +133,8 @@ func (s Side) label(letter string) string {
 	return s.Name + ", " + runs
 }
 
-// pinned says how much of the manifests was found to be the same.
-func (c *Comparison) pinned() string {
+// pinnedText says how much of the manifests was found to be the same.
+func (c *Comparison) pinnedText() string {
 	return unit.Count(c.EqualFacts, "other facts") + " of the manifests: the same in all runs."
 }
 
@@ -179,7 +179,7 @@ func (c *Comparison) counterRows() [][]string {
 			differ = append(differ, row)
 		}
 	}
-	return slices.Concat(own, shortened(shown, listed), shortened(differ, listed))
+	return slices.Concat(own, shortenList(shown, listed), shortenList(differ, listed))
 }
 
 // firstOf cuts a list of sentences: the table has them all.
@@ -190,8 +190,8 @@ func firstOf(sentences []string) []string {
 	return sentences
 }
 
-// differing returns the measures that differ beyond chance, or the others.
-func (c *Comparison) differing(want bool) (out []Measure) {
+// differingMeasures returns the measures that differ beyond chance, or the others.
+func (c *Comparison) differingMeasures(want bool) (out []Measure) {
 	for _, m := range c.Measures {
 		if m.Differs() == want {
 			out = append(out, m)
@@ -200,8 +200,8 @@ func (c *Comparison) differing(want bool) (out []Measure) {
 	return out
 }
 
-// shortened cuts a list and says how many rows are left.
-func shortened(rows [][]string, to int) [][]string {
+// shortenList cuts a list and says how many rows are left.
+func shortenList(rows [][]string, to int) [][]string {
 	left := len(rows) - to
 	if left <= 1 {
 		return rows

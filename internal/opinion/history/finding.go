@@ -89,7 +89,7 @@ type Change struct {
 // name. An error wraps ErrRefused: a history without a run that can be looked at.
 func Look(f *File, o Options) (*Report, error) {
 	r := &Report{Scenario: f.Scenario, Runs: []Run{}, Warnings: []string{}, Measures: []Measure{}}
-	entries := r.admit(f.Entries)
+	entries := r.admitRuns(f.Entries)
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("the newest run %w: no run of %s came to its end", ErrRefused, f.Scenario)
 	}
@@ -106,36 +106,36 @@ func Look(f *File, o Options) (*Report, error) {
 	}
 	slices.SortStableFunc(r.Measures, byWeight)
 	if each < stats.LeastLevel {
-		r.warn("%s share so strict a level that no change can be believed: look at fewer (--measure).", unit.Count(len(keys), "measures"))
+		r.addWarning("%s share so strict a level that no change can be believed: look at fewer (--measure).", unit.Count(len(keys), "measures"))
 	}
 	if len(entries) >= stats.LeastSegment {
 		r.Needed = changes.Visible(len(entries), each)
 	}
 	if o.FailAbove > 0 {
-		r.Gate = r.gate(o.FailAbove, func(runs int) bool { return each >= stats.LeastLevel && changes.Sees(runs-confirmRuns, each) })
+		r.Gate = r.holdGate(o.FailAbove, func(runs int) bool { return each >= stats.LeastLevel && changes.Sees(runs-confirmRuns, each) })
 	}
 	return r, nil
 }
 
-func (r *Report) warn(format string, args ...any) {
+func (r *Report) addWarning(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// admit takes the newest runs of one setting that came to their end. What was
+// admitRuns takes the newest runs of one setting that came to their end. What was
 // accepted with one that did not is accepted up to the run before it.
-func (r *Report) admit(all []Entry) []Entry {
+func (r *Report) admitRuns(all []Entry) []Entry {
 	var out []Entry
 	accepted := false
 	for i := len(all) - 1; i >= 0 && len(out) < mostRuns; i-- {
 		e := all[i]
 		if e.LeftOut != "" {
-			r.warn("Left out: %s: %s.", e.Name, e.LeftOut)
+			r.addWarning("Left out: %s: %s.", e.Name, e.LeftOut)
 			accepted = accepted || e.Accepted
 			continue
 		}
 		if len(out) > 0 {
 			if what := e.Setting.differsIn(out[0].Setting); what != "" {
-				r.warn("%s and %s before it are left out: %s changed after it.", e.Name, unit.Count(i, "runs"), what)
+				r.addWarning("%s and %s before it are left out: %s changed after it.", e.Name, unit.Count(i, "runs"), what)
 				break
 			}
 		}
@@ -168,10 +168,10 @@ func (r *Report) commonKeys(entries []Entry, only []string) []string {
 		}
 	}
 	if len(missing) > 0 {
-		r.warn("Not measured in every run, and not looked at: %s.", strings.Join(missing, ", "))
+		r.addWarning("Not measured in every run, and not looked at: %s.", strings.Join(missing, ", "))
 	}
 	if len(out) == 0 {
-		r.warn("No measure that is judged was measured in every run.")
+		r.addWarning("No measure that is judged was measured in every run.")
 	}
 	return out
 }
@@ -199,11 +199,11 @@ func newMeasure(key string, entries []Entry, find func([]float64) []stats.Change
 		}
 		change := Change{At: c.At, Run: entries[c.At].Name, P: c.P,
 			Before: stats.Median(m.Values[from:c.At]).Value, After: stats.Median(m.Values[c.At:to]).Value,
-			Versions:  versions(entries[c.At-1].Versions, entries[c.At].Versions),
+			Versions:  versionChanges(entries[c.At-1].Versions, entries[c.At].Versions),
 			Accepted:  slices.ContainsFunc(entries[c.At:], func(e Entry) bool { return e.Accepted }),
 			Suspected: slices.ContainsFunc(earlier[:], func(known []stats.Change) bool { return !containsNear(known, c.At) })}
-		change.Share = m.worsening(change.Before, change.After)
-		change.Sentence = m.sentence(change)
+		change.Share = m.worseningShare(change.Before, change.After)
+		change.Sentence = m.describeChange(change)
 		m.Changes = append(m.Changes, change)
 		from = c.At
 	}
@@ -217,8 +217,8 @@ func containsNear(known []stats.Change, at int) bool {
 	return slices.ContainsFunc(known, func(c stats.Change) bool { return max(c.At-at, at-c.At) < stats.LeastSegment })
 }
 
-// worsening is by which share a level is worse than another.
-func (m Measure) worsening(before, after float64) *float64 {
+// worseningShare is by which share a level is worse than another.
+func (m Measure) worseningShare(before, after float64) *float64 {
 	if before <= 0 || after < 0 {
 		return nil
 	}
@@ -229,8 +229,8 @@ func (m Measure) worsening(before, after float64) *float64 {
 	return &share
 }
 
-// versions lists what is not the same before and after a change.
-func versions(before, after map[string]string) [][]string {
+// versionChanges lists what is not the same before and after a change.
+func versionChanges(before, after map[string]string) [][]string {
 	all := maps.Clone(before)
 	if all == nil {
 		all = map[string]string{}

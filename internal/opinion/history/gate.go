@@ -19,17 +19,17 @@ type Gate struct {
 	Suspected []string `json:"suspected,omitempty"` // keys of those that are so if a suspected change is one
 }
 
-// gate holds each measure's level since its last change that nobody has
+// holdGate holds each measure's level since its last change that nobody has
 // accepted against the level before it. Where so few runs cannot show any change
 // the verdict is unknown; sees tells whether a number of runs can.
-func (r *Report) gate(above float64, sees func(runs int) bool) *Gate {
+func (r *Report) holdGate(above float64, sees func(runs int) bool) *Gate {
 	g := &Gate{FailAbove: above, Verdict: slo.Pass, Failed: []string{}}
 	for _, m := range r.Measures {
 		sure := slices.DeleteFunc(slices.Clone(m.Changes), func(c Change) bool { return c.Suspected })
 		switch {
-		case m.failed(above, sure):
+		case m.hasWorsened(above, sure):
 			g.Failed = append(g.Failed, m.Key)
-		case m.failed(above, m.Changes):
+		case m.hasWorsened(above, m.Changes):
 			g.Suspected = append(g.Suspected, m.Key)
 		}
 	}
@@ -39,13 +39,13 @@ func (r *Report) gate(above float64, sees func(runs int) bool) *Gate {
 	case len(r.Measures) == 0:
 		g.Verdict = slo.Unknown
 	case !sees(len(r.Runs)):
-		g.Verdict, g.Needed = slo.Unknown, r.needed(sees)
+		g.Verdict, g.Needed = slo.Unknown, r.neededRuns(sees)
 	}
 	return g
 }
 
-// needed is how many runs more would do; 0 where none would.
-func (r *Report) needed(sees func(runs int) bool) int {
+// neededRuns is how many runs more would do; 0 where none would.
+func (r *Report) neededRuns(sees func(runs int) bool) int {
 	for n := len(r.Runs) + 1; n <= mostRuns; n++ {
 		if sees(n) {
 			return n - len(r.Runs)
@@ -57,9 +57,9 @@ func (r *Report) needed(sees func(runs int) bool) int {
 // Neutral says that nothing but more builds is wanting: a gate in CI begins so.
 func (g *Gate) Neutral() bool { return g.Verdict == slo.Unknown && g.Needed > 0 }
 
-// failed says whether some of a measure's changes have made it worse by more
+// hasWorsened says whether some of a measure's changes have made it worse by more
 // than a share since the first of them that nobody has accepted.
-func (m Measure) failed(above float64, changes []Change) bool {
+func (m Measure) hasWorsened(above float64, changes []Change) bool {
 	first := slices.IndexFunc(changes, func(c Change) bool { return !c.Accepted })
 	if first < 0 {
 		return false
@@ -70,7 +70,7 @@ func (m Measure) failed(above float64, changes []Change) bool {
 	}
 	before := stats.Median(m.Values[from:changes[first].At]).Value
 	now := stats.Median(m.Values[changes[len(changes)-1].At:]).Value
-	if share := m.worsening(before, now); share != nil {
+	if share := m.worseningShare(before, now); share != nil {
 		return *share > above
 	}
 	if m.Better == compare.Higher {

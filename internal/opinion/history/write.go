@@ -13,8 +13,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// sentence says a change in words.
-func (m Measure) sentence(c Change) string {
+// describeChange says a change in words.
+func (m Measure) describeChange(c Change) string {
 	text := fmt.Sprintf("%s changed from %s to %s", m.Title, unit.Text(c.Before, m.Unit), unit.Text(c.After, m.Unit))
 	if c.Share != nil {
 		side := "worse"
@@ -65,9 +65,9 @@ func (r *Report) Conclusion() string {
 		if n := len(g.Suspected); n > 0 {
 			return fmt.Sprintf("%s %d of %d are suspected: %s more will tell.", text, n, len(r.Measures), unit.Count(confirmRuns, "runs"))
 		}
-		return fmt.Sprintf("%s %s It fails a build %s later, if it is still there.", text, r.sensitivity(), unit.Count(confirmRuns, "runs"))
+		return fmt.Sprintf("%s %s It fails a build %s later, if it is still there.", text, r.describeSensitivity(), unit.Count(confirmRuns, "runs"))
 	}
-	return fmt.Sprintf("%d of %d measures changed in %s. %s", changed, len(r.Measures), unit.Count(len(r.Runs), "runs"), r.sensitivity())
+	return fmt.Sprintf("%d of %d measures changed in %s. %s", changed, len(r.Measures), unit.Count(len(r.Runs), "runs"), r.describeSensitivity())
 }
 
 // whyUnknown says why a gate cannot tell.
@@ -81,8 +81,8 @@ func (r *Report) whyUnknown() string {
 	return fmt.Sprintf("%s %s too few to see a change.", unit.Count(len(r.Runs), "runs"), unit.Verb(len(r.Runs), "is", "are"))
 }
 
-// sensitivity says how soon a change is seen.
-func (r *Report) sensitivity() string {
+// describeSensitivity says how soon a change is seen.
+func (r *Report) describeSensitivity() string {
 	if r.Needed == 0 && level/float64(max(1, len(r.Measures))) < stats.LeastLevel {
 		return "So many measures cannot show any change."
 	}
@@ -134,7 +134,7 @@ func (r *Report) Write(w io.Writer, markdown, all bool) error {
 			quiet++
 			continue
 		}
-		t.Rows = append(t.Rows, []string{m.Title, unit.Text(m.first(), m.Unit), unit.Text(m.Now, m.Unit), fmt.Sprint(len(m.Changes)), m.spark()})
+		t.Rows = append(t.Rows, []string{m.Title, unit.Text(m.firstLevel(), m.Unit), unit.Text(m.Now, m.Unit), fmt.Sprint(len(m.Changes)), m.drawSpark()})
 	}
 	switch {
 	case len(t.Rows) == 0:
@@ -153,8 +153,8 @@ func (r *Report) Write(w io.Writer, markdown, all bool) error {
 	return nil
 }
 
-// first is the level at the begin.
-func (m Measure) first() float64 {
+// firstLevel is the level at the begin.
+func (m Measure) firstLevel() float64 {
 	if len(m.Changes) > 0 {
 		return m.Changes[0].Before
 	}
@@ -164,8 +164,8 @@ func (m Measure) first() float64 {
 // sparkLast is how many runs a spark line shows.
 const sparkLast = 40
 
-// spark draws the newest values in eight heights, and a bar before each change.
-func (m Measure) spark() string {
+// drawSpark draws the newest values in eight heights, and a bar before each change.
+func (m Measure) drawSpark() string {
 	from := max(0, len(m.Values)-sparkLast)
 	shown := m.Values[from:]
 	least, most := slices.Min(shown), slices.Max(shown)

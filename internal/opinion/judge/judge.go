@@ -32,8 +32,8 @@ const summaryWidth = 80
 // Write computes the verdict of the run directory at path from its scenario,
 // manifest and records alone, and writes all that is made of them.
 func Write(path string) (slo.Judgement, error) {
-	defer frugally()()
-	r, j, err := judge(path)
+	defer collectGarbageEarly()()
+	r, j, err := judgeRun(path)
 	if err != nil {
 		return j, err
 	}
@@ -47,7 +47,7 @@ func Write(path string) (slo.Judgement, error) {
 	if err := r.Dir.Write(record.JUnitFile, xml.Bytes()); err != nil {
 		return j, err
 	}
-	if _, err := export(r, j, r.Manifest.Imported, r.Dir.File(r.Manifest.Imported)); err != nil {
+	if _, err := exportRun(r, j, r.Manifest.Imported, r.Dir.File(r.Manifest.Imported)); err != nil {
 		return j, err
 	}
 	// A diagnosis that cannot be made takes neither verdict nor report away: the
@@ -57,8 +57,8 @@ func Write(path string) (slo.Judgement, error) {
 	return j, errors.Join(err, writeReport(r.Dir, content.Build(r, j, found)))
 }
 
-// judge reads a run directory and computes its verdict.
-func judge(path string) (*run.Run, slo.Judgement, error) {
+// judgeRun reads a run directory and computes its verdict.
+func judgeRun(path string) (*run.Run, slo.Judgement, error) {
 	r, err := run.Open(path)
 	if err != nil {
 		return nil, slo.Judgement{}, err
@@ -96,14 +96,14 @@ func writeReport(dir record.Dir, built *content.Report) error {
 // form of ClusterLoader2 ("clusterloader2") or kube-burner ("kube-burner"), and
 // returns the files' names.
 func Export(path, format, folder string) ([]string, error) {
-	r, j, err := judge(path)
+	r, j, err := judgeRun(path)
 	if err != nil {
 		return nil, err
 	}
-	return export(r, j, format, folder)
+	return exportRun(r, j, format, folder)
 }
 
-func export(r *run.Run, j slo.Judgement, format, folder string) ([]string, error) {
+func exportRun(r *run.Run, j slo.Judgement, format, folder string) ([]string, error) {
 	switch format {
 	case "clusterloader2":
 		return summary.Write(folder, r, j)
@@ -115,12 +115,12 @@ func export(r *run.Run, j slo.Judgement, format, folder string) ([]string, error
 
 // Report judges a run directory again and returns its report. It writes nothing.
 func Report(path string) (*content.Report, error) {
-	defer frugally()()
-	r, j, err := judge(path)
+	defer collectGarbageEarly()()
+	r, j, err := judgeRun(path)
 	if err != nil {
 		return nil, err
 	}
-	return build(r, j)
+	return buildReport(r, j)
 }
 
 // Shown returns the report of a run that has ended with the verdict that was
@@ -137,11 +137,11 @@ func Shown(path string) (*content.Report, error) {
 			return nil, fmt.Errorf("judge %s: %w", r.Manifest.Scenario, err)
 		}
 	}
-	return build(r, j)
+	return buildReport(r, j)
 }
 
-// build makes the report of a run with the diagnosis that its directory holds.
-func build(r *run.Run, j slo.Judgement) (*content.Report, error) {
+// buildReport makes the report of a run with the diagnosis that its directory holds.
+func buildReport(r *run.Run, j slo.Judgement) (*content.Report, error) {
 	found, err := diagnose.Read(r.Dir)
 	if err != nil {
 		r.Manifest.Warnings = append(slices.Clip(r.Manifest.Warnings), "The diagnosis is left out: "+err.Error())

@@ -8,8 +8,8 @@ import "runtime/debug"
 // gigabyte: the usual 100 would double it.
 const judgingGC = 25
 
-// frugally collects garbage early until restore is called.
-func frugally() (restore func()) {
+// collectGarbageEarly collects garbage early until restore is called.
+func collectGarbageEarly() (restore func()) {
 	before := debug.SetGCPercent(judgingGC)
 	return func() { debug.SetGCPercent(before) }
 }

@@ -25,8 +25,8 @@ type ClusterBin struct {
 // mostClusterBins bounds a member's memory: thousands of members have 6 kB each.
 const mostClusterBins = 240
 
-// cluster returns what is known of a member.
-func (c *collector) cluster(name string) *Cluster {
+// clusterOf returns what is known of a member.
+func (c *collector) clusterOf(name string) *Cluster {
 	x := c.clusters[name]
 	if x == nil {
 		x = &Cluster{Name: name, Width: time.Second}
@@ -39,7 +39,7 @@ func (c *collector) cluster(name string) *Cluster {
 func (x *Cluster) add(v record.Call) {
 	at := max(v.Done, 0)
 	for int64(at)/int64(x.Width) >= mostClusterBins {
-		x.coarsen()
+		x.coarsenBins()
 	}
 	i := int(at / clock.Time(x.Width))
 	for len(x.Bins) <= i {
@@ -53,8 +53,8 @@ func (x *Cluster) add(v record.Call) {
 	b.Slowest = max(b.Slowest, v.Latency())
 }
 
-// coarsen makes bins twice as wide.
-func (x *Cluster) coarsen() {
+// coarsenBins makes bins twice as wide.
+func (x *Cluster) coarsenBins() {
 	x.Bins, x.Width = x.Rebin(2*x.Width), 2*x.Width
 }
 

@@ -161,11 +161,11 @@ func newCollector(m record.Manifest) *collector {
 // for each phase of an object and 16 a sample.
 func Collect(path string, m record.Manifest) (*Facts, error) {
 	c := newCollector(m)
-	s, err := record.Read(path, c.visitor)
+	s, err := record.Read(path, c.newVisitor)
 	if err != nil {
 		return nil, err
 	}
-	c.finish(s)
+	c.finishFacts(s)
 	if err := c.readWorkers(record.Dir(filepath.Dir(path)), m); err != nil {
 		return nil, err
 	}
@@ -179,49 +179,49 @@ func Collect(path string, m record.Manifest) (*Facts, error) {
 	return c.f, nil
 }
 
-func (c *collector) visitor(s *record.Stream) record.Visitor {
+func (c *collector) newVisitor(s *record.Stream) record.Visitor {
 	c.stream, c.source = s, &source{stream: s}
 	v := c.f.Series.Visitor(s)
 	sample, event, scrape := v.Sample, v.Event, v.Scrape
-	v.Call, v.Phase = func(x record.Call) { c.call(c.source, x) }, c.phase
+	v.Call, v.Phase = func(x record.Call) { c.addCall(c.source, x) }, c.addPhase
 	v.Sample = func(x record.Sample) { c.whole.Add(x.At); sample(x) }
-	v.Event = func(e record.Event) { c.event(e); event(e) }
+	v.Event = func(e record.Event) { c.addEvent(e); event(e) }
 	v.Scrape = func(x record.Scrape) { c.f.Scrapes++; scrape(x) }
 	return v
 }
 
-// call takes a call. What was sent before the run's begin or after its end
+// addCall takes a call. What was sent before the run's begin or after its end
 // (boot, populate, clean up) is drawn and not judged.
-func (c *collector) call(from *source, v record.Call) {
+func (c *collector) addCall(from *source, v record.Call) {
 	if len(from.stream.Ops) > mostOps || len(c.f.Calls) > mostOps {
 		from.stream.Refuse(fmt.Errorf("it has more than %d kinds of calls", mostOps))
 		return
 	}
-	c.place(from, int(v.Op)+1)
+	c.placeOps(from, int(v.Op)+1)
 	at := from.places[v.Op]
 	calls := c.f.Calls[at]
 	c.whole.Add(v.Due)
 	c.whole.Add(v.Done)
-	from.stream.Spend(c.f.Heat[at].add(v.Done, v.Latency()))
+	from.stream.Spend(c.f.Heat[at].addCall(v.Done, v.Latency()))
 	if calls.Source == Load {
-		c.f.Timeline.add(v)
+		c.f.Timeline.addCall(v)
 	}
 	if calls.Cluster != "" {
-		c.cluster(calls.Cluster).add(v)
+		c.clusterOf(calls.Cluster).add(v)
 	}
 	if c.ended && !from.worker {
 		return
 	}
-	held := calls.Source == Fleet && c.broken.met(calls.Cluster, v.Due, v.Sent)
-	calls.add(v, held)
+	held := calls.Source == Fleet && c.broken.wasBroken(calls.Cluster, v.Due, v.Sent)
+	calls.addCall(v, held)
 	if c.begun && !held {
-		c.f.Waiting.add(calls.Op, v, c.renewal)
+		c.f.Waiting.addCall(calls.Op, v, c.renewal)
 	}
 }
 
-// place sees to it that a stream's first n operations have their places. The same
+// placeOps sees to it that a stream's first n operations have their places. The same
 // operation of several streams has one.
-func (c *collector) place(from *source, n int) {
+func (c *collector) placeOps(from *source, n int) {
 	for _, op := range from.stream.Ops[len(from.places):max(n, len(from.places))] {
 		at, ok := c.byOp[op]
 		if !ok {
@@ -244,9 +244,9 @@ func (c *collector) heatOf(op record.Op) *Heat {
 	return h
 }
 
-// add takes a call. What held up one that waited for a member broken on purpose was not
+// addCall takes a call. What held up one that waited for a member broken on purpose was not
 // the instrument: its lateness is not counted.
-func (c *Calls) add(v record.Call, held bool) {
+func (c *Calls) addCall(v record.Call, held bool) {
 	c.Outcomes[v.Outcome]++
 	c.Sent += uint64(v.SentBytes)
 	c.Received += uint64(v.ReceivedBytes)
@@ -262,7 +262,7 @@ func (c *Calls) add(v record.Call, held bool) {
 		c.retries++
 	}
 	if v.ForGood() {
-		c.fail(v)
+		c.addFailure(v)
 	}
 	switch v.Outcome {
 	case record.Unknown:
@@ -294,8 +294,8 @@ func (c *Calls) FailedForGood() map[int]int {
 	return out
 }
 
-// fail counts a call that failed for good.
-func (c *Calls) fail(v record.Call) {
+// addFailure counts a call that failed for good.
+func (c *Calls) addFailure(v record.Call) {
 	if v.Outcome == record.Unknown {
 		c.Lost++
 		return
@@ -306,9 +306,9 @@ func (c *Calls) fail(v record.Call) {
 	c.Refused[v.Code]++
 }
 
-// forgive takes back, of calls in records of format 1, as many failures as there
+// forgiveRetries takes back, of calls in records of format 1, as many failures as there
 // were retries: these records do not say which calls were sent again.
-func (c *Calls) forgive() {
+func (c *Calls) forgiveRetries() {
 	for _, code := range slices.Backward(slices.Sorted(maps.Keys(c.Refused))) { // 429 and 5xx rather than the others
 		n := min(c.retries, c.Refused[code])
 		c.retries -= n
@@ -320,9 +320,9 @@ func (c *Calls) forgive() {
 	c.Lost, c.retries = c.Lost-n, c.retries-n
 }
 
-// failed takes an event of failed calls: it has all that those before it of the
+// addFailedCalls takes an event of failed calls: it has all that those before it of the
 // same failure had.
-func (c *collector) failed(e record.Event) {
+func (c *collector) addFailedCalls(e record.Event) {
 	if e.Failure == nil {
 		return
 	}
@@ -337,7 +337,7 @@ func (c *collector) failed(e record.Event) {
 	c.f.Failures = append(c.f.Failures, one)
 }
 
-func (c *collector) event(e record.Event) {
+func (c *collector) addEvent(e record.Event) {
 	c.whole.Add(e.At)
 	switch e.Type {
 	case record.EventScraped:
@@ -349,7 +349,7 @@ func (c *collector) event(e record.Event) {
 	case record.EventCut:
 		c.f.Cut[e.Name] = e.Count
 	case record.EventCallsFailed:
-		c.failed(e)
+		c.addFailedCalls(e)
 		return
 	case record.EventRunBegan:
 		if c.begun {
@@ -361,21 +361,21 @@ func (c *collector) event(e record.Event) {
 		}
 		c.f.Waiting = Waiting{Last: e.At}
 	case record.EventRunEnded:
-		c.busy(e.At)
+		c.noteBusy(e.At)
 		c.f.End, c.ended = e.At, true
 		c.f.Ended = e
 	case record.EventWorkerClock, record.EventWorkerShare, record.EventWorkerLost:
 		c.workerEvent(e)
 	case record.EventFault:
-		c.broken.add(e)
+		c.broken.addFault(e)
 	default:
-		c.step(e)
+		c.addStepEvent(e)
 	}
 	c.f.Events = append(c.f.Events, e)
 }
 
-// step takes an event of a step.
-func (c *collector) step(e record.Event) {
+// addStepEvent takes an event of a step.
+func (c *collector) addStepEvent(e record.Event) {
 	if e.Type == record.EventStepBegan {
 		if len(c.f.Steps) >= mostSteps {
 			c.stream.Refuse(fmt.Errorf("it has more than %d steps", mostSteps))
@@ -386,7 +386,7 @@ func (c *collector) step(e record.Event) {
 		return
 	}
 	if e.Type == record.EventStepEnded {
-		c.active(e.At) // a wait may be for what no call and no phase shows
+		c.noteActive(e.At) // a wait may be for what no call and no phase shows
 	}
 	i, ok := c.steps[e.Name]
 	switch {
@@ -405,28 +405,28 @@ func (c *collector) step(e record.Event) {
 	}
 }
 
-// active notes that what the load set in motion was not at rest yet.
-func (c *collector) active(at clock.Time) {
+// noteActive notes that what the load set in motion was not at rest yet.
+func (c *collector) noteActive(at clock.Time) {
 	if c.begun && !c.ended {
 		c.f.Waiting.Last = max(c.f.Waiting.Last, at)
 	}
 }
 
-// busy notes that a step was under way until a moment, if one was: what it waited for
+// noteBusy notes that a step was under way until a moment, if one was: what it waited for
 // was not at rest.
-func (c *collector) busy(until clock.Time) {
+func (c *collector) noteBusy(until clock.Time) {
 	if slices.ContainsFunc(c.f.Steps, func(s Step) bool { return !s.Ended }) {
-		c.active(until)
+		c.noteActive(until)
 	}
 }
 
-// finish arranges what has been read for those who read it. It may be called
+// finishFacts arranges what has been read for those who read it. It may be called
 // again when more has been read.
-func (c *collector) finish(s *record.Stream) {
+func (c *collector) finishFacts(s *record.Stream) {
 	f := c.f
 	f.CutOff, f.LostBytes, f.Format, f.Unknown = s.CutOff, s.LostBytes, s.Format, s.UnknownEvents
 	f.First, f.Last = c.whole.First, c.whole.Last
-	c.busy(f.Last)
+	c.noteBusy(f.Last)
 	if !c.begun {
 		f.Begin = f.First
 	}
@@ -440,10 +440,10 @@ func (c *collector) finish(s *record.Stream) {
 	}
 	if s.Format == 1 {
 		for _, calls := range f.Calls {
-			calls.forgive()
+			calls.forgiveRetries()
 		}
 	}
-	c.place(c.source, len(s.Ops)) // also those without a call
+	c.placeOps(c.source, len(s.Ops)) // also those without a call
 }
 
 // Began reports whether the run got as far as its first step.

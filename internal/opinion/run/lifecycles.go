@@ -59,7 +59,7 @@ type slot struct {
 	row int32
 }
 
-func (c *collector) phase(p record.Phase) {
+func (c *collector) addPhase(p record.Phase) {
 	c.whole.Add(p.At)
 	for i := len(c.assigned); i <= int(p.Object); i++ {
 		c.assigned = append(c.assigned, slot{})
@@ -71,7 +71,7 @@ func (c *collector) phase(p record.Phase) {
 		}
 		return
 	}
-	c.active(p.At)
+	c.noteActive(p.At)
 	if at.of == nil {
 		o := c.stream.Objects[p.Object]
 		key := groupKey{o.Lifecycle, o.Resource, o.Group}
@@ -87,7 +87,7 @@ func (c *collector) phase(p record.Phase) {
 		*at = slot{l, int32(len(l.Objects))}
 		l.Objects = append(l.Objects, p.Object)
 	}
-	c.stream.Spend(at.of.reach(int(at.row), p))
+	c.stream.Spend(at.of.reachPhase(int(at.row), p))
 	if len(at.of.columns) > mostPhases {
 		c.stream.Refuse(fmt.Errorf("%s of %q have more than %d phases", at.of.Resource, at.of.Group, mostPhases))
 	}
@@ -102,20 +102,20 @@ const (
 	mostSteps  = 500_000 // begun, one in a loop each time
 )
 
-// reach notes a phase the first time that it is seen, and returns how many bytes of
+// reachPhase notes a phase the first time that it is seen, and returns how many bytes of
 // memory that took.
-func (l *Lifecycles) reach(row int, p record.Phase) (taken int) {
+func (l *Lifecycles) reachPhase(row int, p record.Phase) (taken int) {
 	l.parts = nil
 	for i := range l.columns {
 		if l.columns[i].phase == p.Phase {
-			return l.columns[i].reach(row, p)
+			return l.columns[i].reachRow(row, p)
 		}
 	}
 	l.columns = append(l.columns, column{phase: p.Phase})
-	return l.columns[len(l.columns)-1].reach(row, p)
+	return l.columns[len(l.columns)-1].reachRow(row, p)
 }
 
-func (c *column) reach(row int, p record.Phase) (taken int) {
+func (c *column) reachRow(row int, p record.Phase) (taken int) {
 	for len(c.at) <= row {
 		c.at = append(c.at, never)
 		taken += 8
@@ -173,32 +173,32 @@ type BoundedTime struct{ First, Last clock.Time }
 
 // PhaseTime returns when an object reached a phase.
 func (l *Lifecycles) PhaseTime(row int, phase string) (BoundedTime, bool) {
-	gap, within, inGap := l.seen(row, record.PhaseUnknown)
-	at, before, ok := l.seen(row, phase)
+	gap, within, inGap := l.firstSeen(row, record.PhaseUnknown)
+	at, before, ok := l.firstSeen(row, phase)
 	switch {
 	case ok && before > 0:
-		return BoundedTime{earlier(at, before), at}, true
+		return BoundedTime{earliestTime(at, before), at}, true
 	case ok && inGap && within == 0 && gap <= at: // a stream of an older version
-		return BoundedTime{l.before(row, gap), at}, true
+		return BoundedTime{l.knownBefore(row, gap), at}, true
 	case ok:
 		return BoundedTime{at, at}, true
 	case inGap && phase == record.PhaseCreated && within > 0:
-		return BoundedTime{earlier(gap, within), gap}, true
+		return BoundedTime{earliestTime(gap, within), gap}, true
 	}
 	return BoundedTime{}, false
 }
 
-// overlooked tells whether a pod may have reached phases that nobody saw: it
+// mayBeOverlooked tells whether a pod may have reached phases that nobody saw: it
 // was deleted while its watch was interrupted, or nothing is known of when it was interrupted.
-func (l *Lifecycles) overlooked(row int) bool {
-	_, within, inGap := l.seen(row, record.PhaseUnknown)
-	_, before, deleted := l.seen(row, record.PhaseDeleted)
+func (l *Lifecycles) mayBeOverlooked(row int) bool {
+	_, within, inGap := l.firstSeen(row, record.PhaseUnknown)
+	_, before, deleted := l.firstSeen(row, record.PhaseDeleted)
 	return inGap && within == 0 || deleted && before > 0
 }
 
-// seen returns when an object was first seen in a phase, and how long before
+// firstSeen returns when an object was first seen in a phase, and how long before
 // it may have reached it.
-func (l *Lifecycles) seen(row int, phase string) (clock.Time, time.Duration, bool) {
+func (l *Lifecycles) firstSeen(row int, phase string) (clock.Time, time.Duration, bool) {
 	for i := range l.columns {
 		if c := &l.columns[i]; c.phase == phase && row < len(c.at) && c.at[row] != never {
 			return c.at[row], c.within[int32(row)], true
@@ -207,7 +207,7 @@ func (l *Lifecycles) seen(row int, phase string) (clock.Time, time.Duration, boo
 	return 0, 0, false
 }
 
-func earlier(at clock.Time, within time.Duration) clock.Time {
+func earliestTime(at clock.Time, within time.Duration) clock.Time {
 	if within == record.Ever {
 		return Always
 	}
@@ -225,7 +225,7 @@ func (l *Lifecycles) Durations(d *stats.Durations, from, to string, f *Facts) {
 	for row := range len(l.Objects) {
 		begin, known := l.PhaseTime(row, from)
 		switch {
-		case l.older(row, begin, known, f), !known && !l.overlooked(row):
+		case l.isOlder(row, begin, known, f), !known && !l.mayBeOverlooked(row):
 			continue
 		case !known:
 			d.AddBetween(0, stats.Forever)
@@ -251,8 +251,8 @@ func (l *Lifecycles) Durations(d *stats.Durations, from, to string, f *Facts) {
 	}
 }
 
-// older tells whether an object is from before the time that is judged.
-func (l *Lifecycles) older(row int, begin BoundedTime, known bool, f *Facts) bool {
+// isOlder tells whether an object is from before the time that is judged.
+func (l *Lifecycles) isOlder(row int, begin BoundedTime, known bool, f *Facts) bool {
 	if l.Name != "" {
 		return known && begin.First == Always
 	}
@@ -268,16 +268,16 @@ func (l *Lifecycles) older(row int, begin BoundedTime, known bool, f *Facts) boo
 func (l *Lifecycles) lastSeen(row int, from string, f *Facts) clock.Time {
 	end := f.End
 	for _, phase := range []string{record.PhaseDeleting, record.PhaseDeleted} {
-		if at, within, ok := l.seen(row, phase); ok && phase != from && within != record.Ever {
+		if at, within, ok := l.firstSeen(row, phase); ok && phase != from && within != record.Ever {
 			end = min(end, at.Add(-within))
 		}
 	}
 	return end
 }
 
-// before is the last moment before an interrupted watch at which the object is known
+// knownBefore is the last moment before an interrupted watch at which the object is known
 // to have been as it was.
-func (l *Lifecycles) before(row int, interrupted clock.Time) clock.Time {
+func (l *Lifecycles) knownBefore(row int, interrupted clock.Time) clock.Time {
 	last := Always
 	for i := range l.columns {
 		if at, ok := l.At(row, l.columns[i].phase); ok && at < interrupted {
@@ -359,12 +359,12 @@ func (l *Lifecycles) byCluster() map[string]*Lifecycles {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.parts == nil {
-		l.parts = l.split()
+		l.parts = l.splitByCluster()
 	}
 	return l.parts
 }
 
-func (l *Lifecycles) split() map[string]*Lifecycles {
+func (l *Lifecycles) splitByCluster() map[string]*Lifecycles {
 	out := map[string]*Lifecycles{}
 	if len(l.Objects) == 0 {
 		return out

@@ -13,8 +13,8 @@ type outage struct {
 	over     bool // otherwise there is no end of it yet
 }
 
-// add takes a fault's event. A member may be broken in several ways at the same time.
-func (b outages) add(e record.Event) {
+// addFault takes a fault's event. A member may be broken in several ways at the same time.
+func (b outages) addFault(e record.Event) {
 	if e.Outage == nil {
 		return
 	}
@@ -32,9 +32,9 @@ func (b outages) add(e record.Event) {
 	}
 }
 
-// met tells whether a call that was due then and sent then waited while the member was
+// wasBroken tells whether a call that was due then and sent then waited while the member was
 // broken.
-func (b outages) met(member string, due, sent clock.Time) bool {
+func (b outages) wasBroken(member string, due, sent clock.Time) bool {
 	for _, o := range b[member] {
 		if sent >= o.from && (!o.over || due < o.to) {
 			return true

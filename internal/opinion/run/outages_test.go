@@ -11,14 +11,14 @@ import (
 func TestOutages(t *testing.T) {
 	b := outages{}
 	fault := func(at clock.Time, over bool, members ...string) {
-		b.add(record.Event{At: at, Type: record.EventFault, Detail: record.Detail{Outage: &record.Outage{Members: members, Over: over}}})
+		b.addFault(record.Event{At: at, Type: record.EventFault, Detail: record.Detail{Outage: &record.Outage{Members: members, Over: over}}})
 	}
 	fault(10, false, "a", "b")
 	fault(15, false, "a") // in a second way
 	fault(20, true, "a", "b")
 	fault(30, true, "a")
 	fault(40, false, "b") // has no end
-	b.add(record.Event{At: 1, Type: record.EventFault, Name: "kube-apiserver"})
+	b.addFault(record.Event{At: 1, Type: record.EventFault, Name: "kube-apiserver"})
 	for _, c := range []struct {
 		member    string
 		due, sent clock.Time
@@ -28,7 +28,7 @@ func TestOutages(t *testing.T) {
 		{"b", 19, 21, true}, {"b", 20, 21, false}, {"b", 39, 39, false}, {"b", 50, 60, true},
 		{"c", 1, 100, false}, {"", 1, 100, false},
 	} {
-		if got := b.met(c.member, c.due, c.sent); got != c.met {
+		if got := b.wasBroken(c.member, c.due, c.sent); got != c.met {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -42,11 +42,11 @@ func TestHeldCallsAreNotLate(t *testing.T) {
 		{Source: Fleet, Verb: "update", Resource: "nodes", Cluster: "a"}, {Source: Fleet, Verb: "update", Resource: "nodes", Cluster: "b"}, {Source: Load, Verb: "create", Resource: "pods", Cluster: "a"},
 	}}
 	c.stream, c.source = s, &source{stream: s}
-	c.event(record.Event{Type: record.EventRunBegan})
-	c.event(record.Event{At: 10, Type: record.EventFault, Detail: record.Detail{Outage: &record.Outage{Members: []string{"a"}}}})
+	c.addEvent(record.Event{Type: record.EventRunBegan})
+	c.addEvent(record.Event{At: 10, Type: record.EventFault, Detail: record.Detail{Outage: &record.Outage{Members: []string{"a"}}}})
 	const second = clock.Time(1e9)
 	for op := range s.Ops {
-		c.call(c.source, record.Call{Op: record.OpID(op), Due: second, Sent: 9 * second, Done: 10 * second})
+		c.addCall(c.source, record.Call{Op: record.OpID(op), Due: second, Sent: 9 * second, Done: 10 * second})
 	}
 	if n := c.f.Waiting.Fleet.Late; n != 1 || c.f.Waiting.Load.Late != 1 {
 		t.Errorf("%d calls of the fleet and %d of the load are late, want 1 and 1", n, c.f.Waiting.Load.Late)

@@ -42,7 +42,7 @@ func (f *Facts) Rates(groups map[string]string) []Rate {
 	var out []Rate
 	stepOf := f.stepOf(groups)
 	by := f.byStep(stepOf)
-	ungrouped := f.ungrouped(stepOf)
+	ungrouped := f.ungroupedLifecycles(stepOf)
 	for i := range f.Steps {
 		s := &f.Steps[i]
 		if s.Asked.Count == 0 {
@@ -67,8 +67,8 @@ func (f *Facts) Rates(groups map[string]string) []Rate {
 	return out
 }
 
-// ungrouped names the declared lifecycles of which no object is of a step's group.
-func (f *Facts) ungrouped(stepOf map[string]string) (out []string) {
+// ungroupedLifecycles names the declared lifecycles of which no object is of a step's group.
+func (f *Facts) ungroupedLifecycles(stepOf map[string]string) (out []string) {
 	grouped := map[string]bool{}
 	for _, l := range f.Lifecycles {
 		if l.Name != "" {

@@ -41,7 +41,7 @@ func Open(path string) (*Run, error) {
 
 // Read is Open with a manifest that was read before.
 func Read(dir record.Dir, m record.Manifest) (*Run, error) {
-	r, err := describe(dir, m)
+	r, err := describeRun(dir, m)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func Read(dir record.Dir, m record.Manifest) (*Run, error) {
 	return r, nil
 }
 
-// describe reads all of a run directory but its manifest and its records.
-func describe(dir record.Dir, manifest record.Manifest) (*Run, error) {
+// describeRun reads all of a run directory but its manifest and its records.
+func describeRun(dir record.Dir, manifest record.Manifest) (*Run, error) {
 	r := &Run{Dir: dir, Manifest: manifest}
 	text, err := dir.Read(record.ScenarioFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,13 +86,13 @@ func Follow(path string) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := describe(dir, manifest)
+	r, err := describeRun(dir, manifest)
 	if err != nil {
 		return nil, err
 	}
 	f := &Follower{run: r, c: newCollector(r.Manifest)}
 	r.Facts = f.c.f
-	if f.tail, err = record.OpenTail(r.Dir.File(record.StreamFile), f.c.visitor); err != nil {
+	if f.tail, err = record.OpenTail(r.Dir.File(record.StreamFile), f.c.newVisitor); err != nil {
 		return nil, fmt.Errorf("follow run: %w", err)
 	}
 	return f, nil
@@ -109,7 +109,7 @@ func (f *Follower) Next() (*Run, error) {
 		return nil, err
 	}
 	f.run.Manifest = manifest
-	f.c.finish(f.tail.Stream())
+	f.c.finishFacts(f.tail.Stream())
 	return f.run, f.followWorkers()
 }
 
@@ -119,7 +119,7 @@ func (f *Follower) followWorkers() error {
 		return nil
 	}
 	for i := range min(f.run.Manifest.Workers.Count, record.MostWorkers) {
-		w := f.c.worker(i)
+		w := f.c.workerOf(i)
 		w.Fleet = f.run.Manifest.Workers.KeepsNodes(i)
 		if i == len(f.workers) {
 			f.workers = append(f.workers, nil)
@@ -137,7 +137,7 @@ func (f *Follower) followWorkers() error {
 		if _, err := f.workers[i].Next(); err != nil {
 			return fmt.Errorf("follow run: worker %d: %w", i, err)
 		}
-		w.finish()
+		w.finishCalls()
 	}
 	return nil
 }

@@ -30,9 +30,9 @@ const (
 
 func newTimeline() *Timeline { return &Timeline{Width: finestBin} }
 
-func (t *Timeline) add(c record.Call) {
-	t.bin(max(c.Due, c.Done)) // which may make the bins coarser
-	i, j := t.bin(c.Due), t.bin(c.Done)
+func (t *Timeline) addCall(c record.Call) {
+	t.binAt(max(c.Due, c.Done)) // which may make the bins coarser
+	i, j := t.binAt(c.Due), t.binAt(c.Done)
 	t.Due[i]++
 	if c.Outcome == record.OK {
 		t.OK[j]++
@@ -42,7 +42,7 @@ func (t *Timeline) add(c record.Call) {
 	if c.Done <= c.Due {
 		return
 	}
-	from, to := t.place(c.Due), t.place(c.Done)
+	from, to := t.placeOf(c.Due), t.placeOf(c.Done)
 	if i == j {
 		t.part[i] += to - from
 		return
@@ -53,11 +53,11 @@ func (t *Timeline) add(c record.Call) {
 	t.whole[j]--
 }
 
-// bin returns the bin of a moment and sees to it that there is one.
-func (t *Timeline) bin(at clock.Time) int {
+// binAt returns the bin of a moment and sees to it that there is one.
+func (t *Timeline) binAt(at clock.Time) int {
 	at = max(at, 0)
 	for int64(at)/int64(t.Width) >= mostBins {
-		t.coarsen()
+		t.coarsenBins()
 	}
 	i := int(int64(at) / int64(t.Width))
 	if more := i + 2 - len(t.Due); more > 0 { // one behind the last, for whole
@@ -69,15 +69,15 @@ func (t *Timeline) bin(at clock.Time) int {
 	return i
 }
 
-// place is where a moment lies, in bins.
-func (t *Timeline) place(at clock.Time) float64 { return float64(max(at, 0)) / float64(t.Width) }
+// placeOf is where a moment lies, in bins.
+func (t *Timeline) placeOf(at clock.Time) float64 { return float64(max(at, 0)) / float64(t.Width) }
 
-func (t *Timeline) coarsen() {
+func (t *Timeline) coarsenBins() {
 	open := t.Open()
 	for _, v := range []*[]float64{&t.Due, &t.OK, &t.Bad} {
-		*v = sums(*v)
+		*v = sumBins(*v)
 	}
-	t.part = sums(open)
+	t.part = sumBins(open)
 	for i := range t.part {
 		t.part[i] /= coarser
 	}
@@ -85,7 +85,7 @@ func (t *Timeline) coarsen() {
 	t.Width *= coarser
 }
 
-func sums(fine []float64) []float64 {
+func sumBins(fine []float64) []float64 {
 	out := make([]float64, (len(fine)+coarser-1)/coarser)
 	for i, v := range fine {
 		out[i/coarser] += v
@@ -141,13 +141,13 @@ func heatWidths() []time.Duration {
 
 const mostColumns = 2400
 
-// add adds a call and returns how many bytes of memory that took.
-func (h *Heat) add(at clock.Time, latency time.Duration) (taken int) {
+// addCall adds a call and returns how many bytes of memory that took.
+func (h *Heat) addCall(at clock.Time, latency time.Duration) (taken int) {
 	if h.Width == 0 {
 		h.Width = finestBin
 	}
 	at = max(at, 0)
-	for i := int64(at) / int64(h.Width); i >= mostColumns && h.coarsen(); i = int64(at) / int64(h.Width) {
+	for i := int64(at) / int64(h.Width); i >= mostColumns && h.coarsenColumns(); i = int64(at) / int64(h.Width) {
 	}
 	i := int(min(int64(at)/int64(h.Width), mostColumns-1))
 	if more := i + 1 - len(h.Columns); more > 0 {
@@ -162,8 +162,8 @@ func (h *Heat) add(at clock.Time, latency time.Duration) (taken int) {
 	return taken
 }
 
-// coarsen makes wider columns; false where there are none.
-func (h *Heat) coarsen() bool {
+// coarsenColumns makes wider columns; false where there are none.
+func (h *Heat) coarsenColumns() bool {
 	for _, w := range heatWidths() {
 		if w > h.Width {
 			h.Columns, h.Width = h.Rebin(w), w

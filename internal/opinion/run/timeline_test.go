@@ -22,7 +22,7 @@ func TestOpenIsAnAverage(t *testing.T) {
 		{0.5, 3.25},  // half of it, two whole ones, a quarter
 		{2, 2},       // nothing
 	} {
-		line.add(record.Call{Due: at(c[0]), Done: at(c[1])})
+		line.addCall(record.Call{Due: at(c[0]), Done: at(c[1])})
 	}
 	for i, want := range []float64{1, 1, 1, 0.25, 0} {
 		if v := line.Open()[i]; math.Abs(v-want) > 1e-9 {
@@ -45,8 +45,8 @@ func TestTimelinesBecomeCoarser(t *testing.T) {
 		due := at(float64(i) * 40) // four days and a half in all
 		done := due.Add(time.Duration(rng.ExpFloat64() * 20 * float64(time.Second)))
 		open += done.Sub(due).Seconds()
-		line.add(record.Call{Due: due, Done: done})
-		heat.add(done, done.Sub(due))
+		line.addCall(record.Call{Due: due, Done: done})
+		heat.addCall(done, done.Sub(due))
 	}
 	due, there, hot := 0.0, 0.0, 0
 	for i, v := range line.Open() {

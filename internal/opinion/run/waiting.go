@@ -28,34 +28,34 @@ type Queue struct {
 }
 
 // Overdue is the time that calls were due for longer than may be, and not yet sent.
-func (q *Queue) Overdue() []float64 { return q.overdue.seconds() }
+func (q *Queue) Overdue() []float64 { return q.overdue.perSecond() }
 
 // InFlight is the time that calls were due, and not yet answered.
-func (q *Queue) InFlight() []float64 { return q.inFlight.seconds() }
+func (q *Queue) InFlight() []float64 { return q.inFlight.perSecond() }
 
-func (w *Waiting) add(op record.Op, v record.Call, renewal time.Duration) {
+func (w *Waiting) addCall(op record.Op, v record.Call, renewal time.Duration) {
 	switch {
 	case op.Source == Load:
 		if !w.Any || v.Due < w.First {
 			w.First, w.Any = v.Due, true
 		}
 		w.Last = max(w.Last, v.Done)
-		w.Load.add(v, record.Late)
+		w.Load.addCall(v, record.Late)
 	case op.Source != Fleet || op.Verb == "get" || op.Verb == "list" || op.Verb == "watch":
 	case op.Resource == Leases && op.Verb == "update":
-		w.Fleet.add(v, renewal)
+		w.Fleet.addCall(v, renewal)
 	default:
-		w.Fleet.add(v, record.Late)
+		w.Fleet.addCall(v, record.Late)
 	}
 }
 
-func (q *Queue) add(v record.Call, may time.Duration) {
+func (q *Queue) addCall(v record.Call, may time.Duration) {
 	q.Calls++
 	q.Worst = max(q.Worst, v.Lateness())
-	q.inFlight.add(v.Due, v.Done)
+	q.inFlight.addSpan(v.Due, v.Done)
 	if v.Lateness() > may {
 		q.Late++
-		q.overdue.add(v.Due.Add(may), v.Sent)
+		q.overdue.addSpan(v.Due.Add(may), v.Sent)
 	}
 }
 
@@ -67,7 +67,7 @@ const longest = clock.Time(7 * 24 * time.Hour)
 // the change of their number at each second.
 type track struct{ part, whole []float64 }
 
-func (t *track) add(from, to clock.Time) {
+func (t *track) addSpan(from, to clock.Time) {
 	from, to = max(from, 0), min(to, longest)
 	if from >= to {
 		return
@@ -87,7 +87,7 @@ func (t *track) add(from, to clock.Time) {
 	t.whole[j]--
 }
 
-func (t *track) seconds() []float64 {
+func (t *track) perSecond() []float64 {
 	out := make([]float64, len(t.part))
 	there := 0.0
 	for i := range out {

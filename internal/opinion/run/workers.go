@@ -64,7 +64,7 @@ func (c *collector) workerEvent(e record.Event) {
 		c.stream.Refuse(fmt.Errorf("it tells of worker %d", e.Worker))
 		return
 	}
-	w := c.worker(e.Worker)
+	w := c.workerOf(e.Worker)
 	switch e.Type {
 	case record.EventWorkerClock:
 		w.readings.Add(e)
@@ -79,8 +79,8 @@ func (c *collector) workerEvent(e record.Event) {
 	}
 }
 
-// worker returns what is known of a worker.
-func (c *collector) worker(index int) *Worker {
+// workerOf returns what is known of a worker.
+func (c *collector) workerOf(index int) *Worker {
 	for len(c.f.Workers) <= index {
 		c.f.Workers = append(c.f.Workers, &Worker{Index: len(c.f.Workers), due: map[string]int{}, ended: map[string]int{}, Unknown: map[string]int{}})
 	}
@@ -95,11 +95,11 @@ func (c *collector) workerVisitor(w *Worker) func(*record.Stream) record.Visitor
 		return record.Visitor{
 			Call: func(v record.Call) {
 				v = w.readings.Move(v)
-				c.call(from, v)
-				w.add(s.Ops[v.Op], v)
+				c.addCall(from, v)
+				w.addCall(s.Ops[v.Op], v)
 			},
 			LeftOut: func(l record.LeftOut) { w.ended[s.Ops[l.Op].Step]++ },
-			Sample:  func(x record.Sample) { w.sample(s.Series[x.Series], x) },
+			Sample:  func(x record.Sample) { w.addSample(s.Series[x.Series], x) },
 			Event: func(e record.Event) {
 				if e.Type == record.EventCallsFailed && e.Failure != nil {
 					c.workerFailed(e, failed)
@@ -109,8 +109,8 @@ func (c *collector) workerVisitor(w *Worker) func(*record.Stream) record.Visitor
 	}
 }
 
-// add counts a call of the worker, at the run's times.
-func (w *Worker) add(op record.Op, v record.Call) {
+// addCall counts a call of the worker, at the run's times.
+func (w *Worker) addCall(op record.Op, v record.Call) {
 	if op.Source != Load {
 		return
 	}
@@ -136,7 +136,7 @@ func (w *Worker) add(op record.Op, v record.Call) {
 	}
 }
 
-func (w *Worker) sample(s record.Series, x record.Sample) {
+func (w *Worker) addSample(s record.Series, x record.Sample) {
 	if s.Target != Instrument {
 		return
 	}
@@ -169,8 +169,8 @@ func (c *collector) workerFailed(e record.Event, before map[Failure]record.Failu
 	c.f.Failures = append(c.f.Failures, more)
 }
 
-// finish works out what became of the worker's calls.
-func (w *Worker) finish() {
+// finishCalls works out what became of the worker's calls.
+func (w *Worker) finishCalls() {
 	w.Skew, w.Skews = 0, nil
 	for _, s := range w.starts {
 		if s.any {
@@ -195,7 +195,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 		return fmt.Errorf("%s: %s are more than a run may have", dir.File(record.ManifestFile), unit.Count(m.Workers.Count, "workers"))
 	}
 	for i := range m.Workers.Count {
-		w := c.worker(i)
+		w := c.workerOf(i)
 		w.Fleet = m.Workers.KeepsNodes(i)
 		s, err := dir.ReadStream(record.WorkerFile(i), c.workerVisitor(w))
 		switch {
@@ -206,7 +206,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 		default:
 			w.CutOff = s.CutOff
 		}
-		w.finish()
+		w.finishCalls()
 	}
 	return nil
 }

@@ -27,18 +27,18 @@ func (c records) boundRate(r *Result, o *scenario.Objective) {
 	if text := o.Labels["window"]; text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			unmeasured(r, fmt.Sprintf("window %q is not a time above 0s", text))
+			setUnmeasured(r, fmt.Sprintf("window %q is not a time above 0s", text))
 			return
 		}
 		window = d
 	}
 	all := inCluster(c.f.Pods(groupsOf(o.Labels)), o.Labels)
 	if begin, end, ok := bindingOf(all); ok && end.Sub(begin)/window >= mostWindows {
-		unmeasured(r, fmt.Sprintf("window %s is too short for the %s in which pods were bound: %d of them are the most", window, end.Sub(begin), mostWindows))
+		setUnmeasured(r, fmt.Sprintf("window %s is too short for the %s in which pods were bound: %d of them are the most", window, end.Sub(begin), mostWindows))
 		return
 	}
 	rates := boundRates(all, window)
-	hold(r, ofRates(rates, r.Statistic), false)
+	holdAgainstThreshold(r, ofRates(rates, r.Statistic), false)
 }
 
 // mostWindows is in how many stretches of time pods are counted.

@@ -15,7 +15,7 @@ import (
 func cutShort(f *run.Facts) []string {
 	var out []string
 	for _, m := range f.EventsOf(record.EventDied) {
-		out = append(out, death(m))
+		out = append(out, describeDeath(m))
 	}
 	switch {
 	case f.Ended.Reason == "":
@@ -27,14 +27,14 @@ func cutShort(f *run.Facts) []string {
 		out = append(out, "The records end in the middle of one.")
 	}
 	if len(out) == 0 && !f.Began() {
-		out = append(out, "The run did not get as far as its first step"+why(f.Ended)+".")
+		out = append(out, "The run did not get as far as its first step"+endReason(f.Ended)+".")
 	}
 	return out
 }
 
-// death says how a component died. What a process left in its log stands in the event
+// describeDeath says how a component died. What a process left in its log stands in the event
 // below the first line, which names the process once more and ends with the log's path.
-func death(m record.Event) string {
+func describeDeath(m record.Event) string {
 	first, _, _ := strings.Cut(m.Text, "\n")
 	how, isProcess := strings.CutPrefix(first, m.Name+" died (")
 	how, log, closed := strings.Cut(how, ")")
@@ -49,8 +49,8 @@ func death(m record.Event) string {
 	return fmt.Sprintf("%s died during the run (%s)%slogs/%s.", m.Name, how, said, filepath.Base(path))
 }
 
-// why is what an end says of its reason.
-func why(end record.Event) string {
+// endReason is what an end says of its reason.
+func endReason(end record.Event) string {
 	text := strings.TrimSuffix(end.Text, ".")
 	switch {
 	case end.Step != "":
@@ -61,9 +61,9 @@ func why(end record.Event) string {
 	return ""
 }
 
-// stopped says that a step failed, so that the run was stopped, though it was flown and
+// stopReasons says that a step failed, so that the run was stopped, though it was flown and
 // recorded to its end. Of a step that was refuted that is said by itself.
-func stopped(f *run.Facts, unmet []Unmet) []string {
+func stopReasons(f *run.Facts, unmet []Unmet) []string {
 	end := f.Ended
 	if end.Reason != record.Broken || len(f.EventsOf(record.EventDied)) > 0 || !f.Began() {
 		return nil
@@ -74,9 +74,9 @@ func stopped(f *run.Facts, unmet []Unmet) []string {
 	// The step that failed is named: after it deletions are run, so that it need
 	// not be the one in which the run ended.
 	if end.Step != "" {
-		return []string{"The run was stopped" + why(end) + "."}
+		return []string{"The run was stopped" + endReason(end) + "."}
 	}
-	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(end.Name), why(end))}
+	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(end.Name), endReason(end))}
 }
 
 func inStep(name string) string {

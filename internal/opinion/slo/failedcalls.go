@@ -40,8 +40,8 @@ type failedCalls struct {
 	f  *run.Facts
 }
 
-// expects tells whether a step of the scenario takes such an answer as it comes.
-func (x failedCalls) expects(step string, code int) bool {
+// isExpected tells whether a step of the scenario takes such an answer as it comes.
+func (x failedCalls) isExpected(step string, code int) bool {
 	for s := range x.sc.AllSteps() {
 		if s.Name == step {
 			return slices.Contains(s.Expects, code)
@@ -50,10 +50,10 @@ func (x failedCalls) expects(step string, code int) bool {
 	return false
 }
 
-// all are the ways in which calls failed: those that were not expected first, of
+// listFailures returns the ways in which calls failed: those that were not expected first, of
 // these the most frequent ones. Where the records do not have the last count of
 // a step, as those of a run that was killed, its calls have it.
-func (x failedCalls) all() []Failure {
+func (x failedCalls) listFailures() []Failure {
 	var out []Failure
 	for _, one := range x.f.Failures {
 		out = append(out, Failure{
@@ -70,7 +70,7 @@ func (x failedCalls) all() []Failure {
 		}
 	}
 	for i := range out {
-		out[i].Expected = x.expects(out[i].Step, out[i].Code)
+		out[i].Expected = x.isExpected(out[i].Step, out[i].Code)
 	}
 	slices.SortStableFunc(out, func(a, b Failure) int {
 		if a.Expected != b.Expected {
@@ -103,51 +103,51 @@ func upTo(all []Failure, counted Failure) []Failure {
 	return all
 }
 
-// implicit is the objective on the calls that no other objective bounds; none
+// implicitObjectives is the objective on the calls that no other objective bounds; none
 // where the scenario wants none, or the load made no such call.
-func (x failedCalls) implicit() []scenario.Objective {
-	if x.sc.FailedCalls == scenario.Ignore || !slices.ContainsFunc(x.f.Calls, func(c *run.Calls) bool { return c.Source == run.Load && c.Count() > 0 && !x.bounded(c) }) {
+func (x failedCalls) implicitObjectives() []scenario.Objective {
+	if x.sc.FailedCalls == scenario.Ignore || !slices.ContainsFunc(x.f.Calls, func(c *run.Calls) bool { return c.Source == run.Load && c.Count() > 0 && !x.hasObjective(c) }) {
 		return nil
 	}
 	none := 0.0
 	return []scenario.Objective{{Name: "failed calls of the load", SLI: FailedCalls, Statistic: "count", Max: &none}}
 }
 
-// bounded tells whether an objective of the scenario says how many of an
+// hasObjective tells whether an objective of the scenario says how many of an
 // operation's calls may fail.
-func (x failedCalls) bounded(c *run.Calls) bool {
+func (x failedCalls) hasObjective(c *run.Calls) bool {
 	return slices.ContainsFunc(x.sc.Objectives, func(o scenario.Objective) bool {
-		return (o.SLI == FailedCalls || o.SLI == "call-success") && matches(c, withStep(o.Labels, o.Step))
+		return (o.SLI == FailedCalls || o.SLI == "call-success") && matchesLabels(c, withStep(o.Labels, o.Step))
 	})
 }
 
-// judge holds how many calls of the load failed for good against a bound. What
+// judgeFailedCalls holds how many calls of the load failed for good against a bound. What
 // had no answer may have been done: it is counted, and convicts nobody. The
 // scenario's own objectives count all of their labels' calls, the implicit one
 // those that are left.
-func (x failedCalls) judge(r *Result, o *scenario.Objective) {
+func (x failedCalls) judgeFailedCalls(r *Result, o *scenario.Objective) {
 	r.Unit = "calls"
 	implicit := !slices.ContainsFunc(x.sc.Objectives, func(own scenario.Objective) bool { return own.Name == o.Name && own.SLI == o.SLI })
 	var total, failed, lost, refused int
 	for _, c := range x.f.Calls {
-		if !matches(c, o.Labels) || implicit && x.bounded(c) {
+		if !matchesLabels(c, o.Labels) || implicit && x.hasObjective(c) {
 			continue
 		}
 		total += c.Count()
 		for code, n := range c.Refused {
-			if x.expects(c.Step, int(code)) {
+			if x.isExpected(c.Step, int(code)) {
 				continue
 			}
 			failed += n
-			refused += x.certain(c, code, n)
+			refused += x.countRefusals(c, code, n)
 		}
-		if !x.expects(c.Step, 0) {
+		if !x.isExpected(c.Step, 0) {
 			lost += c.Lost
 		}
 	}
 	e := stats.Estimate{Value: float64(failed + lost), Low: float64(failed), High: float64(failed + lost), Samples: total,
 		Interval: [2]float64{math.Inf(-1), math.Inf(1)}}
-	hold(r, e, false)
+	holdAgainstThreshold(r, e, false)
 	if r.Value == nil || r.AtLeast {
 		return
 	}
@@ -156,15 +156,15 @@ func (x failedCalls) judge(r *Result, o *scenario.Objective) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%s had no answer, and may have been done", unit.Count(lost, "calls")))
 	}
 	r.Failed = failed + lost
-	for _, one := range x.all() {
-		if named := len(r.Warnings); !one.Expected && one.Count > 0 && named < describedResults && within(one, o.Labels) {
+	for _, one := range x.listFailures() {
+		if named := len(r.Warnings); !one.Expected && one.Count > 0 && named < describedResults && matchesFailure(one, o.Labels) {
 			r.Warnings = append(r.Warnings, one.String())
 		}
 	}
 }
 
-// within tells whether a failure is one of those that labels mean.
-func within(f Failure, labels map[string]string) bool {
+// matchesFailure tells whether a failure is one of those that labels mean.
+func matchesFailure(f Failure, labels map[string]string) bool {
 	have := map[string]string{"step": f.Step, "verb": f.Verb, "resource": f.Resource, "subresource": f.Subresource, "cluster": f.Cluster}
 	for name, value := range labels {
 		if got, ok := have[name]; ok && got != value {
@@ -178,11 +178,11 @@ func within(f Failure, labels map[string]string) bool {
 // them was refused, that timing is not the reason.
 const manyCalls = 10
 
-// certain returns how many of an operation's n answers with a code refuse what was
+// countRefusals returns how many of an operation's n answers with a code refuse what was
 // asked, however busy the machine and however slow the instrument was. An answer is
 // no latency: it is a matter of timing only where its code or its message says so, and
 // not where no call of the operation was answered otherwise.
-func (x failedCalls) certain(c *run.Calls, code uint16, n int) int {
+func (x failedCalls) countRefusals(c *run.Calls, code uint16, n int) int {
 	refused := 0
 	for with, all := range c.Refused {
 		if with != 0 { // never sent

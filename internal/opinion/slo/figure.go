@@ -25,8 +25,8 @@ type figure struct {
 	count     float64 // of a summary's values, of a share's whole
 }
 
-// names are the values of its labels, in the order of their names.
-func (g *figure) names() []string {
+// labelValues returns the values of its labels, in the order of their names.
+func (g *figure) labelValues() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(g.labels)) {
 		out = append(out, g.labels[name])
@@ -34,40 +34,40 @@ func (g *figure) names() []string {
 	return out
 }
 
-// scale is what values are multiplied with.
-func (g *figure) scale() float64 {
+// unitFactor is what values are multiplied with.
+func (g *figure) unitFactor() float64 {
 	if g.x.Scale == 0 {
 		return 1
 	}
 	return g.x.Scale
 }
 
-// measure reads what the run added; false when that is nothing.
-func (g *figure) measure() bool {
+// readIncrease reads what the run added; false when that is nothing.
+func (g *figure) readIncrease() bool {
 	switch g.x.Kind {
 	case sli.Histogram:
-		return g.buckets()
+		return g.sumBuckets()
 	case sli.Summary:
-		g.count = g.rise(g.series)
+		g.count = g.sumIncreases(g.series)
 		for _, s := range g.series {
-			g.sum += g.rise(g.f.Series.Select(s.Target, g.x.Family+"_sum", labelMap(s.Labels)))
+			g.sum += g.sumIncreases(g.f.Series.Select(s.Target, g.x.Family+"_sum", labelMap(s.Labels)))
 		}
-		g.sum *= g.scale()
+		g.sum *= g.unitFactor()
 		return g.count > 0
 	case sli.Share:
 		takes := g.x.Taker()
-		g.count = g.rise(g.series)
-		g.sum = g.rise(slices.DeleteFunc(slices.Clone(g.series), func(s *series.Series) bool { return !takes(s.Label) }))
+		g.count = g.sumIncreases(g.series)
+		g.sum = g.sumIncreases(slices.DeleteFunc(slices.Clone(g.series), func(s *series.Series) bool { return !takes(s.Label) }))
 		return g.count > 0
 	case sli.Counter:
-		g.sum = g.rise(g.series) * g.scale()
-		return g.intervals() > 0
+		g.sum = g.sumIncreases(g.series) * g.unitFactor()
+		return g.countIntervals() > 0
 	}
-	return len(g.levels(g.observations())) > 0
+	return len(g.levelsAt(g.observationTimes())) > 0
 }
 
-// rise is by how much counters rose within the run, all together.
-func (g *figure) rise(all []*series.Series) (sum float64) {
+// sumIncreases is by how much counters rose within the run, all together.
+func (g *figure) sumIncreases(all []*series.Series) (sum float64) {
 	for _, s := range all {
 		rise, _ := s.Increase(g.f.Begin, g.f.End)
 		sum += rise
@@ -75,29 +75,29 @@ func (g *figure) rise(all []*series.Series) (sum float64) {
 	return sum
 }
 
-// buckets adds up the histograms that the figure's series are part of.
-func (g *figure) buckets() bool {
+// sumBuckets adds up the histograms that the figure's series are part of.
+func (g *figure) sumBuckets() bool {
 	mine := map[string]bool{}
 	for _, s := range g.series {
-		mine[identity(s)] = true
+		mine[histogramIdentity(s)] = true
 	}
 	groups, _ := g.f.Series.Histograms(series.HistogramQuery{Family: g.x.Family, From: g.f.Begin, To: g.f.End,
-		Keep: func(s *series.Series) bool { return mine[identity(s)] }})
+		Keep: func(s *series.Series) bool { return mine[histogramIdentity(s)] }})
 	if len(groups) == 0 {
 		return false
 	}
 	r := Result{}
-	g.histogram = histogram(&r, groups[0])
+	g.histogram = histogramOf(&r, groups[0])
 	g.warnings = r.Warnings
 	for i := range g.histogram {
-		g.histogram[i].UpTo *= g.scale()
+		g.histogram[i].UpTo *= g.unitFactor()
 	}
-	g.sum = groups[0].Sum * g.scale()
+	g.sum = groups[0].Sum * g.unitFactor()
 	return true
 }
 
-// identity is the same for all series of one histogram.
-func identity(s *series.Series) string {
+// histogramIdentity is the same for all series of one histogram.
+func histogramIdentity(s *series.Series) string {
 	b := append([]byte(s.Target), 0)
 	for _, l := range s.Labels {
 		if l.Name != "le" {
@@ -107,14 +107,14 @@ func identity(s *series.Series) string {
 	return string(b)
 }
 
-// bucket reports whether a statistic is known only to within a bucket.
-func (g *figure) bucket(statistic string) bool {
+// isBucketed reports whether a statistic is known only to within a bucket.
+func (g *figure) isBucketed(statistic string) bool {
 	_, isQuantile := stats.Parse(statistic)
 	return g.x.Kind == sli.Histogram && (isQuantile || statistic == "max")
 }
 
-// estimate returns a statistic; false where the indicator has no such one.
-func (g *figure) estimate(statistic string) (stats.Estimate, bool) {
+// estimateStatistic returns a statistic; false where the indicator has no such one.
+func (g *figure) estimateStatistic(statistic string) (stats.Estimate, bool) {
 	seconds := g.f.End.Sub(g.f.Begin).Seconds()
 	switch g.x.Kind {
 	case sli.Histogram:
@@ -122,22 +122,22 @@ func (g *figure) estimate(statistic string) (stats.Estimate, bool) {
 	case sli.Summary:
 		return ofCounted(g.count, g.sum, seconds, statistic)
 	case sli.Share:
-		return exactly(g.sum/g.count, g.count), statistic == "mean"
+		return exactEstimate(g.sum/g.count, g.count), statistic == "mean"
 	case sli.Counter:
 		switch statistic {
 		case "sum":
-			return exactly(g.sum, float64(g.intervals())), true
+			return exactEstimate(g.sum, float64(g.countIntervals())), true
 		case "rate":
-			return exactly(g.sum/seconds, float64(g.intervals())), seconds > 0
+			return exactEstimate(g.sum/seconds, float64(g.countIntervals())), seconds > 0
 		}
-		return ofLevels(g.rates(), statistic)
+		return ofLevels(g.counterRates(), statistic)
 	}
 	if statistic == "max" {
-		e, _ := ofLevels(g.levels(g.times()), statistic) // between two observations, too
-		e.Samples = len(g.observations())
+		e, _ := ofLevels(g.levelsAt(g.allTimes()), statistic) // between two observations, too
+		e.Samples = len(g.observationTimes())
 		return e, true
 	}
-	return ofLevels(g.levels(g.observations()), statistic)
+	return ofLevels(g.levelsAt(g.observationTimes()), statistic)
 }
 
 // ofHistogram is a statistic of a histogram's values.
@@ -155,17 +155,17 @@ func ofHistogram(h stats.Histogram, sum, seconds float64, statistic string) (sta
 func ofCounted(count, sum, seconds float64, statistic string) (stats.Estimate, bool) {
 	switch {
 	case statistic == "mean" && count > 0:
-		return exactly(sum/count, count), true
+		return exactEstimate(sum/count, count), true
 	case statistic == "sum":
-		return exactly(sum, count), true
+		return exactEstimate(sum, count), true
 	case statistic == "rate" && seconds > 0:
-		return exactly(count/seconds, count), true
+		return exactEstimate(count/seconds, count), true
 	}
 	return stats.Estimate{}, false
 }
 
-// exactly is a value that is known, with nothing to say of its spread.
-func exactly(v, samples float64) stats.Estimate {
+// exactEstimate is a value that is known, with nothing to say of its spread.
+func exactEstimate(v, samples float64) stats.Estimate {
 	return stats.Estimate{Value: v, Low: v, High: v, Samples: int(math.Round(samples)),
 		Interval: [2]float64{math.Inf(-1), math.Inf(1)}}
 }

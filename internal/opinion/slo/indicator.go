@@ -15,16 +15,16 @@ import (
 // indicators are those that are read from the metrics of a run.
 type indicators struct{ f *run.Facts }
 
-// judge judges an indicator: one result for each value of the labels that it is
+// judgeIndicator judges an indicator: one result for each value of the labels that it is
 // split by.
-func (i indicators) judge(r Result, o *scenario.Objective, x sli.Indicator) []Result {
+func (i indicators) judgeIndicator(r Result, o *scenario.Objective, x sli.Indicator) []Result {
 	r.Unit = x.UnitOf(r.Statistic)
-	figures, trouble := i.figures(x, o.Labels, per(o, x))
+	figures, trouble := i.readFigures(x, o.Labels, splitLabels(o, x))
 	if len(figures) == 0 {
-		if scrapes := i.silent(x, o.Labels); scrapes > 0 {
-			hold(&r, exactly(0, float64(scrapes)), false)
+		if scrapes := i.countSilentScrapes(x, o.Labels); scrapes > 0 {
+			holdAgainstThreshold(&r, exactEstimate(0, float64(scrapes)), false)
 		} else {
-			unmeasured(&r, trouble)
+			setUnmeasured(&r, trouble)
 		}
 		return []Result{r}
 	}
@@ -34,10 +34,10 @@ func (i indicators) judge(r Result, o *scenario.Objective, x sli.Indicator) []Re
 		one.Labels = maps.Clone(g.labels)
 		maps.Copy(one.Labels, o.Labels)
 		one.Warnings = slices.Clone(g.warnings)
-		if target, cut := g.cut(); cut {
-			unmeasured(&one, cutOff(target, i.f.Cut[target]))
-		} else if e, ok := g.estimate(r.Statistic); ok {
-			hold(&one, e, g.bucket(r.Statistic))
+		if target, cut := g.truncatedTarget(); cut {
+			setUnmeasured(&one, cutOff(target, i.f.Cut[target]))
+		} else if e, ok := g.estimateStatistic(r.Statistic); ok {
+			holdAgainstThreshold(&one, e, g.isBucketed(r.Statistic))
 		} else {
 			unknownStatistic(&one)
 		}
@@ -46,8 +46,8 @@ func (i indicators) judge(r Result, o *scenario.Objective, x sli.Indicator) []Re
 	return out
 }
 
-// cut names a target of the figure's series of which not all was read.
-func (g *figure) cut() (target string, cut bool) {
+// truncatedTarget names a target of the figure's series of which not all was read.
+func (g *figure) truncatedTarget() (target string, cut bool) {
 	for _, s := range g.series {
 		if _, cut := g.f.Cut[s.Target]; cut {
 			return s.Target, true
@@ -60,9 +60,9 @@ func cutOff(target string, served int) string {
 	return fmt.Sprintf("%s served more than %d different series, and was read no more: a label of its metrics has too many values", target, served)
 }
 
-// per returns the labels for each value of which there is a result: what the
+// splitLabels returns the labels for each value of which there is a result: what the
 // objective says, or else the table; without those that have one value only.
-func per(o *scenario.Objective, x sli.Indicator) []string {
+func splitLabels(o *scenario.Objective, x sli.Indicator) []string {
 	out := o.Per
 	if len(out) == 0 {
 		out = x.Per
@@ -70,10 +70,10 @@ func per(o *scenario.Objective, x sli.Indicator) []string {
 	return slices.DeleteFunc(slices.Clone(out), func(name string) bool { _, fixed := o.Labels[name]; return fixed })
 }
 
-// figures returns what was measured of an indicator within the run, for each
+// readFigures returns what was measured of an indicator within the run, for each
 // value of some labels, in their order. When there is nothing, trouble says why.
-func (i indicators) figures(x sli.Indicator, labels map[string]string, split []string) (out []figure, trouble string) {
-	if x.Calls && server(i).several() {
+func (i indicators) readFigures(x sli.Indicator, labels map[string]string, split []string) (out []figure, trouble string) {
+	if x.Calls && server(i).hasSeveralServers() {
 		return nil, manyServers
 	}
 	groups := map[string]*figure{}
@@ -82,7 +82,7 @@ func (i indicators) figures(x sli.Indicator, labels map[string]string, split []s
 		takes = func(func(string) string) bool { return true }
 	}
 	for _, s := range familySeries(i.f, x) {
-		if !takes(s.Label) || !mine(s, x, labels) {
+		if !takes(s.Label) || !belongsTo(s, x, labels) {
 			continue
 		}
 		key := ""
@@ -102,23 +102,23 @@ func (i indicators) figures(x sli.Indicator, labels map[string]string, split []s
 		g.series = append(g.series, s)
 	}
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		if groups[key].measure() {
+		if groups[key].readIncrease() {
 			out = append(out, *groups[key])
 		}
 	}
-	return out, i.trouble(x, labels, len(groups) > 0)
+	return out, i.whyUnmeasured(x, labels, len(groups) > 0)
 }
 
-// silent returns how many complete scrapes within the run show that a counter has no
+// countSilentScrapes returns how many complete scrapes within the run show that a counter has no
 // series: it has not counted anything yet, since a counter with labels is served from
 // its first rise on. It is 0 where the counter may have risen unseen.
-func (i indicators) silent(x sli.Indicator, labels map[string]string) (scrapes int) {
+func (i indicators) countSilentScrapes(x sli.Indicator, labels map[string]string) (scrapes int) {
 	takes := x.Taker()
-	if x.Kind != sli.Counter || x.Calls && server(i).several() ||
-		slices.ContainsFunc(familySeries(i.f, x), func(s *series.Series) bool { return takes(s.Label) && mine(s, x, labels) }) {
+	if x.Kind != sli.Counter || x.Calls && server(i).hasSeveralServers() ||
+		slices.ContainsFunc(familySeries(i.f, x), func(s *series.Series) bool { return takes(s.Label) && belongsTo(s, x, labels) }) {
 		return 0
 	}
-	for _, target := range i.servers(x, labels) {
+	for _, target := range i.servingTargets(x, labels) {
 		if _, cut := i.f.Cut[target]; cut {
 			return 0
 		}
@@ -131,9 +131,9 @@ func (i indicators) silent(x sli.Indicator, labels map[string]string) (scrapes i
 	return scrapes
 }
 
-// servers are the targets that serve an indicator's family: the one that the labels
+// servingTargets returns the targets that serve an indicator's family: the one that the labels
 // name, the one whose family it is, or those that served a series of it in this run.
-func (i indicators) servers(x sli.Indicator, labels map[string]string) []string {
+func (i indicators) servingTargets(x sli.Indicator, labels map[string]string) []string {
 	switch target := labels[sli.Component]; {
 	case labels[sli.Cluster] != "":
 		return nil
@@ -145,8 +145,8 @@ func (i indicators) servers(x sli.Indicator, labels map[string]string) []string 
 	return slices.DeleteFunc(i.f.Series.Targets(x.Family), func(target string) bool { return target == run.Instrument || !x.Scraped() })
 }
 
-// trouble says why nothing was measured.
-func (i indicators) trouble(x sli.Indicator, labels map[string]string, known bool) string {
+// whyUnmeasured says why nothing was measured.
+func (i indicators) whyUnmeasured(x sli.Indicator, labels map[string]string, known bool) string {
 	target := labels[sli.Component]
 	if x.Calls {
 		target = apiServer
@@ -182,10 +182,10 @@ func familySeries(f *run.Facts, x sli.Indicator) []*series.Series {
 	return slices.DeleteFunc(f.Series.Select("", x.Family, nil), (*series.Series).IsHistogram)
 }
 
-// mine reports whether a series belongs to an indicator with these labels.
+// belongsTo reports whether a series belongs to an indicator with these labels.
 // Windtunnel's own process is not the plane's, and members are not: they are asked
 // for by name.
-func mine(s *series.Series, x sli.Indicator, labels map[string]string) bool {
+func belongsTo(s *series.Series, x sli.Indicator, labels map[string]string) bool {
 	if _, named := labels[sli.Component]; !named && s.Target == run.Instrument && !strings.HasPrefix(x.Family, run.Instrument) {
 		return false
 	}
@@ -229,20 +229,20 @@ func apiVerb(verb string) string {
 	return strings.ToLower(verb)
 }
 
-// measures sets what the table shows of each run that has data.
-func (i indicators) measures(m Measures) {
+// setMeasures sets what the table shows of each run that has data.
+func (i indicators) setMeasures(m Measures) {
 	for _, x := range sli.All() {
 		if x.Kind == sli.Records || len(x.Shown) == 0 {
 			continue
 		}
-		figures, _ := i.figures(x, nil, x.Per)
+		figures, _ := i.readFigures(x, nil, x.Per)
 		for _, g := range figures {
 			for _, statistic := range x.Shown {
-				e, ok := g.estimate(statistic)
+				e, ok := g.estimateStatistic(statistic)
 				if !ok || e.Samples == 0 {
 					continue
 				}
-				m.set(key(append([]string{IndicatorKey(x, statistic)}, g.names()...)...), e.Value, x.UnitOf(statistic))
+				m.set(joinKey(append([]string{IndicatorKey(x, statistic)}, g.labelValues()...)...), e.Value, x.UnitOf(statistic))
 			}
 		}
 	}
@@ -251,9 +251,9 @@ func (i indicators) measures(m Measures) {
 // IndicatorKey is what the keys of an indicator's measures begin with: all of one
 // that is not split, such as "apf_wait_p99_seconds".
 func IndicatorKey(x sli.Indicator, statistic string) string {
-	out := key(x.Name, statistic)
+	out := joinKey(x.Name, statistic)
 	if word := unitWord(x.UnitOf(statistic)); word != "" {
-		out = key(out, word)
+		out = joinKey(out, word)
 	}
 	return out
 }

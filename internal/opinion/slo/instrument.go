@@ -52,8 +52,8 @@ func newInstrument(r *run.Run, u usage) *instrument {
 	return i
 }
 
-// self is what the instrument cost, how late it was and what it did not see.
-func (i *instrument) self() Self {
+// measureSelf is what the instrument cost, how late it was and what it did not see.
+func (i *instrument) measureSelf() Self {
 	own, _ := i.f.CPUSeconds(run.Instrument)
 	out := Self{CPUSeconds: own, MaxRSSBytes: uint64(i.f.PeakMemory(run.Instrument)),
 		RecordsStalledSeconds: i.f.Stalled()}
@@ -67,7 +67,7 @@ func (i *instrument) self() Self {
 		out.CPUShare = out.CPUSeconds / plane
 	}
 	memory := 0.0
-	for _, name := range i.usage.components() {
+	for _, name := range i.usage.measuredComponents() {
 		memory += i.f.PeakMemory(name)
 	}
 	if memory > 0 {
@@ -75,8 +75,8 @@ func (i *instrument) self() Self {
 	}
 	out.WatchGaps = len(i.f.EventsOf(record.EventWatchGap))
 	out.WatchLagP99Seconds, out.WatchLagMaxSeconds = i.watchLag()
-	for target := range targets(i.f) {
-		lost, late, _ := scrapes(i.f, target)
+	for target := range listTargets(i.f) {
+		lost, late, _ := countScrapes(i.f, target)
 		out.ScrapesLost, out.ScrapesLate = out.ScrapesLost+lost, out.ScrapesLate+late
 	}
 	return out
@@ -86,20 +86,20 @@ func (i *instrument) self() Self {
 // is not the same as a watch that was never late.
 func (i *instrument) watchLag() (p99, most *float64) {
 	x, _ := sli.Find("watch-latency")
-	figures, _ := (indicators{i.f}).figures(x, nil, nil)
+	figures, _ := (indicators{i.f}).readFigures(x, nil, nil)
 	for _, g := range figures {
-		tail, _ := g.estimate(stats.Name(0.99))
-		high, _ := g.estimate("max")
-		low, up := rounded(tail.Value), rounded(high.Value)
+		tail, _ := g.estimateStatistic(stats.Name(0.99))
+		high, _ := g.estimateStatistic("max")
+		low, up := roundFigure(tail.Value), roundFigure(high.Value)
 		return &low, &up
 	}
 	return nil, nil
 }
 
-// scrapes returns how many scrapes of a target failed in the run, how many were
+// countScrapes returns how many scrapes of a target failed in the run, how many were
 // not taken in time, and how many there should have been. The interval is what
 // most of them were apart.
-func scrapes(f *run.Facts, target string) (lost, late, want int) {
+func countScrapes(f *run.Facts, target string) (lost, late, want int) {
 	lost = f.NotScraped[target]
 	var gaps []float64
 	times := f.Series.Scrapes(target)
@@ -121,15 +121,15 @@ func scrapes(f *run.Facts, target string) (lost, late, want int) {
 	return lost, late, lost + late + len(gaps)
 }
 
-// holes names the components of which too few scrapes came. Where a fault was
+// missingScrapes names the components of which too few scrapes came. Where a fault was
 // made on purpose they may be its doing.
-func (i *instrument) holes() []string {
+func (i *instrument) missingScrapes() []string {
 	if len(i.f.EventsOf(record.EventFault)) > 0 {
 		return nil
 	}
 	var out []string
-	for _, target := range slices.Sorted(maps.Keys(targets(i.f))) {
-		lost, late, want := scrapes(i.f, target)
+	for _, target := range slices.Sorted(maps.Keys(listTargets(i.f))) {
+		lost, late, want := countScrapes(i.f, target)
 		if want >= fewScrapes && float64(lost+late) > TooManyHoles*float64(want) {
 			out = append(out, fmt.Sprintf("The metrics of %s are full of holes: of %d scrapes %d failed and %d were too late, at most %.0f %% may be missing.",
 				target, want, lost, late, 100*TooManyHoles))
@@ -138,8 +138,8 @@ func (i *instrument) holes() []string {
 	return out
 }
 
-// targets are all that was scraped, or should have been.
-func targets(f *run.Facts) map[string]bool {
+// listTargets returns all that was scraped, or should have been.
+func listTargets(f *run.Facts) map[string]bool {
 	out := map[string]bool{}
 	for name := range f.NotScraped {
 		out[name] = true
@@ -165,7 +165,7 @@ func (i *instrument) tooSlow() []string {
 		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %s (%.1f %%) %s sent more than %v late, at most %.0f %% may be. Latencies from this run are not reliable: give windtunnel more CPU, or ask for a lower rate.",
 			late, unit.Count(total, "calls"), 100*float64(late)/float64(total), unit.Verb(late, "was", "were"), record.Late, 100*TooLateShare))
 	}
-	out = append(out, i.holes()...)
+	out = append(out, i.missingScrapes()...)
 	if e := i.stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {
 		out = append(out, fmt.Sprintf("The simulated nodes were too slow: 1 %% of their calls were sent more than %.3g s after they were due, at most %v may pass. Part of the pods' startup is windtunnel's own delay.",
 			e.Value, TooLateStage))
@@ -194,13 +194,13 @@ func fleetLateness(f *run.Facts) (stages, renewals *stats.Durations) {
 	return stats.Merged(stage), stats.Merged(renewal)
 }
 
-// measures says how late the fleet was.
-func (i *instrument) measures(m Measures) {
-	lateness(m, "fleet_lateness", i.stages)
-	lateness(m, "lease_lateness", i.renewals)
+// setMeasures says how late the fleet was.
+func (i *instrument) setMeasures(m Measures) {
+	setLateness(m, "fleet_lateness", i.stages)
+	setLateness(m, "lease_lateness", i.renewals)
 }
 
-func lateness(m Measures, name string, d *stats.Durations) {
+func setLateness(m Measures, name string, d *stats.Durations) {
 	if d.Len() > 0 {
 		m.set(name+"_p99_seconds", d.Quantile(0.99).Value, "seconds")
 		m.set(name+"_max_seconds", d.Max().Value, "seconds")

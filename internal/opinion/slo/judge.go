@@ -32,7 +32,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	if r.Unreadable != nil {
 		return Judgement{}, r.Unreadable
 	}
-	q, err := ask(r)
+	q, err := askQueries(r)
 	if err != nil {
 		return Judgement{}, err
 	}
@@ -41,27 +41,27 @@ func Judge(r *run.Run) (Judgement, error) {
 	k := &official{server: server{f}, pods: all}
 	failed := failedCalls{sc, f}
 	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all, failed}, official: k}
-	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit(), waits(sc), aborts(sc))), Failures: failed.all(), Self: self.self(), Measures: Measures{}, Rates: f.Rates(groups(sc))}
+	out := Judgement{Scenario: sc.Name, Objectives: j.judgeAll(slices.Concat(sc.Objectives, failed.implicitObjectives(), waitObjectives(sc), abortObjectives(sc))), Failures: failed.listFailures(), Self: self.measureSelf(), Measures: Measures{}, Rates: f.Rates(groupsByStep(sc))}
 	l := lifecycles{sc, f}
-	out.Lifecycles = l.summaries()
+	out.Lifecycles = l.summarizeAll()
 	planeMeasures(out.Measures, f, r.Manifest)
 	callMeasures(out.Measures, f)
 	podMeasures(out.Measures, f)
 	namespaceMeasures(out.Measures, f)
-	networks{j.records}.measures(out.Measures)
+	networks{j.records}.setMeasures(out.Measures)
 	timeMeasures(out.Measures, sc, f)
-	self.measures(out.Measures)
-	u.measures(out.Measures)
+	self.setMeasures(out.Measures)
+	u.setMeasures(out.Measures)
 	u.hostMeasures(out.Measures)
-	j.indicators.measures(out.Measures)
-	q.measures(out.Measures)
-	l.measures(out.Measures, out.Lifecycles)
+	j.indicators.setMeasures(out.Measures)
+	q.setMeasures(out.Measures)
+	l.setMeasures(out.Measures, out.Lifecycles)
 	shared := crew{f, r.Manifest}
-	shared.measures(out.Measures)
-	out.Unmet = append(demands{sc, f, r.Manifest}.unmet(), q.unmet()...)
-	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), slices.Concat(shared.doubts(), self.tooSlow()), stopped(f, out.Unmet), u.noisy(), out.Unmet})
-	out.Reasons = slices.Concat(out.Reasons, u.indulged(), shared.notes())
-	out.Reasons = append(out.Reasons, notes(f, out.Objectives, q.optional())...)
+	shared.setMeasures(out.Measures)
+	out.Unmet = append(demands{sc, f, r.Manifest}.listUnmet(), q.unmetMeasures()...)
+	out.Verdict, out.Reasons = concludeVerdict(out.Objectives, evidence{cutShort(f), slices.Concat(shared.workerWarnings(), self.tooSlow()), stopReasons(f, out.Unmet), u.noisyReasons(), out.Unmet})
+	out.Reasons = slices.Concat(out.Reasons, u.acceptedShareNote(), shared.workerNotes())
+	out.Reasons = append(out.Reasons, listNotes(f, out.Objectives, q.unmeasuredOptional())...)
 	return out, nil
 }
 
@@ -73,27 +73,27 @@ type objectives struct {
 	official   *official
 }
 
-// judge gives the results of all objectives, worst first.
-func (j objectives) judge(all []scenario.Objective) []Result {
+// judgeAll gives the results of all objectives, worst first.
+func (j objectives) judgeAll(all []scenario.Objective) []Result {
 	var out []Result
 	for i := range all {
-		out = append(out, j.objective(&all[i])...)
+		out = append(out, j.judgeObjective(&all[i])...)
 	}
 	for i := range out {
-		normalise(&out[i])
+		normalizeResult(&out[i])
 	}
 	slices.SortStableFunc(out, worstFirst)
 	return out
 }
 
-// objective judges one objective of the scenario.
-func (j objectives) objective(o *scenario.Objective) []Result {
+// judgeObjective judges one objective of the scenario.
+func (j objectives) judgeObjective(o *scenario.Objective) []Result {
 	if o.SLO == "kubernetes" {
-		return j.official.judge(o)
+		return j.official.judgeOfficial(o)
 	}
 	if o.Unsupported != "" {
 		r := Result{Name: o.Name}
-		unmeasured(&r, o.Unsupported)
+		setUnmeasured(&r, o.Unsupported)
 		return []Result{r}
 	}
 	r := Result{Name: o.Name, SLI: o.SLI, Labels: o.Labels, Statistic: o.Statistic, Unit: "seconds"}
@@ -107,28 +107,28 @@ func (j objectives) objective(o *scenario.Objective) []Result {
 		r.Threshold, r.AtLeast = *o.Min, true
 	}
 	if o.Query != "" {
-		return j.queries.judge(r, o)
+		return j.queries.judgeQuery(r, o)
 	}
 	x, ok := sli.Find(o.SLI)
 	switch tabled := ok && x.Kind != sli.Records; {
 	case tabled && o.Step != "":
 		out := []Result{r}
 		if f, reached := stepFacts(j.indicators.f, o.Step); reached {
-			out = indicators{f}.judge(r, o, x)
+			out = indicators{f}.judgeIndicator(r, o, x)
 		} else {
-			unmeasured(&out[0], fmt.Sprintf("the run did not come to the end of step %s", o.Step))
+			setUnmeasured(&out[0], fmt.Sprintf("the run did not come to the end of step %s", o.Step))
 		}
 		for i := range out {
 			out[i].Labels = withStep(out[i].Labels, o.Step)
 		}
 		return out
 	case tabled:
-		return j.indicators.judge(r, o, x)
+		return j.indicators.judgeIndicator(r, o, x)
 	}
 	narrow := *o
 	narrow.Labels = withStep(o.Labels, o.Step)
 	r.Labels = narrow.Labels
-	return j.records.judge(r, &narrow)
+	return j.records.judgeRecords(r, &narrow)
 }
 
 // withStep is labels with that of a step, where there is one, in a copy.
@@ -154,9 +154,9 @@ func stepFacts(f *run.Facts, step string) (*run.Facts, bool) {
 	return f, false
 }
 
-// normalise makes the JSON of a result the same whatever way it came about:
+// normalizeResult makes the JSON of a result the same whatever way it came about:
 // never null where a list or a map is meant.
-func normalise(r *Result) {
+func normalizeResult(r *Result) {
 	if r.Labels == nil {
 		r.Labels = map[string]string{}
 	}
@@ -164,27 +164,27 @@ func normalise(r *Result) {
 		r.Warnings = []string{}
 	}
 	if r.Value != nil {
-		*r.Value = rounded(*r.Value)
+		*r.Value = roundFigure(*r.Value)
 	}
 	if r.Interval != nil {
-		r.Interval = &[2]float64{rounded(r.Interval[0]), rounded(r.Interval[1])}
+		r.Interval = &[2]float64{roundFigure(r.Interval[0]), roundFigure(r.Interval[1])}
 	}
 }
 
-// rounded takes away the digits that are only floating point's: nothing here is
+// roundFigure takes away the digits that are only floating point's: nothing here is
 // known to better than a nanosecond or one in a billion.
-func rounded(v float64) float64 {
-	if v == 0 || !finite(v) {
+func roundFigure(v float64) float64 {
+	if v == 0 || !isFinite(v) {
 		return v
 	}
 	scale := math.Pow(10, max(9, 9-math.Ceil(math.Log10(math.Abs(v)))))
-	if out := math.Round(v*scale) / scale; finite(out) {
+	if out := math.Round(v*scale) / scale; isFinite(out) {
 		return out
 	}
 	return v
 }
 
-func finite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
+func isFinite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 
 // worstFirst orders fail, unknown, pass, and then by how much of its bound a
 // result uses up.
@@ -217,23 +217,23 @@ type evidence struct {
 func (e evidence) unmetBy() (refuted, open []string) {
 	for _, u := range e.unmet {
 		if u.State == record.Refuted {
-			refuted = append(refuted, u.sentence())
+			refuted = append(refuted, u.describeUnmet())
 		} else {
-			open = append(open, u.sentence())
+			open = append(open, u.describeUnmet())
 		}
 	}
 	return refuted, open
 }
 
-// conclude gives the verdict of the whole and its reasons, most weighty first.
-func conclude(results []Result, e evidence) (Verdict, []string) {
-	failed, unknown := count(results, Fail), count(results, Unknown)
+// concludeVerdict gives the verdict of the whole and its reasons, most weighty first.
+func concludeVerdict(results []Result, e evidence) (Verdict, []string) {
+	failed, unknown := countVerdicts(results, Fail), countVerdicts(results, Unknown)
 	refuted, open := e.unmetBy()
-	reasons := slices.Concat(e.cut, e.slow, e.stopped, e.noise, refuted, describe(results, Fail), open, describe(results, Unknown))
+	reasons := slices.Concat(e.cut, e.slow, e.stopped, e.noise, refuted, describeResults(results, Fail), open, describeResults(results, Unknown))
 	certain := slices.ContainsFunc(results, func(r Result) bool { return r.Verdict == Fail && r.certain }) || len(refuted) > 0
 	switch {
 	case certain && len(e.cut) == 0:
-		return Fail, slices.Concat(refuted, describe(results, Fail), e.slow, e.stopped, e.noise, open, describe(results, Unknown))
+		return Fail, slices.Concat(refuted, describeResults(results, Fail), e.slow, e.stopped, e.noise, open, describeResults(results, Unknown))
 	case len(e.cut) > 0 || len(e.slow) > 0:
 		return Unknown, reasons
 	case failed > 0 && len(e.noise) > 0:
@@ -248,7 +248,7 @@ func conclude(results []Result, e evidence) (Verdict, []string) {
 	return Pass, reasons
 }
 
-func count(results []Result, v Verdict) (n int) {
+func countVerdicts(results []Result, v Verdict) (n int) {
 	for _, r := range results {
 		if r.Verdict == v {
 			n++
@@ -260,7 +260,7 @@ func count(results []Result, v Verdict) (n int) {
 // describedResults is how many results of a verdict are spelt out as reasons.
 const describedResults = 3
 
-func describe(results []Result, v Verdict) []string {
+func describeResults(results []Result, v Verdict) []string {
 	var out []string
 	left := 0
 	for _, r := range results {
@@ -269,7 +269,7 @@ func describe(results []Result, v Verdict) []string {
 		case len(out) == describedResults:
 			left++
 		default:
-			out = append(out, sentence(r))
+			out = append(out, describeResult(r))
 		}
 	}
 	if left > 0 {
@@ -278,8 +278,8 @@ func describe(results []Result, v Verdict) []string {
 	return out
 }
 
-// sentence says a result that is not a pass in words.
-func sentence(r Result) string {
+// describeResult says a result that is not a pass in words.
+func describeResult(r Result) string {
 	head := Title(r)
 	switch {
 	case r.SLI == FailedCalls && r.Failed > 0:
@@ -293,13 +293,13 @@ func sentence(r Result) string {
 		return head + " is unknown."
 	case r.Verdict == Unknown:
 		return fmt.Sprintf("%s is %s, and it cannot be told on which side of %s it lies: %s.", head,
-			quantity(*r.Value, r.Unit), quantity(r.Threshold, r.Unit), strings.Join(r.Warnings, "; "))
+			quantityText(*r.Value, r.Unit), quantityText(r.Threshold, r.Unit), strings.Join(r.Warnings, "; "))
 	}
 	side := "above"
 	if r.AtLeast {
 		side = "below"
 	}
-	return fmt.Sprintf("%s is %s, %s its bound of %s.", head, quantity(*r.Value, r.Unit), side, quantity(r.Threshold, r.Unit))
+	return fmt.Sprintf("%s is %s, %s its bound of %s.", head, quantityText(*r.Value, r.Unit), side, quantityText(r.Threshold, r.Unit))
 }
 
 // Title names a result with its statistic and labels: "p99 of mutating calls
@@ -355,7 +355,7 @@ func Stretch(r Result) (what, group string) {
 
 const podStartup = "pod-startup"
 
-func quantity(v float64, unit string) string {
+func quantityText(v float64, unit string) string {
 	switch unit {
 	case "seconds":
 		return fmt.Sprintf("%.4g s", v)

@@ -35,19 +35,19 @@ type LifecycleStatistic struct {
 // one: a label may have a value for each object.
 const manyGroups = 50
 
-// lifecycle judges the time between two phases of the objects of a declared
+// judgeLifecycle judges the time between two phases of the objects of a declared
 // lifecycle.
-func (c records) lifecycle(r *Result, o *scenario.Objective) {
+func (c records) judgeLifecycle(r *Result, o *scenario.Objective) {
 	from, to, _ := strings.Cut(o.Labels["phase"], "..")
 	name := o.Labels["lifecycle"]
 	if name == scenario.PodLifecycle {
-		c.holdDurations(r, c.pods.phases(r, o.Labels, groupsOf(o.Labels), from, to))
+		c.holdDurations(r, c.pods.collectDurations(r, o.Labels, groupsOf(o.Labels), from, to))
 		return
 	}
 	groups := groupsOf(o.Labels)
 	all := inCluster(c.f.Named(name, groups...), o.Labels)
 	d := c.f.Took(all, from, to)
-	if n := c.unseen(name, o.Labels, all); n > 0 && groups == nil {
+	if n := c.countUnseen(name, o.Labels, all); n > 0 && groups == nil {
 		for range n {
 			d.AddBetween(0, stats.Forever)
 		}
@@ -59,10 +59,10 @@ func (c records) lifecycle(r *Result, o *scenario.Objective) {
 	c.holdDurations(r, d)
 }
 
-// unseen is how many objects of a lifecycle's resource the load created with success,
+// countUnseen is how many objects of a lifecycle's resource the load created with success,
 // where it is observed and labels ask for it, and no watch showed; 0 where the
 // lifecycle is only of some of them.
-func (c records) unseen(name string, labels map[string]string, all []*run.Lifecycles) int {
+func (c records) countUnseen(name string, labels map[string]string, all []*run.Lifecycles) int {
 	if len(all) == 0 {
 		return 0
 	}
@@ -117,32 +117,32 @@ type lifecycles struct {
 	f  *run.Facts
 }
 
-// summaries sums them up: from created to each phase, from
+// summarizeAll sums them up: from created to each phase, from
 // each phase to the next, and from deleting to deleted; all groups together,
 // and each of them where there are several.
-func (l lifecycles) summaries() []LifecycleSummary {
+func (l lifecycles) summarizeAll() []LifecycleSummary {
 	var out []LifecycleSummary
 	for _, declared := range l.sc.Observed() {
 		all := l.f.Named(declared.Name)
-		out = append(out, l.summary(declared, "", all)...)
+		out = append(out, l.summarizeGroup(declared, "", all)...)
 		if len(all) < 2 || len(all) > manyGroups {
 			continue
 		}
 		for _, group := range all {
 			if group.Group != "" {
-				out = append(out, l.summary(declared, group.Group, []*run.Lifecycles{group})...)
+				out = append(out, l.summarizeGroup(declared, group.Group, []*run.Lifecycles{group})...)
 			}
 		}
 	}
 	return out
 }
 
-func (l lifecycles) summary(declared scenario.Lifecycle, group string, all []*run.Lifecycles) []LifecycleSummary {
+func (l lifecycles) summarizeGroup(declared scenario.Lifecycle, group string, all []*run.Lifecycles) []LifecycleSummary {
 	var out []LifecycleSummary
 	for _, s := range transitionsOf(declared) {
 		d := l.f.Took(all, s[0], s[1])
-		if d.Len() > 0 && reached(all, s[1]) > 0 {
-			out = append(out, summarise(LifecycleSummary{Lifecycle: declared.Name, Group: group, From: s[0], To: s[1]}, d))
+		if d.Len() > 0 && countReached(all, s[1]) > 0 {
+			out = append(out, summarizeDurations(LifecycleSummary{Lifecycle: declared.Name, Group: group, From: s[0], To: s[1]}, d))
 		}
 	}
 	return out
@@ -162,7 +162,7 @@ func transitionsOf(declared scenario.Lifecycle) [][2]string {
 	return append(out, [2]string{record.PhaseDeleting, record.PhaseDeleted})
 }
 
-func summarise(s LifecycleSummary, d *stats.Durations) LifecycleSummary {
+func summarizeDurations(s LifecycleSummary, d *stats.Durations) LifecycleSummary {
 	s.Samples, s.Censored, s.Unit = d.Len(), d.Censored(), "seconds"
 	for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
 		s.Values = append(s.Values, lifecycleStatistic(stats.Name(q), d.Quantile(q)))
@@ -173,24 +173,24 @@ func summarise(s LifecycleSummary, d *stats.Durations) LifecycleSummary {
 
 func lifecycleStatistic(statistic string, e stats.Estimate) LifecycleStatistic {
 	f := LifecycleStatistic{Statistic: statistic}
-	if finite(e.High) {
-		v := rounded(e.Value)
+	if isFinite(e.High) {
+		v := roundFigure(e.Value)
 		f.Value = &v
 	}
-	if finite(e.Interval[0]) && finite(e.Interval[1]) {
-		f.Interval = &[2]float64{rounded(e.Interval[0]), rounded(e.Interval[1])}
+	if isFinite(e.Interval[0]) && isFinite(e.Interval[1]) {
+		f.Interval = &[2]float64{roundFigure(e.Interval[0]), roundFigure(e.Interval[1])}
 	}
 	return f
 }
 
-// measures names the summaries' figures, such as
+// setMeasures names the summaries' figures, such as
 // lifecycle_vmi_created_to_running_p99_seconds, and how many objects reached each
 // phase: lifecycles_vmi_running.
-func (l lifecycles) measures(m Measures, summaries []LifecycleSummary) {
+func (l lifecycles) setMeasures(m Measures, summaries []LifecycleSummary) {
 	for _, s := range summaries {
 		for _, f := range s.Values {
 			if f.Value != nil {
-				m.set(key("lifecycle", s.Lifecycle, s.From, "to", s.To, f.Statistic, "seconds", s.Group), *f.Value, "seconds")
+				m.set(joinKey("lifecycle", s.Lifecycle, s.From, "to", s.To, f.Statistic, "seconds", s.Group), *f.Value, "seconds")
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func (l lifecycles) measures(m Measures, summaries []LifecycleSummary) {
 		all := l.f.Named(declared.Name)
 		for _, phase := range declared.AllPhases() {
 			if len(all) > 0 {
-				m.set(key("lifecycles", declared.Name, phase), float64(reached(all, phase)), "objects")
+				m.set(joinKey("lifecycles", declared.Name, phase), float64(countReached(all, phase)), "objects")
 			}
 		}
 	}

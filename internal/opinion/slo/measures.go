@@ -15,26 +15,28 @@ import (
 // refer to them.
 type Measures map[string]Measure
 
-func (m Measures) set(key string, v float64, unit string) { m.put(key, Measure{Value: v, Unit: unit}) }
-
-// own sets one that the scenario asked for.
-func (m Measures) own(x scenario.Measure, key string, v float64, unit string) {
-	m.put(key, Measure{Value: v, Unit: unit, Own: true, Better: x.Better})
+func (m Measures) set(key string, v float64, unit string) {
+	m.setMeasure(key, Measure{Value: v, Unit: unit})
 }
 
-func (m Measures) put(key string, x Measure) {
-	if finite(x.Value) {
-		x.Value = rounded(x.Value)
+// setOwn sets one that the scenario asked for.
+func (m Measures) setOwn(x scenario.Measure, key string, v float64, unit string) {
+	m.setMeasure(key, Measure{Value: v, Unit: unit, Own: true, Better: x.Better})
+}
+
+func (m Measures) setMeasure(key string, x Measure) {
+	if isFinite(x.Value) {
+		x.Value = roundFigure(x.Value)
 		m[key] = x
 	}
 }
 
 // Key returns the key under which a named number stands in the verdict's
 // measures, such as "filling_seconds" for the parts "Filling" and "seconds".
-func Key(parts ...string) string { return key(parts...) }
+func Key(parts ...string) string { return joinKey(parts...) }
 
-// key joins parts to a key of lower case letters, digits and underscores.
-func key(parts ...string) string {
+// joinKey joins parts to a key of lower case letters, digits and underscores.
+func joinKey(parts ...string) string {
 	var b strings.Builder
 	for i, part := range parts {
 		if i > 0 && part != "" {
@@ -95,33 +97,33 @@ func callMeasures(m Measures, f *run.Facts) {
 // Rates are left out where the moments they are made of cannot be compared.
 func stepMeasures(m Measures, c *run.Calls, rates bool) {
 	suffix := []string{c.Step}
-	quantiles(m, "call_latency", &c.Latency, suffix...)
-	quantiles(m, "service_latency", &c.Service, suffix...)
+	setQuantiles(m, "call_latency", &c.Latency, suffix...)
+	setQuantiles(m, "service_latency", &c.Service, suffix...)
 	if !rates {
 		return
 	}
 	if s := c.Due.Seconds(); c.Count() > 1 && s > 0 {
-		m.set(key("offered_rate", c.Step), float64(c.Count()-1)/s, "calls/s")
+		m.set(joinKey("offered_rate", c.Step), float64(c.Count()-1)/s, "calls/s")
 	}
 	if n, s := c.Outcomes[record.OK], c.Answered.Seconds(); n > 1 && s > 0 {
-		m.set(key("achieved_rate", c.Step), float64(n-1)/s, "calls/s")
+		m.set(joinKey("achieved_rate", c.Step), float64(n-1)/s, "calls/s")
 	}
 }
 
-// quantiles sets NAME_p50_seconds, NAME_p90_seconds and NAME_p99_seconds,
+// setQuantiles sets NAME_p50_seconds, NAME_p90_seconds and NAME_p99_seconds,
 // followed by a suffix. One whose value nothing bounds is left out.
-func quantiles(m Measures, name string, d *stats.Durations, suffix ...string) {
+func setQuantiles(m Measures, name string, d *stats.Durations, suffix ...string) {
 	for _, q := range []float64{0.5, 0.9, 0.99} {
 		e := d.Quantile(q)
 		if e.Samples > 0 && e.Value == e.High {
 			parts := append([]string{name, "p" + strconv.Itoa(int(q*100+0.5)), "seconds"}, suffix...)
-			m.set(key(parts...), e.Value, "seconds")
+			m.set(joinKey(parts...), e.Value, "seconds")
 		}
 	}
 }
 
-// transitions are those parts of a pod's lifecycle that measures are made of.
-func transitions() [][3]string {
+// podTransitions returns those parts of a pod's lifecycle that measures are made of.
+func podTransitions() [][3]string {
 	return [][3]string{
 		{"pod_startup", record.PhaseCreated, record.PhaseRunning},
 		{"create_to_bound", record.PhaseCreated, record.PhaseBound},
@@ -152,29 +154,29 @@ func namespaceMeasures(m Measures, f *run.Facts) {
 			l.Durations(d, record.PhaseDeleting, record.PhaseDeleted, f)
 		}
 	}
-	quantiles(m, "namespace_deletion", d)
+	setQuantiles(m, "namespace_deletion", d)
 }
 
 func groupMeasures(m Measures, f *run.Facts, all []*run.Lifecycles, group string) {
-	for _, s := range transitions() {
+	for _, s := range podTransitions() {
 		d := &stats.Durations{}
 		for _, l := range all {
 			l.Durations(d, s[1], s[2], f)
 		}
-		quantiles(m, s[0], d, group)
+		setQuantiles(m, s[0], d, group)
 	}
 	for _, phase := range []string{record.PhaseCreated, record.PhaseRunning, record.PhaseDeleted} {
-		m.set(key("pods", phase, group), float64(reached(all, phase)), "pods")
+		m.set(joinKey("pods", phase, group), float64(countReached(all, phase)), "pods")
 	}
 	if rate, _ := ratePerSecond(all, record.PhaseCreated, record.PhaseRunning); rate > 0 {
-		m.set(key("pods_running_per_second", group), rate, "pods/s")
+		m.set(joinKey("pods_running_per_second", group), rate, "pods/s")
 	}
 	if rate, _ := ratePerSecond(all, record.PhaseDeleting, record.PhaseDeleted); rate > 0 {
-		m.set(key("pods_deleted_per_second", group), rate, "pods/s")
+		m.set(joinKey("pods_deleted_per_second", group), rate, "pods/s")
 	}
 }
 
-func reached(all []*run.Lifecycles, phase string) (n int) {
+func countReached(all []*run.Lifecycles, phase string) (n int) {
 	for _, l := range all {
 		n += l.Reached(phase)
 	}

@@ -20,8 +20,8 @@ const lateEcho = time.Millisecond
 // networks judges what steps network have measured.
 type networks struct{ records }
 
-// judge judges one objective.
-func (n networks) judge(r *Result, o *scenario.Objective) {
+// judgeNetwork judges one objective.
+func (n networks) judgeNetwork(r *Result, o *scenario.Objective) {
 	x, _ := sli.Find(o.SLI)
 	r.Unit = x.UnitOf(o.Statistic)
 	switch o.SLI {
@@ -36,14 +36,14 @@ func (n networks) judge(r *Result, o *scenario.Objective) {
 		}
 	case "network-loss":
 		trips := n.roundTrips(o.Labels["step"])
-		hold(r, stats.Share(trips.lost, trips.sent), false)
+		holdAgainstThreshold(r, stats.Share(trips.lost, trips.sent), false)
 	case "network-throughput":
-		n.throughput(r, o)
+		n.judgeThroughput(r, o)
 	case "network-cpu":
-		perByte, ok := n.cpu(o.Labels["step"], sli.NetworkReceived, o.Labels["end"])
+		perByte, ok := n.cpuPerCount(o.Labels["step"], sli.NetworkReceived, o.Labels["end"])
 		holdCPU(r, 1e9*perByte, ok, o.Labels["end"])
 	case "network-packet-cpu":
-		perSegment, ok := n.cpu(o.Labels["step"], segmentsAt(o.Labels["end"]), o.Labels["end"])
+		perSegment, ok := n.cpuPerCount(o.Labels["step"], segmentsAt(o.Labels["end"]), o.Labels["end"])
 		holdCPU(r, perSegment, ok, o.Labels["end"])
 	}
 }
@@ -62,14 +62,14 @@ func segmentsAt(end string) string {
 // holdCPU holds what streams cost at an end against an objective's bound.
 func holdCPU(r *Result, cost float64, ok bool, end string) {
 	if ok {
-		hold(r, exactly(cost, 1), false)
+		holdAgainstThreshold(r, exactEstimate(cost, 1), false)
 		return
 	}
 	why := "no stream was measured, or not for long enough for two readings of the machine's CPU"
 	if end == farEnd {
 		why += ", or the receiving end is none of a worker"
 	}
-	unmeasured(r, why)
+	setUnmeasured(r, why)
 }
 
 // trips are the echoes of a step, or of all.
@@ -91,13 +91,13 @@ func (n networks) roundTrips(step string) (t trips) {
 	return t
 }
 
-// streams returns the series of what streams received, of a step or of all.
-func (n networks) streams(step string) []*series.Series {
-	return n.counters(sli.NetworkReceived, step)
+// receivedSeries returns the series of what streams received, of a step or of all.
+func (n networks) receivedSeries(step string) []*series.Series {
+	return n.counterSeries(sli.NetworkReceived, step)
 }
 
-// counters returns the series of a counter of streams, of a step or of all.
-func (n networks) counters(name, step string) []*series.Series {
+// counterSeries returns the series of a counter of streams, of a step or of all.
+func (n networks) counterSeries(name, step string) []*series.Series {
 	var where map[string]string
 	if step != "" {
 		where = map[string]string{"step": step}
@@ -105,42 +105,42 @@ func (n networks) counters(name, step string) []*series.Series {
 	return n.f.Series.Select(sli.Network, name, where)
 }
 
-// throughput judges how much came through: its mean with the interval of the means of
+// judgeThroughput judges how much came through: its mean with the interval of the means of
 // its stretches, or a statistic of these.
-func (n networks) throughput(r *Result, o *scenario.Objective) {
-	all := n.streams(o.Labels["step"])
+func (n networks) judgeThroughput(r *Result, o *scenario.Objective) {
+	all := n.receivedSeries(o.Labels["step"])
 	if len(all) != 1 {
 		why := "no stream was measured"
 		if len(all) > 1 {
 			why = "several steps had streams: the label step says which is meant"
 		}
-		unmeasured(r, why)
+		setUnmeasured(r, why)
 		return
 	}
-	rates := stretches(all[0])
+	rates := streamRates(all[0])
 	if len(rates) == 0 {
-		unmeasured(r, "nothing was received")
+		setUnmeasured(r, "nothing was received")
 		return
 	}
 	switch o.Statistic {
 	case "mean":
 		e := stats.Mean(rates)
 		e.Value = meanRate(all[0])
-		hold(r, e, false)
+		holdAgainstThreshold(r, e, false)
 	case "min":
-		hold(r, exactly(slices.Min(rates), float64(len(rates))), false)
+		holdAgainstThreshold(r, exactEstimate(slices.Min(rates), float64(len(rates))), false)
 	case "max":
-		hold(r, exactly(slices.Max(rates), float64(len(rates))), false)
+		holdAgainstThreshold(r, exactEstimate(slices.Max(rates), float64(len(rates))), false)
 	default:
 		q, _ := stats.Parse(o.Statistic)
 		slices.Sort(rates)
-		hold(r, exactly(rates[stats.Rank(len(rates), q)-1], float64(len(rates))), false)
+		holdAgainstThreshold(r, exactEstimate(rates[stats.Rank(len(rates), q)-1], float64(len(rates))), false)
 	}
 }
 
-// stretches returns the rate between each reading of a stream and the next one, in
+// streamRates returns the rate between each reading of a stream and the next one, in
 // bits per second. The last one is left out where it is short: it ends with the step.
-func stretches(s *series.Series) (out []float64) {
+func streamRates(s *series.Series) (out []float64) {
 	for i := 1; i < s.Len(); i++ {
 		from, a := s.Sample(i - 1)
 		to, b := s.Sample(i)
@@ -158,18 +158,18 @@ func meanRate(s *series.Series) float64 {
 	return 8 * (b - a) / last.Sub(first).Seconds()
 }
 
-// cpu returns the CPU seconds of the whole machine of an end for each one that a counter
+// cpuPerCount returns the CPU seconds of the whole machine of an end for each one that a counter
 // of a step's streams counted: of the time between the machine's first and last reading
 // within the stream's.
-func (n networks) cpu(step, counter, end string) (float64, bool) {
-	all := n.counters(counter, step)
+func (n networks) cpuPerCount(step, counter, end string) (float64, bool) {
+	all := n.counterSeries(counter, step)
 	if len(all) != 1 || all[0].Len() < 2 {
 		return 0, false
 	}
 	s := all[0]
 	from, _ := s.Sample(0)
 	to, _ := s.Sample(s.Len() - 1)
-	machine := n.busy(step, end)
+	machine := n.busySeries(step, end)
 	first, last := to, from
 	for _, mode := range machine {
 		if begin, end, _ := riseWithin(mode, from, to); end > 0 {
@@ -190,10 +190,10 @@ func (n networks) cpu(step, counter, end string) (float64, bool) {
 	return busy / (b - a), true
 }
 
-// busy returns the series of the seconds for which the machine of an end was busy.
-func (n networks) busy(step, end string) []*series.Series {
+// busySeries returns the series of the seconds for which the machine of an end was busy.
+func (n networks) busySeries(step, end string) []*series.Series {
 	if end == farEnd {
-		return n.counters(sli.NetworkFarCPU, step)
+		return n.counterSeries(sli.NetworkFarCPU, step)
 	}
 	return slices.DeleteFunc(n.f.Series.Select("", hostSeconds, nil), func(s *series.Series) bool {
 		return slices.Contains([]string{"idle", "iowait", "steal"}, s.Label("mode"))
@@ -217,43 +217,43 @@ func riseWithin(s *series.Series, from, to clock.Time) (begin, end clock.Time, r
 	return begin, end, b - a
 }
 
-// measures sets what was measured, by step, and by path where it was measured in turns.
-func (n networks) measures(m Measures) {
+// setMeasures sets what was measured, by step, and by path where it was measured in turns.
+func (n networks) setMeasures(m Measures) {
 	n.turnMeasures(m)
 	for _, c := range n.f.Calls {
 		if c.Source != sli.Network || c.Count() == 0 || n.inTurns(c.Step) {
 			continue
 		}
-		quantiles(m, "network_round_trip", &c.Service, c.Step)
-		m.set(key("network_loss", c.Step), float64(c.Lost)/float64(c.Count()), "ratio")
+		setQuantiles(m, "network_round_trip", &c.Service, c.Step)
+		m.set(joinKey("network_loss", c.Step), float64(c.Lost)/float64(c.Count()), "ratio")
 	}
-	for _, s := range n.streams("") {
+	for _, s := range n.receivedSeries("") {
 		step := s.Label("step")
 		if s.Len() < 2 || n.inTurns(step) {
 			continue
 		}
-		m.set(key("network_throughput", step), meanRate(s), "bit/s")
-		n.costs(m, step)
-		if dropped, ok := n.drops(step); ok {
-			m.set(key("network_drops", step), dropped, "packets")
+		m.set(joinKey("network_throughput", step), meanRate(s), "bit/s")
+		n.setCosts(m, step)
+		if dropped, ok := n.countDrops(step); ok {
+			m.set(joinKey("network_drops", step), dropped, "packets")
 		}
 	}
 }
 
-// costs sets what a step's streams took of the machines of both ends, and what was sent
+// setCosts sets what a step's streams took of the machines of both ends, and what was sent
 // again.
-func (n networks) costs(m Measures, step string) {
+func (n networks) setCosts(m Measures, step string) {
 	for end, suffix := range map[string]string{"from": "", farEnd: "_to"} {
-		if perByte, ok := n.cpu(step, sli.NetworkReceived, end); ok {
-			m.set(key("network_cpu"+suffix, step), 1e9*perByte, "seconds/GB")
+		if perByte, ok := n.cpuPerCount(step, sli.NetworkReceived, end); ok {
+			m.set(joinKey("network_cpu"+suffix, step), 1e9*perByte, "seconds/GB")
 		}
-		if perSegment, ok := n.cpu(step, segmentsAt(end), end); ok {
-			m.set(key("network_packet_cpu_seconds"+suffix, step), perSegment, "seconds")
+		if perSegment, ok := n.cpuPerCount(step, segmentsAt(end), end); ok {
+			m.set(joinKey("network_packet_cpu_seconds"+suffix, step), perSegment, "seconds")
 		}
 	}
 	for name, counter := range map[string]string{"network_segments": sli.NetworkSegments, "network_retransmits": sli.NetworkRetransmits} {
-		if all := n.counters(counter, step); len(all) == 1 && all[0].Len() > 1 {
-			m.set(key(name, step), riseOf(all[0]), "segments")
+		if all := n.counterSeries(counter, step); len(all) == 1 && all[0].Len() > 1 {
+			m.set(joinKey(name, step), riseOf(all[0]), "segments")
 		}
 	}
 }
@@ -265,9 +265,9 @@ func riseOf(s *series.Series) float64 {
 	return last - first
 }
 
-// drops is how many packets the devices of both ends of a path dropped while a step
+// countDrops is how many packets the devices of both ends of a path dropped while a step
 // measured it. Where other steps do so at the same time, theirs are in it.
-func (n networks) drops(step string) (sum float64, found bool) {
+func (n networks) countDrops(step string) (sum float64, found bool) {
 	for _, s := range n.f.Steps {
 		if s.Name != step {
 			continue

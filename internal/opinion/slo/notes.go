@@ -18,9 +18,9 @@ const longStall = 0.1
 // namedMeasures is how many measures without a value are named.
 const namedMeasures = 5
 
-// notes are sentences that a reader should know beside the verdict, whatever
+// listNotes returns sentences that a reader should know beside the verdict, whatever
 // it is: what went wrong without spoiling it.
-func notes(f *run.Facts, results []Result, unanswered []string) []string {
+func listNotes(f *run.Facts, results []Result, unanswered []string) []string {
 	out := slices.Concat(dirtyNotes(f), closedNotes(f))
 	if !slices.ContainsFunc(results, func(r Result) bool { return r.SLI == FailedCalls && r.Verdict != Pass }) {
 		out = append(out, callNotes(f)...)
@@ -29,10 +29,10 @@ func notes(f *run.Facts, results []Result, unanswered []string) []string {
 		out = append(out, fmt.Sprintf("Skipped %s of type %q, which a later version wrote (records of format %d).", unit.Count(f.Unknown[what], "events"), what, f.Format))
 	}
 	if n := len(f.EventsOf(record.EventWatchGap)); n > 0 {
-		out = append(out, fmt.Sprintf("windtunnel's own watch was interrupted %s; what happened meanwhile counts as known only within bounds.", times(n)))
+		out = append(out, fmt.Sprintf("windtunnel's own watch was interrupted %s; what happened meanwhile counts as known only within bounds.", timesText(n)))
 	}
 	for _, target := range slices.Sorted(maps.Keys(f.NotScraped)) {
-		out = append(out, fmt.Sprintf("The metrics of %s could not be read %s.", target, times(f.NotScraped[target])))
+		out = append(out, fmt.Sprintf("The metrics of %s could not be read %s.", target, timesText(f.NotScraped[target])))
 	}
 	for _, target := range slices.Sorted(maps.Keys(f.Cut)) {
 		out = append(out, fmt.Sprintf("Of the metrics of %s not all were read: %s.", target, cutOff(target, f.Cut[target])))
@@ -47,8 +47,8 @@ func notes(f *run.Facts, results []Result, unanswered []string) []string {
 		}
 		out = append(out, "Without a value, because their queries had no answer: "+named+".")
 	}
-	if n := len((server{f}).starts()); n > 1 {
-		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, times(n-1)))
+	if n := len((server{f}).startTimes()); n > 1 {
+		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, timesText(n-1)))
 	}
 	return out
 }
@@ -124,7 +124,7 @@ func closedNotes(f *run.Facts) []string {
 		unit.Count(len(names), "steps"), names[0], names[len(names)-1], calls)}
 }
 
-func times(n int) string {
+func timesText(n int) string {
 	if n == 1 {
 		return "once"
 	}

@@ -21,10 +21,10 @@ func (c records) podStartup(r *Result, o *scenario.Objective) {
 	}
 	groups, some := c.pods.inState(o.Labels)
 	if !some {
-		unmeasured(r, "no group has "+o.Labels["state"]+" pods")
+		setUnmeasured(r, "no group has "+o.Labels["state"]+" pods")
 		return
 	}
-	c.holdDurations(r, c.pods.phases(r, o.Labels, groups, from, to))
+	c.holdDurations(r, c.pods.collectDurations(r, o.Labels, groups, from, to))
 }
 
 // holdDurations holds a statistic of durations against a result's threshold.
@@ -35,25 +35,25 @@ func (c records) holdDurations(r *Result, d *stats.Durations) {
 	switch {
 	case r.Statistic == "sum":
 		mean := d.Mean()
-		sum := exactly(mean.Value*n, n)
+		sum := exactEstimate(mean.Value*n, n)
 		sum.Low, sum.High, sum.Warnings = mean.Low*n, mean.High*n, mean.Warnings
-		hold(r, sum, false)
+		holdAgainstThreshold(r, sum, false)
 	case r.Statistic == "rate" && seconds > 0:
 		r.Unit = "1/s"
-		hold(r, exactly(n/seconds, n), false)
+		holdAgainstThreshold(r, exactEstimate(n/seconds, n), false)
 	case r.Statistic == "max":
-		hold(r, d.Max(), false)
+		holdAgainstThreshold(r, d.Max(), false)
 	case r.Statistic == "mean":
-		hold(r, d.Mean(), false)
+		holdAgainstThreshold(r, d.Mean(), false)
 	case ok:
-		hold(r, d.Quantile(q), false)
+		holdAgainstThreshold(r, d.Quantile(q), false)
 	default:
 		unknownStatistic(r)
 	}
 }
 
 func unknownStatistic(r *Result) {
-	unmeasured(r, fmt.Sprintf("%s has no statistic %q", r.SLI, r.Statistic))
+	setUnmeasured(r, fmt.Sprintf("%s has no statistic %q", r.SLI, r.Statistic))
 }
 
 // callLatency judges the load's own calls, from the moment when each was due.
@@ -63,7 +63,7 @@ func (c records) callLatency(r *Result, o *scenario.Objective) {
 	var parts []*stats.Durations
 	var failed, unanswered, total int
 	for _, calls := range c.f.Calls {
-		if !matches(calls, o.Labels) {
+		if !matchesLabels(calls, o.Labels) {
 			continue
 		}
 		parts = append(parts, &calls.Latency)
@@ -86,9 +86,9 @@ func (c records) callLatency(r *Result, o *scenario.Objective) {
 	}
 }
 
-// matches reports whether an operation has these labels. Calls are the load's
+// matchesLabels reports whether an operation has these labels. Calls are the load's
 // unless the label source says otherwise.
-func matches(c *run.Calls, labels map[string]string) bool {
+func matchesLabels(c *run.Calls, labels map[string]string) bool {
 	have := c.Labels()
 	if labels["source"] == "" && c.Source != run.Load {
 		return false
@@ -116,8 +116,8 @@ func (c records) runningRate(r *Result, o *scenario.Objective) {
 	if rate == 0 {
 		e.Samples = 0
 	}
-	hold(r, e, false)
-	for _, m := range c.pods.missing(o.Labels, groups, record.PhaseRunning, seen) {
+	holdAgainstThreshold(r, e, false)
+	for _, m := range c.pods.findMissing(o.Labels, groups, record.PhaseRunning, seen) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of the %d pods of group %s never ran", m.n, m.want, m.group))
 	}
 }

@@ -22,8 +22,8 @@ type part struct {
 	before   bool         // there was an observation before the run
 }
 
-// parts are a figure's, in the order of their targets' names.
-func (g *figure) parts() []part {
+// partsByTarget returns a figure's, in the order of their targets' names.
+func (g *figure) partsByTarget() []part {
 	byTarget := map[string][]*series.Series{}
 	for _, s := range g.series {
 		byTarget[s.Target] = append(byTarget[s.Target], s)
@@ -43,7 +43,7 @@ func partOf(f *run.Facts, target string, all []*series.Series) part {
 	scrapes := f.Series.Scrapes(target)
 	within := inRun(f, scrapes)
 	changed := func() bool {
-		return slices.ContainsFunc(all, func(s *series.Series) bool { return len(inRun(f, sampled(s))) > 0 })
+		return slices.ContainsFunc(all, func(s *series.Series) bool { return len(inRun(f, sampleTimes(s))) > 0 })
 	}
 	if len(within) > 0 || len(scrapes) > 0 && !changed() {
 		return part{series: all, scraped: true, observed: within, before: len(scrapes) > 0 && scrapes[0] < f.Begin}
@@ -58,8 +58,8 @@ func partOf(f *run.Facts, target string, all []*series.Series) part {
 	return out
 }
 
-// sampled are the times of a series' samples.
-func sampled(s *series.Series) []clock.Time {
+// sampleTimes returns the times of a series' samples.
+func sampleTimes(s *series.Series) []clock.Time {
 	out := make([]clock.Time, s.Len())
 	for i := range out {
 		out[i], _ = s.Sample(i)
@@ -74,31 +74,31 @@ func inRun(f *run.Facts, times []clock.Time) []clock.Time {
 	return times[first:max(first, end)]
 }
 
-// observations are the times in the run at which any of the figure's targets
+// observationTimes returns the times in the run at which any of the figure's targets
 // was observed.
-func (g *figure) observations() []clock.Time {
+func (g *figure) observationTimes() []clock.Time {
 	var out []clock.Time
-	for _, p := range g.parts() {
+	for _, p := range g.partsByTarget() {
 		out = append(out, p.observed...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// times are the observations, and the samples between them.
-func (g *figure) times() []clock.Time {
-	out := g.observations()
+// allTimes returns the observations, and the samples between them.
+func (g *figure) allTimes() []clock.Time {
+	out := g.observationTimes()
 	for _, s := range g.series {
-		out = append(out, inRun(g.f, sampled(s))...)
+		out = append(out, inRun(g.f, sampleTimes(s))...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// intervals is how many times a counter was observed after another observation; 0
+// countIntervals is how many times a counter was observed after another observation; 0
 // where nobody knows whether it rose in the run.
-func (g *figure) intervals() (most int) {
-	for _, p := range g.parts() {
+func (g *figure) countIntervals() (most int) {
+	for _, p := range g.partsByTarget() {
 		n := len(p.observed)
 		if n > 0 && !p.before {
 			n--
@@ -108,23 +108,23 @@ func (g *figure) intervals() (most int) {
 	return most
 }
 
-// levels are a gauge's values at some times, over all its series that are
+// levelsAt returns a gauge's values at some times, over all its series that are
 // served then.
-func (g *figure) levels(times []clock.Time) []float64 {
+func (g *figure) levelsAt(times []clock.Time) []float64 {
 	var out []float64
 	for _, t := range times {
 		level, any := 0.0, false
 		for _, s := range g.series {
 			v, ok := s.At(t)
 			switch {
-			case !ok || !finite(v) || s.Gone(t):
+			case !ok || !isFinite(v) || s.Gone(t):
 				continue
 			case g.x.Most && any:
-				level = max(level, v*g.scale())
+				level = max(level, v*g.unitFactor())
 			case g.x.Most:
-				level = v * g.scale()
+				level = v * g.unitFactor()
 			default:
-				level += v * g.scale()
+				level += v * g.unitFactor()
 			}
 			any = true
 		}
@@ -135,14 +135,14 @@ func (g *figure) levels(times []clock.Time) []float64 {
 	return out
 }
 
-// rates are how fast a counter rose from each observation to the next, of the target
+// counterRates returns how fast a counter rose from each observation to the next, of the target
 // that was observed most. Targets are not observed together: each has its own
 // rate between two observations of its own, and these are added up.
-func (g *figure) rates() []float64 {
+func (g *figure) counterRates() []float64 {
 	var grid []clock.Time
 	var courses []course
-	for _, p := range g.parts() {
-		courses = append(courses, p.course(g.f))
+	for _, p := range g.partsByTarget() {
+		courses = append(courses, p.followCounters(g.f))
 		if len(p.observed) > len(grid) {
 			grid = p.observed
 		}
@@ -151,12 +151,12 @@ func (g *figure) rates() []float64 {
 	for i := 1; i < len(grid); i++ {
 		sum, any := 0.0, false
 		for _, c := range courses {
-			if rate, ok := c.rate(grid[i-1], grid[i]); ok {
+			if rate, ok := c.rateBetween(grid[i-1], grid[i]); ok {
 				sum, any = sum+rate, true
 			}
 		}
 		if any {
-			out = append(out, sum*g.scale())
+			out = append(out, sum*g.unitFactor())
 		}
 	}
 	return out
@@ -169,16 +169,16 @@ type course struct {
 	risen []float64
 }
 
-// course follows counters from observation to observation; where they are not scraped from
+// followCounters follows counters from observation to observation; where they are not scraped from
 // sample to sample, since observations at even distances would see now none and now
 // two of these.
-func (p part) course(f *run.Facts) course {
+func (p part) followCounters(f *run.Facts) course {
 	c := course{at: p.observed}
 	if !p.scraped && len(p.observed) > 0 {
 		first, last := p.observed[0], p.observed[len(p.observed)-1]
 		c.at = []clock.Time{first, last}
 		for _, s := range p.series {
-			for _, t := range inRun(f, sampled(s)) {
+			for _, t := range inRun(f, sampleTimes(s)) {
 				if t > first && t < last {
 					c.at = append(c.at, t)
 				}
@@ -198,9 +198,9 @@ func (p part) course(f *run.Facts) course {
 	return c
 }
 
-// rate is how fast the counters rose per second in that part of a stretch in
+// rateBetween is how fast the counters rose per second in that part of a stretch in
 // which they were observed; false where there is none.
-func (c course) rate(from, to clock.Time) (float64, bool) {
+func (c course) rateBetween(from, to clock.Time) (float64, bool) {
 	if len(c.at) < 2 {
 		return 0, false
 	}
@@ -208,11 +208,11 @@ func (c course) rate(from, to clock.Time) (float64, bool) {
 	if from >= to {
 		return 0, false
 	}
-	return (c.by(to) - c.by(from)) / to.Sub(from).Seconds(), true
+	return (c.riseBy(to) - c.riseBy(from)) / to.Sub(from).Seconds(), true
 }
 
-// by is the rise by a moment between the first and the last: even in between.
-func (c course) by(t clock.Time) float64 {
+// riseBy is the rise by a moment between the first and the last: even in between.
+func (c course) riseBy(t clock.Time) float64 {
 	i, exact := slices.BinarySearch(c.at, t)
 	if exact {
 		return c.risen[i]

@@ -42,10 +42,10 @@ type class struct {
 	needed bool
 }
 
-// classes are the official SLOs on API calls. A call that changes a collection
+// callClasses returns the official SLOs on API calls. A call that changes a collection
 // (DELETECOLLECTION) is not one for a single object, and WATCH and CONNECT are
 // streams: no objective speaks of them.
-func classes() []class {
+func callClasses() []class {
 	mutating := []string{"POST", "PUT", "PATCH", "APPLY", "DELETE"}
 	return []class{
 		{"mutating calls", mutating, "resource", MutatingBound, true},
@@ -55,17 +55,19 @@ func classes() []class {
 	}
 }
 
-// streamed are the subresources that are streams even where a verb does not
+// streamedSubresources returns the subresources that are streams even where a verb does not
 // say so.
-func streamed() []string { return []string{"log", "exec", "portforward", "attach", "proxy"} }
+func streamedSubresources() []string {
+	return []string{"log", "exec", "portforward", "attach", "proxy"}
+}
 
-// builtin reports whether the objectives speak of a resource: neither one that
+// isBuiltin reports whether the objectives speak of a resource: neither one that
 // is defined by a CustomResourceDefinition or served by an aggregated API
 // server, nor a virtual one, which is computed for each call and stored
 // nowhere. The metric does not say which is which; the groups of Kubernetes
 // itself end in .k8s.io or have no dot, and a project's own group under
 // k8s.io (as snapshot.storage.k8s.io) is not in this list.
-func builtin(group, resource string) bool {
+func isBuiltin(group, resource string) bool {
 	switch group {
 	case "", "admissionregistration.k8s.io", "apps", "autoscaling", "batch", "certificates.k8s.io",
 		"coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
@@ -82,54 +84,54 @@ type official struct {
 	pods   pods
 }
 
-// judge gives the results of all of them: calls by the server's own histograms over
+// judgeOfficial gives the results of all of them: calls by the server's own histograms over
 // the whole run as one window, pod startup by windtunnel's watch.
-func (k *official) judge(o *scenario.Objective) []Result {
-	out := k.calls(o)
-	return append(out, k.startup(o))
+func (k *official) judgeOfficial(o *scenario.Objective) []Result {
+	out := k.judgeCalls(o)
+	return append(out, k.judgeStartup(o))
 }
 
-// calls gives a result for each verb and resource that was called
+// judgeCalls gives a result for each verb and resource that was called
 // within the run. The definitions ask for the 99th percentile of five minutes,
 // over a day; a run is one window, however long it lasts.
-func (k *official) calls(o *scenario.Objective) []Result {
+func (k *official) judgeCalls(o *scenario.Objective) []Result {
 	var out []Result
-	for _, c := range classes() {
-		blank := Result{Name: named(o, c.name), SLI: "server-latency", Statistic: officialP99, Unit: "seconds", Threshold: c.bound}
-		groups, known := k.server.latencies(c.holds)
-		if trouble := k.server.trouble(known); trouble != "" {
-			blank.Name = named(o, "API calls")
-			unmeasured(&blank, trouble)
+	for _, c := range callClasses() {
+		blank := Result{Name: partName(o, c.name), SLI: "server-latency", Statistic: officialP99, Unit: "seconds", Threshold: c.bound}
+		groups, known := k.server.latencyIncrease(c.includes)
+		if trouble := k.server.whyUnusable(known); trouble != "" {
+			blank.Name = partName(o, "API calls")
+			setUnmeasured(&blank, trouble)
 			return []Result{blank}
 		}
 		for _, g := range groups {
 			r := blank
 			r.Labels = callLabels(g.Labels)
-			hold(&r, histogram(&r, g).Quantile(officialQ), true)
+			holdAgainstThreshold(&r, histogramOf(&r, g).Quantile(officialQ), true)
 			out = append(out, r)
 		}
 		if len(groups) == 0 && c.needed {
-			unmeasured(&blank, "no such call was made")
+			setUnmeasured(&blank, "no such call was made")
 			out = append(out, blank)
 		}
 	}
 	return out
 }
 
-// holds reports whether a series of the server's histogram is of this class.
-func (c class) holds(s *series.Series) bool {
+// includes reports whether a series of the server's histogram is of this class.
+func (c class) includes(s *series.Series) bool {
 	return slices.Contains(c.verbs, s.Label("verb")) && s.Label("scope") == c.scope &&
-		builtin(s.Label("group"), s.Label("resource")) && !slices.Contains(streamed(), s.Label("subresource"))
+		isBuiltin(s.Label("group"), s.Label("resource")) && !slices.Contains(streamedSubresources(), s.Label("subresource"))
 }
 
-// unmeasured makes a result unknown for want of anything measured.
-func unmeasured(r *Result, why string) {
+// setUnmeasured makes a result unknown for want of anything measured.
+func setUnmeasured(r *Result, why string) {
 	r.Verdict = Unknown
 	r.Warnings = append(r.Warnings, why)
 }
 
-// named is an objective's own name before the name of one of its parts.
-func named(o *scenario.Objective, part string) string {
+// partName is an objective's own name before the name of one of its parts.
+func partName(o *scenario.Objective, part string) string {
 	if o.Name == "" {
 		return part
 	}
@@ -151,9 +153,9 @@ func callLabels(labels []record.Label) map[string]string {
 	return out
 }
 
-// histogram turns an increase into a histogram, and notes in r what it had to
+// histogramOf turns an increase into a histogram, and notes in r what it had to
 // mend.
-func histogram(r *Result, b series.Buckets) stats.Histogram {
+func histogramOf(r *Result, b series.Buckets) stats.Histogram {
 	h := make(stats.Histogram, len(b.UpTo))
 	for i := range h {
 		h[i] = stats.Bucket{UpTo: b.UpTo[i], Count: b.Counts[i]}
@@ -165,7 +167,7 @@ func histogram(r *Result, b series.Buckets) stats.Histogram {
 	return h
 }
 
-// startup judges the startup of pods, from the receipt of their
+// judgeStartup judges the startup of pods, from the receipt of their
 // creation to the receipt of the state that shows all their containers
 // started, both on windtunnel's own watch. The definition begins at the
 // creation timestamp, which has whole seconds only and is used for nothing
@@ -174,29 +176,29 @@ func histogram(r *Result, b series.Buckets) stats.Histogram {
 //
 // A pod that never ran in the run is not left out: it took longer than from its
 // creation to the run's end, and so did one that a wait asks for and nobody saw.
-func (k *official) startup(o *scenario.Objective) Result {
-	r := Result{Name: named(o, "pod startup"), SLI: "pod-startup", Statistic: officialP99, Unit: "seconds",
+func (k *official) judgeStartup(o *scenario.Objective) Result {
+	r := Result{Name: partName(o, "pod startup"), SLI: "pod-startup", Statistic: officialP99, Unit: "seconds",
 		Threshold: StartupBound, Labels: map[string]string{"phase": "startup"}}
 	if len(o.Pods) > 0 {
 		r.Labels["group"] = strings.Join(o.Pods, ",")
 	}
-	d := k.pods.phases(&r, map[string]string{"cluster": ""}, o.Pods, "created", "running") // members have no official SLOs
-	hold(&r, d.Quantile(officialQ), false)
+	d := k.pods.collectDurations(&r, map[string]string{"cluster": ""}, o.Pods, "created", "running") // members have no official SLOs
+	holdAgainstThreshold(&r, d.Quantile(officialQ), false)
 	return r
 }
 
-// hold holds an estimate against a result's threshold. Where the estimate is
+// holdAgainstThreshold holds an estimate against a result's threshold. Where the estimate is
 // known only within bounds (a histogram's bucket, pods that did not run yet)
 // and the threshold lies between them, the verdict is unknown.
-func hold(r *Result, e stats.Estimate, bucket bool) {
+func holdAgainstThreshold(r *Result, e stats.Estimate, bucket bool) {
 	r.Samples = e.Samples
 	r.Warnings = append(r.Warnings, e.Warnings...)
 	if e.Samples == 0 {
-		unmeasured(r, "nothing was measured")
+		setUnmeasured(r, "nothing was measured")
 		return
 	}
-	if !finite(e.Value) {
-		unmeasured(r, "the server's own count is not a number")
+	if !isFinite(e.Value) {
+		setUnmeasured(r, "the server's own count is not a number")
 		return
 	}
 	value := e.Value
@@ -207,7 +209,7 @@ func hold(r *Result, e stats.Estimate, bucket bool) {
 	case !bucket && e.Bounded():
 		r.Interval = &[2]float64{e.Interval[0], e.Interval[1]}
 	}
-	r.Verdict = side(e, r.Threshold, r.AtLeast)
+	r.Verdict = sideOfThreshold(e, r.Threshold, r.AtLeast)
 	switch {
 	case r.Verdict == Unknown && bucket:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the histogram only says that it lies between %.4g and %.4g", e.Low, e.High))
@@ -216,9 +218,9 @@ func hold(r *Result, e stats.Estimate, bucket bool) {
 	}
 }
 
-// side is on which side of a threshold an estimate lies. A bucket does not
+// sideOfThreshold is on which side of a threshold an estimate lies. A bucket does not
 // hold its lower end, so that one that begins at the threshold lies above it.
-func side(e stats.Estimate, threshold float64, atLeast bool) Verdict {
+func sideOfThreshold(e stats.Estimate, threshold float64, atLeast bool) Verdict {
 	switch {
 	case atLeast && e.Low >= threshold, !atLeast && e.High <= threshold:
 		return Pass

@@ -26,17 +26,17 @@ func inCluster(all []*run.Lifecycles, labels map[string]string) []*run.Lifecycle
 	return all
 }
 
-// phases collects the time from one phase to another of the pods of some
+// collectDurations collects the time from one phase to another of the pods of some
 // groups, in the cluster that labels name. Pods that a wait step asks for and that were never seen count as not
 // having got anywhere, which r's warnings then say.
-func (p pods) phases(r *Result, labels map[string]string, groups []string, from, to string) *stats.Durations {
+func (p pods) collectDurations(r *Result, labels map[string]string, groups []string, from, to string) *stats.Durations {
 	d := &stats.Durations{}
 	seen := map[string]int{}
 	for _, l := range inCluster(p.f.Pods(groups), labels) {
 		l.Durations(d, from, to, p.f)
 		seen[l.Group] += l.Reached(from)
 	}
-	for _, missing := range p.missing(labels, groups, from, seen) {
+	for _, missing := range p.findMissing(labels, groups, from, seen) {
 		for range missing.n {
 			d.AddBetween(0, stats.Forever)
 		}
@@ -52,18 +52,18 @@ type missing struct {
 	n, want int
 }
 
-// missing compares what was seen in a phase with the most that a wait step
+// findMissing compares what was seen in a phase with the most that a wait step
 // asks for of that phase or a later one, and with the pods that the load
 // created itself, in the clusters that labels ask for.
-func (p pods) missing(labels map[string]string, groups []string, phase string, seen map[string]int) []missing {
+func (p pods) findMissing(labels map[string]string, groups []string, phase string, seen map[string]int) []missing {
 	want := map[string]int{}
-	asked := p.observed(labels)
+	asked := p.observedClusters(labels)
 	for s := range p.sc.AllSteps() {
 		switch {
-		case s.Wait != nil && s.Wait.Are != "deleted" && rank(s.Wait.Are) >= rank(phase) && p.stepBegan(s.Name):
-			want[s.Wait.Pods] = max(want[s.Wait.Pods], s.Wait.Count*p.clusters(s.Cluster, asked))
+		case s.Wait != nil && s.Wait.Are != "deleted" && phaseRank(s.Wait.Are) >= phaseRank(phase) && p.stepBegan(s.Name):
+			want[s.Wait.Pods] = max(want[s.Wait.Pods], s.Wait.Count*p.countClusters(s.Cluster, asked))
 		case s.Create != nil:
-			want[s.Create.Group] = max(want[s.Create.Group], p.created(s.Create.Group, asked))
+			want[s.Create.Group] = max(want[s.Create.Group], p.countCreated(s.Create.Group, asked))
 		}
 	}
 	var out []missing
@@ -75,15 +75,15 @@ func (p pods) missing(labels map[string]string, groups []string, phase string, s
 	return out
 }
 
-// observed tells of a cluster whether its pods were recorded and labels ask for it.
-func (p pods) observed(labels map[string]string) func(cluster string) bool {
+// observedClusters tells of a cluster whether its pods were recorded and labels ask for it.
+func (p pods) observedClusters(labels map[string]string) func(cluster string) bool {
 	recorded := p.sc.PodMembers()
 	only, one := labels["cluster"]
 	return func(cluster string) bool { return (cluster == "" || recorded[cluster]) && (!one || cluster == only) }
 }
 
-// clusters is how many of those that a step is done in are asked for.
-func (p pods) clusters(cluster string, asked func(string) bool) (n int) {
+// countClusters is how many of those that a step is done in are asked for.
+func (p pods) countClusters(cluster string, asked func(string) bool) (n int) {
 	names := []string{""}
 	if cluster != "" {
 		names, _ = p.sc.MembersOf(cluster) // the scenario was checked
@@ -96,9 +96,9 @@ func (p pods) clusters(cluster string, asked func(string) bool) (n int) {
 	return n
 }
 
-// created is how many pods of a group the load created by itself, with
+// countCreated is how many pods of a group the load created by itself, with
 // success: none where it creates deployments and the like.
-func (p pods) created(group string, asked func(string) bool) (n int) {
+func (p pods) countCreated(group string, asked func(string) bool) (n int) {
 	for s := range p.sc.AllSteps() {
 		if s.Create == nil || s.Create.Group != group {
 			continue
@@ -112,8 +112,8 @@ func (p pods) created(group string, asked func(string) bool) (n int) {
 	return n
 }
 
-// groups are those of the objects that steps create, by the steps' names.
-func groups(sc *scenario.Scenario) map[string]string {
+// groupsByStep returns those of the objects that steps create, by the steps' names.
+func groupsByStep(sc *scenario.Scenario) map[string]string {
 	out := map[string]string{}
 	for s := range sc.AllSteps() {
 		if s.Create != nil {
@@ -123,8 +123,8 @@ func groups(sc *scenario.Scenario) map[string]string {
 	return out
 }
 
-// rank is a phase's place in a pod's lifecycle.
-func rank(phase string) int {
+// phaseRank is a phase's place in a pod's lifecycle.
+func phaseRank(phase string) int {
 	return slices.Index([]string{record.PhaseCreated, record.PhaseBound, record.PhaseRunning, record.PhaseReady,
 		record.PhaseFinished, record.PhaseDeleting, record.PhaseDeleted}, phase)
 }
@@ -147,7 +147,7 @@ func (p pods) inState(labels map[string]string) (groups []string, some bool) {
 	if groups == nil {
 		groups = p.f.PodGroups()
 	}
-	stateful := p.stateful()
+	stateful := p.statefulGroups()
 	groups = slices.DeleteFunc(groups, func(g string) bool { return stateful[g] != (state == "stateful") })
 	return groups, len(groups) > 0
 }
@@ -160,10 +160,10 @@ func groupsOf(labels map[string]string) []string {
 	return nil
 }
 
-// stateful returns the groups of pods with state of their own: those of steps
+// statefulGroups returns the groups of pods with state of their own: those of steps
 // that made StatefulSets or claims on volumes. What a group's pods mount is not
 // looked at.
-func (p pods) stateful() map[string]bool {
+func (p pods) statefulGroups() map[string]bool {
 	out := map[string]bool{}
 	for s := range p.sc.AllSteps() {
 		for _, c := range p.f.Calls {

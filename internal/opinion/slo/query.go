@@ -47,8 +47,8 @@ func askedOf(o scenario.Objective) asked {
 	return asked{o.Query, cmp.Or(o.Step, o.Since), cmp.Or(o.Step, o.Until)}
 }
 
-// question returns what is to be asked; not ok when the run did not get there.
-func (q *queries) question(a asked) (Question, bool) {
+// newQuestion returns what is to be asked; not ok when the run did not get there.
+func (q *queries) newQuestion(a asked) (Question, bool) {
 	from, begun := stepMoment(q.f, record.EventStepBegan, a.since, q.f.Begin)
 	until, ended := stepMoment(q.f, record.EventStepEnded, a.until, q.f.End)
 	if !begun || !ended || until < from {
@@ -67,8 +67,8 @@ type queries struct {
 	unanswered []scenario.Measure // whose query had no answer
 }
 
-// ask answers every query of a run's scenario from the run's own series.
-func ask(r *run.Run) (*queries, error) {
+// askQueries answers every query of a run's scenario from the run's own series.
+func askQueries(r *run.Run) (*queries, error) {
 	out := &queries{sc: r.Scenario, f: r.Facts}
 	var all []asked
 	for _, o := range r.Scenario.Objectives {
@@ -87,16 +87,16 @@ func ask(r *run.Run) (*queries, error) {
 	}
 	out.answers = map[Question]Answer{}
 	for _, a := range all {
-		q, ok := out.question(a)
+		q, ok := out.newQuestion(a)
 		if _, known := out.answers[q]; ok && !known {
-			out.answers[q] = answer(db, q)
+			out.answers[q] = askQuestion(db, q)
 		}
 	}
 	return out, nil
 }
 
-// answer asks one question.
-func answer(db *promql.DB, q Question) Answer {
+// askQuestion asks one question.
+func askQuestion(db *promql.DB, q Question) Answer {
 	r, err := db.Instant(context.Background(), q.Expr, q.At)
 	out := Answer{Err: err, Warnings: r.Warnings}
 	for _, s := range r.Series {
@@ -108,9 +108,9 @@ func answer(db *promql.DB, q Question) Answer {
 	return out
 }
 
-// answer returns the answer to a query; an error says why there is none.
-func (q *queries) answer(a asked) (Answer, error) {
-	question, ok := q.question(a)
+// findAnswer returns the answer to a query; an error says why there is none.
+func (q *queries) findAnswer(a asked) (Answer, error) {
+	question, ok := q.newQuestion(a)
 	if !ok {
 		return Answer{}, fmt.Errorf("the run did not get as far as the steps that it is asked of")
 	}
@@ -121,26 +121,26 @@ func (q *queries) answer(a asked) (Answer, error) {
 	return out, out.Err
 }
 
-// judge judges each series of a query's answer. A series whose value is no
+// judgeQuery judges each series of a query's answer. A series whose value is no
 // number had nothing to count in that time; it is left out beside others.
-func (q *queries) judge(r Result, o *scenario.Objective) []Result {
+func (q *queries) judgeQuery(r Result, o *scenario.Objective) []Result {
 	r.SLI, r.Statistic, r.Unit = "promql", "value", o.Unit
-	answer, err := q.answer(askedOf(*o))
+	answer, err := q.findAnswer(askedOf(*o))
 	for _, target := range slices.Sorted(maps.Keys(q.f.Cut)) { // nobody can say whose series a query is about
-		unmeasured(&r, cutOff(target, q.f.Cut[target]))
+		setUnmeasured(&r, cutOff(target, q.f.Cut[target]))
 		return []Result{r}
 	}
 	switch {
 	case err != nil:
-		unmeasured(&r, err.Error())
+		setUnmeasured(&r, err.Error())
 		return []Result{r}
 	case len(answer.Values) == 0:
-		unmeasured(&r, "the query has no answer: no series, or none with a value in that time")
+		setUnmeasured(&r, "the query has no answer: no series, or none with a value in that time")
 		return []Result{r}
 	}
 	values := slices.DeleteFunc(slices.Clone(answer.Values), func(v Value) bool { return math.IsNaN(v.Value) })
 	if len(values) == 0 { // a rate of nothing, or 0/0, in every series
-		unmeasured(&r, "the query's answer is no number: nothing was counted in that time")
+		setUnmeasured(&r, "the query's answer is no number: nothing was counted in that time")
 		return []Result{r}
 	}
 	var out []Result
@@ -148,7 +148,7 @@ func (q *queries) judge(r Result, o *scenario.Objective) []Result {
 		one := r
 		one.Labels = labelMap(v.Labels)
 		one.Warnings = slices.Clone(answer.Warnings)
-		hold(&one, stats.Estimate{Value: v.Value, Low: v.Value, High: v.Value, Samples: 1, Interval: [2]float64{v.Value, v.Value}}, false)
+		holdAgainstThreshold(&one, stats.Estimate{Value: v.Value, Low: v.Value, High: v.Value, Samples: 1, Interval: [2]float64{v.Value, v.Value}}, false)
 		out = append(out, one)
 	}
 	return out
@@ -162,9 +162,9 @@ func labelMap(labels []record.Label) map[string]string {
 	return out
 }
 
-// unmet returns the measures that the run has no value of, and that are not
+// unmetMeasures returns the measures that the run has no value of, and that are not
 // optional. Of a run that was cut short none are: they had no chance.
-func (q *queries) unmet() (out []Unmet) {
+func (q *queries) unmetMeasures() (out []Unmet) {
 	for _, x := range q.unanswered {
 		if !x.Optional && q.f.Ended.Reason == record.Done {
 			out = append(out, Unmet{"measure " + x.Name, record.NotMeasured, "its query had no answer"})
@@ -173,8 +173,8 @@ func (q *queries) unmet() (out []Unmet) {
 	return out
 }
 
-// optional returns the names of the other measures that the run has no value of.
-func (q *queries) optional() (out []string) {
+// unmeasuredOptional returns the names of the other measures that the run has no value of.
+func (q *queries) unmeasuredOptional() (out []string) {
 	for _, x := range q.unanswered {
 		if x.Optional {
 			out = append(out, x.Name)
@@ -183,14 +183,14 @@ func (q *queries) optional() (out []string) {
 	return out
 }
 
-// measures sets those that the scenario asks for. Those without any value are kept.
-func (q *queries) measures(m Measures) {
+// setMeasures sets those that the scenario asks for. Those without any value are kept.
+func (q *queries) setMeasures(m Measures) {
 	for _, x := range q.sc.Measures {
 		if x.Query == "" {
 			continue
 		}
-		answer, err := q.answer(asked{x.Query, x.Since, x.Until})
-		if err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return finite(v.Value) }) {
+		answer, err := q.findAnswer(asked{x.Query, x.Since, x.Until})
+		if err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return isFinite(v.Value) }) {
 			q.unanswered = append(q.unanswered, x)
 		}
 		for _, v := range answer.Values {
@@ -200,7 +200,7 @@ func (q *queries) measures(m Measures) {
 					parts = append(parts, l.Value)
 				}
 			}
-			m.own(x, key(parts...), v.Value, x.Unit)
+			m.setOwn(x, joinKey(parts...), v.Value, x.Unit)
 		}
 	}
 }

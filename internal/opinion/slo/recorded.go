@@ -20,16 +20,16 @@ type records struct {
 	failed failedCalls
 }
 
-// judge gives one result, or one for each value of the labels that the
+// judgeRecords gives one result, or one for each value of the labels that the
 // objective is split by.
-func (c records) judge(r Result, o *scenario.Objective) []Result {
-	splits := c.splits(o)
+func (c records) judgeRecords(r Result, o *scenario.Objective) []Result {
+	splits := c.splitLabels(o)
 	if len(o.Per) > 0 && len(splits) == 0 {
-		unmeasured(&r, "nothing was measured")
+		setUnmeasured(&r, "nothing was measured")
 		return []Result{r}
 	}
 	if len(o.Per) == 0 {
-		c.record(&r, o)
+		c.judgeRecord(&r, o)
 		return []Result{r}
 	}
 	var out []Result
@@ -37,49 +37,49 @@ func (c records) judge(r Result, o *scenario.Objective) []Result {
 		one, narrow := r, *o
 		narrow.Labels = labels
 		one.Labels = labels
-		c.record(&one, &narrow)
+		c.judgeRecord(&one, &narrow)
 		out = append(out, one)
 	}
 	return out
 }
 
-// record judges one objective on calls or lifecycles.
-func (c records) record(r *Result, o *scenario.Objective) {
+// judgeRecord judges one objective on calls or lifecycles.
+func (c records) judgeRecord(r *Result, o *scenario.Objective) {
 	switch o.SLI {
 	case "pod-startup":
 		c.podStartup(r, o)
 	case "lifecycle":
-		c.lifecycle(r, o)
+		c.judgeLifecycle(r, o)
 	case "pod-deletion":
-		c.deletion(r, o, "pods")
+		c.judgeDeletion(r, o, "pods")
 	case "namespace-deletion":
-		c.deletion(r, o, "namespaces")
+		c.judgeDeletion(r, o, "namespaces")
 	case "call-latency":
 		c.callLatency(r, o)
 	case "call-success":
 		c.callSuccess(r, o)
 	case abortedRun:
-		c.aborted(r)
+		c.judgeAborted(r)
 	case unmetWait:
-		c.wait(r, o.Labels["step"])
+		c.judgeWait(r, o.Labels["step"])
 	case FailedCalls:
-		c.failed.judge(r, o)
+		c.failed.judgeFailedCalls(r, o)
 	case "pods-running-rate":
 		c.runningRate(r, o)
 	case "pods-bound-rate":
 		c.boundRate(r, o)
 	case "network-round-trip", "network-loss", "network-throughput", "network-cpu", "network-packet-cpu":
-		networks{c}.judge(r, o)
+		networks{c}.judgeNetwork(r, o)
 	case "network-turns-round-trip", "network-turns-throughput":
 		networks{c}.judgeTurns(r, o)
 	default:
-		unmeasured(r, fmt.Sprintf("this version does not know the SLI %q", o.SLI+o.SLO))
+		setUnmeasured(r, fmt.Sprintf("this version does not know the SLI %q", o.SLI+o.SLO))
 	}
 }
 
-// splits returns the labels of each result of an objective that is split, in
+// splitLabels returns the labels of each result of an objective that is split, in
 // the order of their values: of calls as they were made, of pods their groups.
-func (c records) splits(o *scenario.Objective) []map[string]string {
+func (c records) splitLabels(o *scenario.Objective) []map[string]string {
 	found := map[string]map[string]string{}
 	add := func(have map[string]string) {
 		key, labels := "", maps.Clone(o.Labels)
@@ -94,7 +94,7 @@ func (c records) splits(o *scenario.Objective) []map[string]string {
 	}
 	if strings.HasPrefix(o.SLI, "call-") || o.SLI == FailedCalls {
 		for _, calls := range c.f.Calls {
-			if matches(calls, o.Labels) && calls.Count() > 0 {
+			if matchesLabels(calls, o.Labels) && calls.Count() > 0 {
 				add(calls.Labels())
 			}
 		}
@@ -108,7 +108,7 @@ func (c records) splits(o *scenario.Objective) []map[string]string {
 		}
 		for _, cluster := range run.Clusters(all) {
 			for _, l := range run.In(all, cluster) {
-				if have := map[string]string{"group": l.Group, "cluster": cluster}; fits(have, o.Labels) {
+				if have := map[string]string{"group": l.Group, "cluster": cluster}; labelsFit(have, o.Labels) {
 					add(have)
 				}
 			}
@@ -121,9 +121,9 @@ func (c records) splits(o *scenario.Objective) []map[string]string {
 	return out
 }
 
-// fits tells whether what has these labels is among what an objective's ask for;
+// labelsFit tells whether what has these labels is among what an objective's ask for;
 // labels that it has not are of other things.
-func fits(have, want map[string]string) bool {
+func labelsFit(have, want map[string]string) bool {
 	for name, value := range have {
 		if asked, ok := want[name]; ok && asked != value {
 			return false
@@ -132,8 +132,8 @@ func fits(have, want map[string]string) bool {
 	return true
 }
 
-// deletion judges the time from an object's deletion timestamp to its end.
-func (c records) deletion(r *Result, o *scenario.Objective, resource string) {
+// judgeDeletion judges the time from an object's deletion timestamp to its end.
+func (c records) judgeDeletion(r *Result, o *scenario.Objective, resource string) {
 	d := &stats.Durations{}
 	for _, l := range inCluster(c.f.OfResource(resource), o.Labels) {
 		if g := o.Labels["group"]; (l.Name == "" || resource != "pods") && (g == "" || l.Group == g) {
@@ -149,17 +149,17 @@ func (c records) callSuccess(r *Result, o *scenario.Objective) {
 	r.Unit = "ratio"
 	var all, ok, refused int
 	for _, calls := range c.f.Calls {
-		if matches(calls, o.Labels) {
+		if matchesLabels(calls, o.Labels) {
 			all, ok = all+calls.Count(), ok+calls.Outcomes[record.OK]
 			for code, n := range calls.Refused {
-				refused += c.failed.certain(calls, code, n)
+				refused += c.failed.countRefusals(calls, code, n)
 			}
 		}
 	}
-	e := exactly(0, float64(all))
+	e := exactEstimate(0, float64(all))
 	if all > 0 {
-		e = exactly(float64(ok)/float64(all), float64(all))
+		e = exactEstimate(float64(ok)/float64(all), float64(all))
 	}
-	hold(r, e, false)
+	holdAgainstThreshold(r, e, false)
 	r.certain = r.AtLeast && all > 0 && 1-float64(refused)/float64(all) < r.Threshold
 }

@@ -14,10 +14,10 @@ type server struct{ f *run.Facts }
 // manyServers is why an address's counters are not judged.
 const manyServers = "several API servers answered scrapes at one address, and their counters cannot be told apart"
 
-// latencies returns the increase of the server's histograms over the
+// latencyIncrease returns the increase of the server's histograms over the
 // run, from the last scrape before its begin to the last before its end, by
 // group, resource, scope, subresource and verb, over all versions.
-func (s server) latencies(keep func(*series.Series) bool) ([]series.Buckets, bool) {
+func (s server) latencyIncrease(keep func(*series.Series) bool) ([]series.Buckets, bool) {
 	return s.f.Series.Histograms(series.HistogramQuery{
 		Target: apiServer, Family: sliFamily, Keep: keep,
 		By:   []string{"group", "resource", "scope", "subresource", "verb"},
@@ -25,9 +25,9 @@ func (s server) latencies(keep func(*series.Series) bool) ([]series.Buckets, boo
 	})
 }
 
-// trouble says why the server's histograms cannot be judged; empty when
+// whyUnusable says why the server's histograms cannot be judged; empty when
 // they can. Known says that there are any.
-func (s server) trouble(known bool) string {
+func (s server) whyUnusable(known bool) string {
 	if served, cut := s.f.Cut[apiServer]; cut {
 		return cutOff(apiServer, served)
 	}
@@ -36,15 +36,15 @@ func (s server) trouble(known bool) string {
 		return fmt.Sprintf("nothing was read of the API server's %s: it could not be scraped", sliFamily)
 	case !known:
 		return fmt.Sprintf("nothing was read of the API server's %s", sliFamily)
-	case s.several():
+	case s.hasSeveralServers():
 		return manyServers
 	}
 	return ""
 }
 
-// starts returns the API server's start times in the order in which scrapes
+// startTimes returns the API server's start times in the order in which scrapes
 // met them within the run.
-func (s server) starts() []float64 {
+func (s server) startTimes() []float64 {
 	var out []float64
 	for _, x := range s.f.Series.Select(apiServer, startTime, nil) {
 		if v, ok := x.At(s.f.Begin); ok {
@@ -59,9 +59,9 @@ func (s server) starts() []float64 {
 	return slices.Compact(out)
 }
 
-// several reports whether scrapes met more than one API server behind one
+// hasSeveralServers reports whether scrapes met more than one API server behind one
 // address: an earlier start time was met again after a later one. Their
 // counters cannot be told apart then.
-func (s server) several() bool {
-	return !slices.IsSorted(s.starts())
+func (s server) hasSeveralServers() bool {
+	return !slices.IsSorted(s.startTimes())
 }

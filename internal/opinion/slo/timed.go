@@ -17,7 +17,7 @@ func timeMeasures(m Measures, sc *scenario.Scenario, f *run.Facts) {
 		from, begun := stepMoment(f, record.EventStepBegan, x.Since, f.Begin)
 		until, ended := stepMoment(f, record.EventStepEnded, x.Until, f.End)
 		if begun && ended && until >= from {
-			m.own(x, key(x.Name, "seconds"), until.Sub(from).Seconds(), "seconds")
+			m.setOwn(x, joinKey(x.Name, "seconds"), until.Sub(from).Seconds(), "seconds")
 		}
 	}
 }

@@ -15,9 +15,9 @@ type turn struct {
 	found bool
 }
 
-// turns returns a statistic of each turn of a path, in the order of its steps. A round
+// statisticPerTurn returns a statistic of each turn of a path, in the order of its steps. A round
 // trip that nothing bounds, since too many echoes were lost, is not found.
-func (n networks) turns(path, indicator, statistic string) (out []turn) {
+func (n networks) statisticPerTurn(path, indicator, statistic string) (out []turn) {
 	for step := range n.sc.AllSteps() {
 		x := step.Network
 		if x == nil || x.Path == "" || x.Path != path {
@@ -29,7 +29,7 @@ func (n networks) turns(path, indicator, statistic string) (out []turn) {
 			e := n.roundTrips(step.Name).took.Quantile(q)
 			out = append(out, turn{e.Value, e.Samples > 0 && e.Value == e.High})
 		case indicator == "network-turns-throughput" && x.Stream != nil:
-			all := n.streams(step.Name)
+			all := n.receivedSeries(step.Name)
 			if len(all) == 1 && all[0].Len() > 1 {
 				out = append(out, turn{meanRate(all[0]), true})
 				continue
@@ -46,8 +46,8 @@ func (n networks) judgeTurns(r *Result, o *scenario.Objective) {
 	x, _ := sli.Find(o.SLI)
 	r.Unit = x.UnitOf(o.Statistic)
 	than := o.Labels["than"]
-	all := n.turns(o.Labels["path"], o.SLI, o.Statistic)
-	others := n.turns(than, o.SLI, o.Statistic)
+	all := n.statisticPerTurn(o.Labels["path"], o.SLI, o.Statistic)
+	others := n.statisticPerTurn(than, o.SLI, o.Statistic)
 	values, missing := []float64{}, 0
 	for i, one := range all {
 		if than == "" {
@@ -60,10 +60,10 @@ func (n networks) judgeTurns(r *Result, o *scenario.Objective) {
 		values = append(values, one.value-others[i].value)
 	}
 	if len(values) == 0 {
-		unmeasured(r, "no turn of the path was measured")
+		setUnmeasured(r, "no turn of the path was measured")
 		return
 	}
-	hold(r, stats.Median(values), false)
+	holdAgainstThreshold(r, stats.Median(values), false)
 	if missing > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d turns were not measured, or echoes were lost in them", missing, len(all)))
 	}
@@ -79,13 +79,13 @@ func (n networks) turnMeasures(m Measures) {
 	}
 	set := func(path, indicator, statistic, name, unit string) {
 		var values []float64
-		for _, one := range n.turns(path, indicator, statistic) {
+		for _, one := range n.statisticPerTurn(path, indicator, statistic) {
 			if one.found {
 				values = append(values, one.value)
 			}
 		}
 		if len(values) > 0 {
-			m.set(key(name, path), stats.Median(values).Value, unit)
+			m.set(joinKey(name, path), stats.Median(values).Value, unit)
 		}
 	}
 	for _, path := range paths {

@@ -20,8 +20,8 @@ type Unmet struct {
 	Why   string       `json:"why"` // a clause
 }
 
-// sentence says it to a person.
-func (u Unmet) sentence() string {
+// describeUnmet says it to a person.
+func (u Unmet) describeUnmet() string {
 	became := map[record.State]string{record.Refuted: "failed", record.NotDone: "was not completed",
 		record.NotInForce: "is not in force", record.NotMeasured: "was not measured"}[u.State]
 	asked := u.Asked
@@ -41,14 +41,14 @@ type demands struct {
 	m  record.Manifest
 }
 
-// unmet returns what did not come about: limits first, then what the run itself has said,
+// listUnmet returns what did not come about: limits first, then what the run itself has said,
 // then steps. The steps of a run that was cut short are left out: they had no chance.
-func (a demands) unmet() []Unmet {
-	told := a.told()
-	limits := slices.DeleteFunc(a.limits(), func(l Unmet) bool { // told with the reason
+func (a demands) listUnmet() []Unmet {
+	told := a.reportedUnmet()
+	limits := slices.DeleteFunc(a.unmetLimits(), func(l Unmet) bool { // told with the reason
 		return slices.ContainsFunc(told, func(t Unmet) bool { return t.Asked == l.Asked })
 	})
-	return slices.Concat(limits, a.ofOthers(), told, a.steps())
+	return slices.Concat(limits, a.ofOthers(), told, a.unmetSteps())
 }
 
 // ofOthers is what a scenario asks of its plane that nobody can set in a cluster that
@@ -70,8 +70,8 @@ func (a demands) ofOthers() (out []Unmet) {
 	return out
 }
 
-// told is what the run itself has said of what did not come about.
-func (a demands) told() (out []Unmet) {
+// reportedUnmet is what the run itself has said of what did not come about.
+func (a demands) reportedUnmet() (out []Unmet) {
 	for _, e := range a.f.EventsOf(record.EventUnmet) {
 		state := e.State
 		if !slices.Contains([]record.State{record.Refuted, record.NotInForce, record.NotMeasured, record.NotHonored}, state) {
@@ -84,9 +84,9 @@ func (a demands) told() (out []Unmet) {
 	return out
 }
 
-// steps are those that failed, were left out, or of which the records have no end. The
+// unmetSteps returns those that failed, were left out, or of which the records have no end. The
 // step that stopped the run is told with that, unless it was refuted.
-func (a demands) steps() (out []Unmet) {
+func (a demands) unmetSteps() (out []Unmet) {
 	end := a.f.Ended
 	if !a.f.Began() || end.Reason != record.Done && end.Reason != record.Broken {
 		return nil
@@ -123,8 +123,8 @@ func orNotDone(s record.State) record.State {
 	return record.NotDone
 }
 
-// limits are those that do not hold: not set, or beyond what the machine has.
-func (a demands) limits() (out []Unmet) {
+// unmetLimits returns those that do not hold: not set, or beyond what the machine has.
+func (a demands) unmetLimits() (out []Unmet) {
 	all := a.m.Processes()
 	if whole, limited := a.m.Plane.Whole(); limited {
 		whole.Name = "the plane"

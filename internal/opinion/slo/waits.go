@@ -11,8 +11,8 @@ import (
 // unmetWait is what the objective counts that a wait has which says unmet: fail.
 const unmetWait = "unmet-waits"
 
-// waits are the objectives of the steps that fail a run when they are not met.
-func waits(sc *scenario.Scenario) (out []scenario.Objective) {
+// waitObjectives returns the objectives of the steps that fail a run when they are not met.
+func waitObjectives(sc *scenario.Scenario) (out []scenario.Objective) {
 	none := 0.0
 	for s := range sc.AllSteps() {
 		if holdsWait(s) {
@@ -31,8 +31,8 @@ func holdsWait(s *scenario.Step) bool {
 // abortedRun is what the objective counts that a scenario with abortOn has.
 const abortedRun = "aborted"
 
-// aborts is the objective of a scenario that says when it is ended early.
-func aborts(sc *scenario.Scenario) []scenario.Objective {
+// abortObjectives is the objective of a scenario that says when it is ended early.
+func abortObjectives(sc *scenario.Scenario) []scenario.Objective {
 	if sc.AbortOn == nil {
 		return nil
 	}
@@ -40,21 +40,21 @@ func aborts(sc *scenario.Scenario) []scenario.Objective {
 	return []scenario.Objective{{Name: "ended early by abortOn", SLI: abortedRun, Statistic: "count", Max: &none}}
 }
 
-// aborted holds that the run was not ended early.
-func (c records) aborted(r *Result) {
+// judgeAborted holds that the run was not ended early.
+func (c records) judgeAborted(r *Result) {
 	r.Unit = "times"
 	times := 0
 	if c.f.Ended.Reason == record.Aborted {
 		times = 1
 		r.Warnings = append(r.Warnings, c.f.Ended.Text)
 	}
-	hold(r, exactly(float64(times), 1), false)
+	holdAgainstThreshold(r, exactEstimate(float64(times), 1), false)
 	r.certain = times > 0
 }
 
-// wait holds how often a step that waits did not get what it waited for. One that
+// judgeWait holds how often a step that waits did not get what it waited for. One that
 // the run did not come to, or ended in, says nothing.
-func (c records) wait(r *Result, step string) {
+func (c records) judgeWait(r *Result, step string) {
 	r.Unit = "waits"
 	unmet, done := 0, 0
 	for _, s := range c.f.Steps {
@@ -67,8 +67,8 @@ func (c records) wait(r *Result, step string) {
 		}
 	}
 	if done == 0 {
-		unmeasured(r, fmt.Sprintf("the run did not come to the end of step %s", step))
+		setUnmeasured(r, fmt.Sprintf("the run did not come to the end of step %s", step))
 		return
 	}
-	hold(r, exactly(float64(unmet), float64(done)), false)
+	holdAgainstThreshold(r, exactEstimate(float64(unmet), float64(done)), false)
 }

@@ -19,16 +19,16 @@ type crew struct {
 	m record.Manifest
 }
 
-// doubts say why a run whose load was shared is not to be believed: more workers were
+// workerWarnings say why a run whose load was shared is not to be believed: more workers were
 // lost than may be, or one of them could not keep its own pace, however well the
 // others did.
-func (c crew) doubts() []string {
+func (c crew) workerWarnings() []string {
 	if c.m.Workers == nil {
 		return nil
 	}
 	var out []string
 	if lost := c.f.WorkersLost(); len(lost) > c.m.Workers.Tolerate {
-		out = append(out, c.losses()+" The run was not what the scenario asks for.")
+		out = append(out, c.describeLosses()+" The run was not what the scenario asks for.")
 	}
 	for _, w := range c.f.Workers {
 		switch {
@@ -54,9 +54,9 @@ func WorkerTooLate(w *run.Worker) bool {
 	return w.Late > 1 && stats.MoreThan(TooLateShare, w.Late, w.Calls)
 }
 
-// losses says which workers were lost, where, and how many of their calls nobody knows
+// describeLosses says which workers were lost, where, and how many of their calls nobody knows
 // the end of.
-func (c crew) losses() string {
+func (c crew) describeLosses() string {
 	var parts []string
 	for _, w := range c.f.Workers {
 		if w.Lost == "" {
@@ -85,14 +85,14 @@ func (c crew) losses() string {
 	return text + strings.Join(parts, "; ") + "."
 }
 
-// notes say what a reader should know beside the verdict.
-func (c crew) notes() []string {
+// workerNotes say what a reader should know beside the verdict.
+func (c crew) workerNotes() []string {
 	if c.m.Workers == nil {
 		return nil
 	}
 	var out []string
 	if lost := c.f.WorkersLost(); len(lost) > 0 && len(lost) <= c.m.Workers.Tolerate {
-		out = append(out, c.losses()+fmt.Sprintf(" %d may be (--tolerate-workers): the rest was judged.", c.m.Workers.Tolerate))
+		out = append(out, c.describeLosses()+fmt.Sprintf(" %d may be (--tolerate-workers): the rest was judged.", c.m.Workers.Tolerate))
 	}
 	if why := c.f.Apart(); why != "" {
 		out = append(out, fmt.Sprintf("The workers' calls cannot be put in one order: %s. Rates of steps that lasted less than %v are left out; latencies hold, for each is of one clock.", why, time.Second))
@@ -100,8 +100,8 @@ func (c crew) notes() []string {
 	return out
 }
 
-// measures are the figures of the workers.
-func (c crew) measures(m Measures) {
+// setMeasures returns the figures of the workers.
+func (c crew) setMeasures(m Measures) {
 	if c.m.Workers == nil {
 		return
 	}

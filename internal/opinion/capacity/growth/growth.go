@@ -101,15 +101,15 @@ const far = 4
 // error wraps ErrRefused and says why nothing can be fitted.
 func Fit(runs []compare.Run, o Options) (*Fits, error) {
 	f := &Fits{Warnings: []string{}, Quantities: []Quantity{}}
-	fit, err := f.admit(runs)
+	fit, err := f.admitRuns(runs)
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := f.sizes(fit, o.Against)
+	sizes, err := f.findSizes(fit, o.Against)
 	if err != nil {
 		return nil, err
 	}
-	f.doubts(fit)
+	f.addDoubtfulFits(fit)
 	project := o.Project
 	if len(project) == 0 {
 		project = []float64{2 * slices.Max(sizes)}
@@ -119,19 +119,19 @@ func Fit(runs []compare.Run, o Options) (*Fits, error) {
 			return nil, fmt.Errorf("%w: no projection to %g %s", ErrRefused, size, f.Against)
 		}
 		if size > far*slices.Max(sizes) {
-			f.warn("%g is more than %d times the largest size that was flown: whatever gives way in between is not in the projection.", size, far)
+			f.addWarning("%g is more than %d times the largest size that was flown: whatever gives way in between is not in the projection.", size, far)
 		}
 	}
 	f.Projected = project
-	for _, key := range f.keys(fit, o.Only) {
-		q := quantity(key, fit, sizes)
+	for _, key := range f.measureKeys(fit, o.Only) {
+		q := newQuantity(key, fit, sizes)
 		g, ok := stats.Grow(q.Points, o.Seed)
 		if !ok {
-			f.warn("%s is not fitted: its values are not all above 0.", q.Title)
+			f.addWarning("%s is not fitted: its values are not all above 0.", q.Title)
 			continue
 		}
-		q.fit(g, project)
-		q.Sentence = q.sentence(f.Against)
+		q.takeFit(g, project)
+		q.Sentence = q.describeGrowth(f.Against)
 		f.Quantities = append(f.Quantities, q)
 	}
 	if len(f.Quantities) == 0 {
@@ -140,12 +140,12 @@ func Fit(runs []compare.Run, o Options) (*Fits, error) {
 	return f, nil
 }
 
-func (f *Fits) warn(format string, args ...any) {
+func (f *Fits) addWarning(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// admit takes the runs that can be fitted together.
-func (f *Fits) admit(runs []compare.Run) ([]compare.Run, error) {
+// admitRuns takes the runs that can be fitted together.
+func (f *Fits) admitRuns(runs []compare.Run) ([]compare.Run, error) {
 	var out []compare.Run
 	for i, r := range runs {
 		for _, other := range runs[:i] {
@@ -178,30 +178,30 @@ func (f *Fits) admit(runs []compare.Run) ([]compare.Run, error) {
 	return out, nil
 }
 
-// doubts warns of what casts doubt on the fits.
-func (f *Fits) doubts(runs []compare.Run) {
+// addDoubtfulFits warns of what casts doubt on the fits.
+func (f *Fits) addDoubtfulFits(runs []compare.Run) {
 	for _, s := range f.LeftOut {
-		f.warn("Left out: %s.", s)
+		f.addWarning("Left out: %s.", s)
 	}
 	for _, r := range runs {
 		if why := r.Doubt(); why != "" {
-			f.warn("%s: %s.", r.Name, why)
+			f.addWarning("%s: %s.", r.Name, why)
 		}
 	}
-	for _, name := range varying(runs) {
+	for _, name := range varyingParameters(runs) {
 		if name != f.Against {
-			f.warn("Parameter %s is not the same in all runs: part of the growth may be its.", name)
+			f.addWarning("Parameter %s is not the same in all runs: part of the growth may be its.", name)
 		}
 	}
 	for name, v := range runs[0].Manifest.Versions {
 		if slices.ContainsFunc(runs, func(r compare.Run) bool { return r.Manifest.Versions[name] != v }) {
-			f.warn("The version of %s is not the same in all runs.", name)
+			f.addWarning("The version of %s is not the same in all runs.", name)
 		}
 	}
 }
 
-// varying are the parameters that are not the same in all runs.
-func varying(runs []compare.Run) []string {
+// varyingParameters returns the parameters that are not the same in all runs.
+func varyingParameters(runs []compare.Run) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(runs[0].Manifest.Parameters)) {
 		for _, r := range runs {
@@ -214,8 +214,8 @@ func varying(runs []compare.Run) []string {
 	return out
 }
 
-// keys are the measures that are fitted: those that every run has.
-func (f *Fits) keys(runs []compare.Run, only []string) []string {
+// measureKeys returns the measures that are fitted: those that every run has.
+func (f *Fits) measureKeys(runs []compare.Run, only []string) []string {
 	have, known := map[string]int{}, map[string]slo.Measure{}
 	for _, r := range runs {
 		for key, m := range r.Judgement.Measures {
@@ -225,12 +225,12 @@ func (f *Fits) keys(runs []compare.Run, only []string) []string {
 	}
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(have)) {
-		if !wanted(key, known[key], only) {
+		if !isWanted(key, known[key], only) {
 			continue
 		}
 		if have[key] < len(runs) {
 			title, _, _ := compare.Title(key, known[key])
-			f.warn("%s was not measured in every run, and is not fitted.", title)
+			f.addWarning("%s was not measured in every run, and is not fitted.", title)
 			continue
 		}
 		out = append(out, key)
@@ -238,7 +238,7 @@ func (f *Fits) keys(runs []compare.Run, only []string) []string {
 	return out
 }
 
-func wanted(key string, m slo.Measure, only []string) bool {
+func isWanted(key string, m slo.Measure, only []string) bool {
 	if len(only) > 0 {
 		return slo.HasKey(key, only)
 	}
@@ -248,8 +248,8 @@ func wanted(key string, m slo.Measure, only []string) bool {
 	return !strings.HasPrefix(key, "cpu_throttled_") && !strings.HasPrefix(key, "cpu_ms_per_pod_")
 }
 
-// quantity collects a measure's values.
-func quantity(key string, runs []compare.Run, sizes []float64) Quantity {
+// newQuantity collects a measure's values.
+func newQuantity(key string, runs []compare.Run, sizes []float64) Quantity {
 	first := runs[0].Judgement.Measures[key]
 	title, _, _ := compare.Title(key, first)
 	q := Quantity{Key: key, Title: title, Unit: first.Unit}
@@ -260,8 +260,8 @@ func quantity(key string, runs []compare.Run, sizes []float64) Quantity {
 	return q
 }
 
-// fit takes over what a fit found.
-func (q *Quantity) fit(g stats.Growth, project []float64) {
+// takeFit takes over what a fit found.
+func (q *Quantity) takeFit(g stats.Growth, project []float64) {
 	q.Evidence = map[string]float64{
 		Constant: g.Evidence(stats.Constant), Linear: g.Evidence(stats.Linear), Superlinear: g.Evidence(stats.Linearithmic, stats.Quadratic),
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// sizes finds each run's size and sets what it is called.
-func (f *Fits) sizes(runs []compare.Run, against string) ([]float64, error) {
+// findSizes finds each run's size and sets what it is called.
+func (f *Fits) findSizes(runs []compare.Run, against string) ([]float64, error) {
 	if against == "" {
-		vary := varying(runs)
+		vary := varyingParameters(runs)
 		if len(vary) != 1 {
-			return nil, fmt.Errorf("%w: %s vary%s: say against which", ErrRefused, unit.Count(len(vary), "parameters"), named(vary))
+			return nil, fmt.Errorf("%w: %s vary%s: say against which", ErrRefused, unit.Count(len(vary), "parameters"), sizeName(vary))
 		}
 		against = vary[0]
 	}
 	f.Against = against
 	var out []float64
 	for _, r := range runs {
-		v, ok := size(r, against)
+		v, ok := sizeOf(r, against)
 		if !ok {
 			return nil, fmt.Errorf("%w: %s has no size %q: want a parameter, nodes, pods, objects, a resource such as deployments.apps or a measure", ErrRefused, r.Name, against)
 		}
@@ -39,15 +39,15 @@ func (f *Fits) sizes(runs []compare.Run, against string) ([]float64, error) {
 	return out, nil
 }
 
-func named(names []string) string {
+func sizeName(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// size is a run's parameter of that name, or how many of something it had.
-func size(r compare.Run, against string) (float64, bool) {
+// sizeOf is a run's parameter of that name, or how many of something it had.
+func sizeOf(r compare.Run, against string) (float64, bool) {
 	switch v := r.Manifest.Parameters[against].(type) {
 	case float64:
 		return v, true

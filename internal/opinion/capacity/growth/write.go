@@ -11,8 +11,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// sentence says a quantity's growth in words.
-func (q Quantity) sentence(against string) string {
+// describeGrowth says a quantity's growth in words.
+func (q Quantity) describeGrowth(against string) string {
 	doubling := fmt.Sprintf("twice the %s, %s times as much (%s to %s)", against, unit.Number(q.Doubling.Value),
 		unit.Number(q.Doubling.Interval[0]), unit.Number(q.Doubling.Interval[1]))
 	if len(q.Projections) == 0 {
@@ -27,13 +27,13 @@ func (q Quantity) sentence(against string) string {
 	case q.Shape == Constant:
 		return fmt.Sprintf("%s does not grow with %s; %s", q.Title, against, ahead)
 	case q.Shape == Unclear:
-		return fmt.Sprintf("how %s grows with %s cannot be told from these runs (%s); %s; %s", q.Title, against, q.weights(), doubling, ahead)
+		return fmt.Sprintf("how %s grows with %s cannot be told from these runs (%s); %s; %s", q.Title, against, q.listWeights(), doubling, ahead)
 	}
 	return fmt.Sprintf("%s grows %s with %s: %s; %s", q.Title, q.Shape, against, doubling, ahead)
 }
 
-// weights lists the evidence.
-func (q Quantity) weights() string {
+// listWeights lists the evidence.
+func (q Quantity) listWeights() string {
 	var out []string
 	for _, shape := range []string{Constant, Linear, Superlinear} {
 		out = append(out, fmt.Sprintf("%s %.0f %%", shape, 100*q.Evidence[shape]))
@@ -69,7 +69,7 @@ func (f *Fits) Write(w io.Writer, markdown bool) error {
 	if len(f.Warnings) > 0 {
 		b.WriteString("\n")
 	}
-	rows := f.rows()
+	rows := f.tableRows()
 	if t := (text.Table{Head: rows[0], Rows: rows[1:], Left: 2}); markdown {
 		t.Markdown(b)
 	} else {
@@ -83,16 +83,16 @@ func (f *Fits) Write(w io.Writer, markdown bool) error {
 	return nil
 }
 
-// rows list the quantities, head first.
-func (f *Fits) rows() [][]string {
+// tableRows list the quantities, head first.
+func (f *Fits) tableRows() [][]string {
 	head := []string{"quantity", "growth", "evidence", "smallest size", "largest size", "per doubling"}
 	for _, size := range f.Projected {
 		head = append(head, "projected to "+unit.Number(size))
 	}
 	out := [][]string{head}
 	for _, q := range f.Quantities {
-		row := []string{q.Title, q.Shape, q.proof(),
-			unit.Text(q.at(q.Points[0].X), q.Unit), unit.Text(q.at(q.Points[len(q.Points)-1].X), q.Unit),
+		row := []string{q.Title, q.Shape, q.proofText(),
+			unit.Text(q.medianAt(q.Points[0].X), q.Unit), unit.Text(q.medianAt(q.Points[len(q.Points)-1].X), q.Unit),
 			fmt.Sprintf("%s (%s to %s)", unit.Number(q.Doubling.Value), unit.Number(q.Doubling.Interval[0]), unit.Number(q.Doubling.Interval[1]))}
 		for i := range f.Projected {
 			if len(q.Projections) == 0 {
@@ -107,8 +107,8 @@ func (f *Fits) rows() [][]string {
 	return out
 }
 
-// proof is the evidence for the shape that is named, or why there is none.
-func (q Quantity) proof() string {
+// proofText is the evidence for the shape that is named, or why there is none.
+func (q Quantity) proofText() string {
 	switch {
 	case q.Model.Spread > Loose:
 		return fmt.Sprintf("none within %.0f %%", 100*Loose)
@@ -120,8 +120,8 @@ func (q Quantity) proof() string {
 	return "–"
 }
 
-// at is the median of the runs of a size.
-func (q Quantity) at(size float64) float64 {
+// medianAt is the median of the runs of a size.
+func (q Quantity) medianAt(size float64) float64 {
 	var values []float64
 	for _, p := range q.Points {
 		if p.X == size {
