@@ -8,7 +8,7 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-func sleep(_ *lowering, c call, _ int) []scenario.Step {
+func lowerSleep(_ *lowering, c call, _ int) []scenario.Step {
 	c.needText("duration")
 	d := c.duration("duration", 0)
 	if d <= 0 {
@@ -17,8 +17,8 @@ func sleep(_ *lowering, c call, _ int) []scenario.Step {
 	return []scenario.Step{{Name: c.identifier, Pause: unit.Duration(d)}}
 }
 
-// execute runs a local command.
-func execute(_ *lowering, c call, _ int) []scenario.Step {
+// lowerExec runs a local command.
+func lowerExec(_ *lowering, c call, _ int) []scenario.Step {
 	command := c.texts("command")
 	if name := c.text("name", ""); len(command) == 0 && name != "" { // its older form
 		command = append([]string{name}, c.texts("args")...)
@@ -28,10 +28,10 @@ func execute(_ *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	for i := range command {
-		command[i] = c.im.expand(command[i])
+		command[i] = c.im.expandVariables(command[i])
 	}
-	if n := c.whole("retries", 1); n < 1 {
-		c.fault("retries", "%d is not above 0", n)
+	if n := c.wholeNumber("retries", 1); n < 1 {
+		c.addFault("retries", "%d is not above 0", n)
 	}
 	return []scenario.Step{{Name: c.identifier, Exec: &scenario.Exec{
 		Command: command, Timeout: unit.Duration(c.duration("timeout", time.Hour)),
@@ -41,7 +41,7 @@ func execute(_ *lowering, c call, _ int) []scenario.Step {
 // chaosMethod lets nodes fail from here on.
 func chaosMethod(l *lowering, c call, _ int) []scenario.Step {
 	if c.action() != start {
-		c.differs("nodes go on failing until the end of the run; ClusterLoader2 ends that here")
+		c.noteDifference("nodes go on failing until the end of the run; ClusterLoader2 ends that here")
 		return nil
 	}
 	f := config.NodeFailure{
@@ -52,7 +52,7 @@ func chaosMethod(l *lowering, c call, _ int) []scenario.Step {
 		c.im.faults.at(c.where, "%s: failureRate, interval and simulatedDowntime above 0 are needed", c.method)
 		return nil
 	}
-	c.note(failuresDiffer)
+	c.addNote(failuresDiffer)
 	return []scenario.Step{{Name: c.identifier, Fault: nodeFailures(l.options.Nodes, f)}}
 }
 
@@ -63,7 +63,7 @@ const downSeconds = 30
 // does it over ssh; here it is a process of ours.
 func restartServer(_ *lowering, c call, _ int) []scenario.Step {
 	f := &scenario.Disturbance{Component: "kube-apiserver", Action: "restart"}
-	if s := c.whole("downSeconds", downSeconds); s > 0 {
+	if s := c.wholeNumber("downSeconds", downSeconds); s > 0 {
 		f.Action, f.For, f.Hold = "kill", unit.Duration(time.Duration(s)*time.Second), true
 	}
 	return []scenario.Step{{Name: c.identifier, Fault: f}}

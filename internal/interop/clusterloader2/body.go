@@ -29,8 +29,8 @@ type objectTemplate struct {
 	files            map[string]any // that it includes
 }
 
-// group is the API group.
-func (t *objectTemplate) group() string {
+// apiGroup is the API group.
+func (t *objectTemplate) apiGroup() string {
 	group, _, ok := strings.Cut(t.apiVersion, "/")
 	if !ok {
 		return ""
@@ -52,9 +52,9 @@ type bodies struct {
 	templates map[string]*objectTemplate
 }
 
-// template reads and compiles the file of an object; nil, with a fault, when
+// readTemplate reads and compiles the file of an object; nil, with a fault, when
 // that cannot be done.
-func (l *bodies) template(o *config.Object) *objectTemplate {
+func (l *bodies) readTemplate(o *config.Object) *objectTemplate {
 	path := o.ObjectTemplatePath
 	if t, ok := l.templates[path]; ok {
 		return t
@@ -68,9 +68,9 @@ func (l *bodies) template(o *config.Object) *objectTemplate {
 		l.faults.at(o.At("objectTemplatePath"), "objectTemplatePath: %s: %v", path, err)
 		return nil
 	}
-	t := &objectTemplate{path: path, text: tidy(string(raw))}
-	if t.compiled, err = template.Compile(l.shown(path), t.text, 1, dialect.New()); err != nil {
-		l.faults.list = append(l.faults.list, flag("%v", err))
+	t := &objectTemplate{path: path, text: trimLines(string(raw))}
+	if t.compiled, err = template.Compile(l.shownPath(path), t.text, 1, dialect.New()); err != nil {
+		l.faults.list = append(l.faults.list, flagFault("%v", err))
 		return nil
 	}
 	bare := placeholders.ReplaceAllString(t.text, "")
@@ -84,9 +84,9 @@ func (l *bodies) template(o *config.Object) *objectTemplate {
 	}
 	t.reads, t.readsAll = t.compiled.Variables()
 	for _, m := range includedFile.FindAllStringSubmatch(t.text, -1) {
-		content, err := l.include(m[1])
+		content, err := l.includeFile(m[1])
 		if err != nil {
-			l.faults.add(l.shown(path), 1, "IncludeFile: %v", err)
+			l.faults.add(l.shownPath(path), 1, "IncludeFile: %v", err)
 			return nil
 		}
 		if t.files == nil {
@@ -101,9 +101,9 @@ func (l *bodies) template(o *config.Object) *objectTemplate {
 // blockScalar begins a text of several lines, in which each space counts.
 var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*[ \t\r]*$`)
 
-// tidy takes away the spaces at the ends of lines where YAML does not look at
+// trimLines takes away the spaces at the ends of lines where YAML does not look at
 // them: people will read the text inside of a scenario.
-func tidy(text string) string {
+func trimLines(text string) string {
 	text = strings.TrimRight(text, " \t\r\n") + "\n"
 	if blockScalar.MatchString(text) {
 		return text
@@ -113,8 +113,8 @@ func tidy(text string) string {
 
 var lineEnd = regexp.MustCompile(`[ \t\r]+\n`)
 
-// with are the variables that a template reads, but those of every object.
-func (l *bodies) with(t *objectTemplate, o *config.Object) map[string]any {
+// readVariables returns the variables that a template reads, but those of every object.
+func (l *bodies) readVariables(t *objectTemplate, o *config.Object) map[string]any {
 	all := maps.Clone(l.variables)
 	maps.Copy(all, o.TemplateFillMap.Values)
 	all["BaseName"] = o.Basename
@@ -133,10 +133,10 @@ func (l *bodies) with(t *objectTemplate, o *config.Object) map[string]any {
 	return out
 }
 
-// body returns the name under which bodies has a template. Two objects of one
+// bodyName returns the name under which bodies has a template. Two objects of one
 // bundle have two names, so that steps can tell them apart.
-func (l *bodies) body(t *objectTemplate, taken []string) string {
-	base := slug(displayName(t.path))
+func (l *bodies) bodyName(t *objectTemplate, taken []string) string {
+	base := dnsLabel(displayName(t.path))
 	if base == "" {
 		base = "body"
 	}
@@ -171,18 +171,18 @@ type sample struct {
 // may leave out some indices.
 const sampled = 20
 
-// sample renders the first object that there is; false, with a fault, when that fails.
-func (l *bodies) sample(t *objectTemplate, o *config.Object, with map[string]any) (sample, bool) {
+// renderSample renders the first object that there is; false, with a fault, when that fails.
+func (l *bodies) renderSample(t *objectTemplate, o *config.Object, with map[string]any) (sample, bool) {
 	var raw []byte
 	err := template.ErrEmpty
 	for i := 0; errors.Is(err, template.ErrEmpty); i++ {
 		if i == sampled {
 			return sample{empty: true}, true
 		}
-		raw, err = t.compiled.Render(nil, template.Vars{Name: fmt.Sprintf("%s-%d", o.Basename, i), Namespace: "namespace", Index: i, Seed: l.seed(), With: with})
+		raw, err = t.compiled.Render(nil, template.Vars{Name: fmt.Sprintf("%s-%d", o.Basename, i), Namespace: "namespace", Index: i, Seed: l.seedOf(), With: with})
 	}
 	if err != nil {
-		l.faults.list = append(l.faults.list, flag("%v", err))
+		l.faults.list = append(l.faults.list, flagFault("%v", err))
 		return sample{}, false
 	}
 	var v struct {
@@ -191,11 +191,11 @@ func (l *bodies) sample(t *objectTemplate, o *config.Object, with map[string]any
 		Spec     json.RawMessage
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
-		l.faults.add(l.shown(t.path), 1, "the object %s-0 is not an object: %v", o.Basename, err)
+		l.faults.add(l.shownPath(t.path), 1, "the object %s-0 is not an object: %v", o.Basename, err)
 		return sample{}, false
 	}
-	s := sample{kind: v.Kind, labels: texts(v.Metadata.Labels), random: strings.Contains(t.text, "RandInt")}
-	s.spec(v.Spec)
+	s := sample{kind: v.Kind, labels: labelTexts(v.Metadata.Labels), random: strings.Contains(t.text, "RandInt")}
+	s.podSpec(v.Spec)
 	return s, true
 }
 
@@ -211,8 +211,8 @@ type podSpec struct {
 	}
 }
 
-// spec looks for pods in an object's spec.
-func (s *sample) spec(raw json.RawMessage) {
+// podSpec looks for pods in an object's spec.
+func (s *sample) podSpec(raw json.RawMessage) {
 	var v struct {
 		Replicas, Parallelism *float64
 		Template              *podTemplate
@@ -228,7 +228,7 @@ func (s *sample) spec(raw json.RawMessage) {
 	if s.template = v.Template != nil; !s.template {
 		v.Template = &podTemplate{}
 	}
-	s.podLabels = texts(v.Template.Metadata.Labels)
+	s.podLabels = labelTexts(v.Template.Metadata.Labels)
 	s.volumes = len(v.VolumeClaimTemplates) > 0 || s.kind == "PersistentVolumeClaim" || s.kind == "PersistentVolume"
 	spec := v.Template.Spec
 	count := func(n *float64) {
@@ -256,8 +256,8 @@ func (s *sample) spec(raw json.RawMessage) {
 	}
 }
 
-// texts are labels, which YAML may take for numbers.
-func texts(m map[string]any) map[string]string {
+// labelTexts returns labels, which YAML may take for numbers.
+func labelTexts(m map[string]any) map[string]string {
 	out := map[string]string{}
 	for k, v := range m {
 		out[k] = fmt.Sprint(v)
@@ -265,8 +265,8 @@ func texts(m map[string]any) map[string]string {
 	return out
 }
 
-// slug makes a DNS label of a text: "WaitForPods of x" is wait-for-pods-of-x.
-func slug(text string) string {
+// dnsLabel makes a DNS label of a text: "WaitForPods of x" is wait-for-pods-of-x.
+func dnsLabel(text string) string {
 	var b strings.Builder
 	dash, lower := false, false // a dash is due; the last one was a small letter
 	for _, c := range text {

@@ -16,8 +16,8 @@ import (
 // checker checks a config.
 type checker struct{ *importer }
 
-// check holds a config against ClusterLoader2's own rules.
-func (im checker) check(c *config.Config) {
+// checkConfig holds a config against ClusterLoader2's own rules.
+func (im checker) checkConfig(c *config.Config) {
 	if c.Name == "" {
 		im.faults.at(c.Position(), "name: a name is needed")
 	}
@@ -37,7 +37,7 @@ func (im checker) check(c *config.Config) {
 		im.faults.at(c.At("steps"), "steps: no steps")
 	}
 	for i := range c.Steps {
-		im.step(&c.Steps[i], sets)
+		im.checkStep(&c.Steps[i], sets)
 	}
 }
 
@@ -104,20 +104,20 @@ func (im checker) tuningSet(t *config.TuningSet, path string) {
 	}
 }
 
-func (im checker) step(s *config.Step, sets map[string]bool) {
+func (im checker) checkStep(s *config.Step, sets map[string]bool) {
 	if (len(s.Phases) > 0) == (len(s.Measurements) > 0) {
 		im.faults.at(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 		return
 	}
 	for i := range s.Phases {
-		im.phase(&s.Phases[i], fmt.Sprintf("phases[%d]", i), sets)
+		im.checkPhase(&s.Phases[i], fmt.Sprintf("phases[%d]", i), sets)
 	}
 	for i := range s.Measurements {
-		im.measurement(&s.Measurements[i], fmt.Sprintf("measurements[%d]", i))
+		im.checkMeasurement(&s.Measurements[i], fmt.Sprintf("measurements[%d]", i))
 	}
 }
 
-func (im checker) phase(p *config.Phase, path string, sets map[string]bool) {
+func (im checker) checkPhase(p *config.Phase, path string, sets map[string]bool) {
 	if r := p.NamespaceRange; r != nil {
 		switch {
 		case r.Min < 0:
@@ -136,17 +136,17 @@ func (im checker) phase(p *config.Phase, path string, sets map[string]bool) {
 	case p.TuningSet == "":
 		im.faults.at(p.Position(), "%s.tuningSet: a tuning set is needed", path)
 	case !sets[p.TuningSet]:
-		im.faults.at(p.At("tuningSet"), "%s.tuningSet: %q is not declared; tuningSets has %s", path, p.TuningSet, listed(slices.Sorted(maps.Keys(sets))))
+		im.faults.at(p.At("tuningSet"), "%s.tuningSet: %q is not declared; tuningSets has %s", path, p.TuningSet, joinNames(slices.Sorted(maps.Keys(sets))))
 	}
 	if len(p.ObjectBundle) == 0 {
-		im.note(p.Position(), path+".objectBundle", "no objects: the phase does nothing")
+		im.addNote(p.Position(), path+".objectBundle", "no objects: the phase does nothing")
 	}
 	for i := range p.ObjectBundle {
-		im.object(&p.ObjectBundle[i], fmt.Sprintf("%s.objectBundle[%d]", path, i))
+		im.checkObject(&p.ObjectBundle[i], fmt.Sprintf("%s.objectBundle[%d]", path, i))
 	}
 }
 
-func (im checker) object(o *config.Object, path string) {
+func (im checker) checkObject(o *config.Object, path string) {
 	if len(validation.IsDNS1123Subdomain(o.Basename)) > 0 {
 		im.faults.at(o.At("basename"), "%s.basename: %q does not begin the name of an object: only a-z, 0-9, - and .", path, o.Basename)
 	}
@@ -157,30 +157,30 @@ func (im checker) object(o *config.Object, path string) {
 	}
 }
 
-func (im checker) measurement(m *config.Measurement, path string) {
+func (im checker) checkMeasurement(m *config.Measurement, path string) {
 	if (m.Identifier == "") == (len(m.Instances) == 0) {
 		im.faults.at(m.Position(), "%s: exactly one of identifier and instances is needed", path)
 	}
-	if im.method(m.Method).lower == nil {
+	if im.findMethod(m.Method).lower == nil {
 		var known []string
-		for _, one := range methods() {
+		for _, one := range listMethods() {
 			known = append(known, one.name)
 		}
-		im.faults.at(m.At("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, nearest(m.Method, known))
+		im.faults.at(m.At("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, didYouMean(m.Method, known))
 	}
 }
 
-// listed joins names for a sentence.
-func listed(names []string) string {
+// joinNames joins names for a sentence.
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
 	return strings.Join(names, ", ")
 }
 
-// nearest returns ` (did you mean "X"?)` when one of the known names has the
+// didYouMean returns ` (did you mean "X"?)` when one of the known names has the
 // same letters but for their case or the end.
-func nearest(got string, known []string) string {
+func didYouMean(got string, known []string) string {
 	lower := strings.ToLower(got)
 	for _, k := range known {
 		if name := strings.ToLower(k); got != "" && (name == lower || strings.HasPrefix(name, lower) || strings.HasPrefix(lower, name)) {

@@ -66,13 +66,13 @@ func Import(file string, o Options) (*scenario.Scenario, []kit.Note, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	im := &importer{options: o, faults: &faults{}, name: filepath.Base(filepath.Dir(absolute(file))) + "/" + filepath.Base(file)}
+	im := &importer{options: o, faults: &faults{}, name: filepath.Base(filepath.Dir(absolutePath(file))) + "/" + filepath.Base(file)}
 	if isSuite(raw) {
-		chosen, ok := im.choose(file, raw)
+		chosen, ok := im.chooseScenario(file, raw)
 		if !ok {
-			return nil, nil, im.faults.join()
+			return nil, nil, im.faults.joinErrors()
 		}
-		if file, raw, err = im.follow(file, chosen); err != nil {
+		if file, raw, err = im.followSuite(file, chosen); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -81,9 +81,9 @@ func Import(file string, o Options) (*scenario.Scenario, []kit.Note, error) {
 		return nil, nil, err
 	}
 	defer folder.close()
-	im.read, im.dir = folder.read, filepath.Dir(file)
-	s := im.scenario(file, raw)
-	if err := im.faults.join(); err != nil {
+	im.read, im.dir = folder.readFile, filepath.Dir(file)
+	s := im.makeScenario(file, raw)
+	if err := im.faults.joinErrors(); err != nil {
 		return nil, im.notes.All(), err
 	}
 	for _, note := range o.Env.Notes() {
@@ -107,21 +107,21 @@ type importer struct {
 	byName    map[string]method // the measurements; made when the first one is asked for
 }
 
-// scenario makes the scenario of a config; the faults are in im.
-func (im *importer) scenario(file string, raw []byte) *scenario.Scenario {
-	im.variables = im.mapping(file)
+// makeScenario makes the scenario of a config; the faults are in im.
+func (im *importer) makeScenario(file string, raw []byte) *scenario.Scenario {
+	im.variables = im.makeVariables(file)
 	if len(im.faults.list) > 0 {
 		return nil
 	}
-	c := im.config(file, raw)
+	c := im.readConfig(file, raw)
 	if len(im.faults.list) > 0 {
 		return nil
 	}
-	checker{im}.check(c)
+	checker{im}.checkConfig(c)
 	if len(im.faults.list) > 0 {
 		return nil
 	}
-	s := im.lower(c)
+	s := im.lowerConfig(c)
 	if len(im.faults.list) > 0 {
 		return nil
 	}
@@ -134,30 +134,32 @@ func (im *importer) scenario(file string, raw []byte) *scenario.Scenario {
 	return s
 }
 
-// shown is a file that the config names, as messages name it.
-func (im *importer) shown(path string) string { return filepath.Join(im.dir, filepath.FromSlash(path)) }
+// shownPath is a file that the config names, as messages name it.
+func (im *importer) shownPath(path string) string {
+	return filepath.Join(im.dir, filepath.FromSlash(path))
+}
 
-// note says once what is different; what tells notes apart. The load and the
+// addNote says once what is different; what tells notes apart. The load and the
 // verdict are what they would be without the difference.
-func (im *importer) note(at config.Position, what, format string, args ...any) {
+func (im *importer) addNote(at config.Position, what, format string, args ...any) {
 	im.notes.Add(kit.Note{File: at.File, Line: at.Line, Field: what, Text: fmt.Sprintf(format, args...)})
 }
 
-// differs is a note of a difference that changes the load or the verdict.
-func (im *importer) differs(at config.Position, what, format string, args ...any) {
+// noteDifference is a note of a difference that changes the load or the verdict.
+func (im *importer) noteDifference(at config.Position, what, format string, args ...any) {
 	im.notes.Add(kit.Note{File: at.File, Line: at.Line, Field: what, Text: fmt.Sprintf(format, args...), Changes: true})
 }
 
-// fill decodes the first YAML document of a text; false where there is none. What is
+// decodeFile decodes the first YAML document of a text; false where there is none. What is
 // wrong with values is in im.
-func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linemap.Error) {
+func (im *importer) decodeFile(file string, text *linemap.Text, to any) (bool, *linemap.Error) {
 	return config.Reader{
 		File: file, Fates: allFates(),
 		Fault: func(line int, text string) { im.faults.add(file, line, "%s", text) },
 		Unknown: func(at config.Position, field string) {
-			im.note(at, field, "ClusterLoader2 has no such field and ignores it")
+			im.addNote(at, field, "ClusterLoader2 has no such field and ignores it")
 		},
-		Known: im.told,
+		Known: im.noteFate,
 	}.Fill(text, to)
 }
 
@@ -176,8 +178,8 @@ func (f *faults) at(s config.Position, format string, args ...any) {
 	f.add(s.File, s.Line, format, args...)
 }
 
-// join returns the faults as one error, nil when there are none.
-func (f *faults) join() error {
+// joinErrors returns the faults as one error, nil when there are none.
+func (f *faults) joinErrors() error {
 	var errs []error
 	seen := map[string]bool{}
 	for _, one := range f.list {
@@ -193,8 +195,8 @@ func (f *faults) join() error {
 	return errors.Join(errs...)
 }
 
-// absolute is a path that does not depend on where the process is.
-func absolute(file string) string {
+// absolutePath is a path that does not depend on where the process is.
+func absolutePath(file string) string {
 	if abs, err := filepath.Abs(file); err == nil {
 		return abs
 	}
@@ -220,8 +222,8 @@ func readAny(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// above are a folder and those that hold it, nearest first.
-func above(folder string) []string {
+// foldersAbove returns a folder and those that hold it, nearest first.
+func foldersAbove(folder string) []string {
 	var out []string
 	for range 12 {
 		out = append(out, folder)

@@ -153,8 +153,8 @@ func tuningFates() kit.Table {
 	}
 }
 
-// told notes a field that is given and whose fate is to be noted.
-func (im *importer) told(at config.Position, what string, f *kit.Field, value any) {
+// noteFate notes a field that is given and whose fate is to be noted.
+func (im *importer) noteFate(at config.Position, what string, f *kit.Field, value any) {
 	if f.Asks(value) {
 		im.notes.Add(kit.Note{File: at.File, Line: at.Line, Field: what, Text: f.Text, Changes: f.Changes})
 	}
@@ -188,16 +188,16 @@ func (c call) tellParams(m method, begun *beginning) {
 		switch what := c.method + " " + name; {
 		case f == nil && some:
 		case name == "action" && m.actions == "" && c.action() != gather:
-			c.im.note(c.at(name), what, "%s has no actions in ClusterLoader2: it acts here, whatever action says", c.method)
+			c.im.addNote(c.at(name), what, "%s has no actions in ClusterLoader2: it acts here, whatever action says", c.method)
 		case name == "action":
 		case f == nil:
-			c.im.note(c.at(name), what, "ClusterLoader2 reads no such parameter and ignores it%s", text.DidYouMean(name, m.params.Names()))
+			c.im.addNote(c.at(name), what, "ClusterLoader2 reads no such parameter and ignores it%s", text.DidYouMean(name, m.params.Names()))
 		case f.When != "" && f.When != c.action():
 			if begun != nil && !reflect.DeepEqual(begun.params.Values[name], c.params.Values[name]) {
-				c.im.note(c.at(name), what, "ClusterLoader2 reads it with action: %s only and ignores it here", f.When)
+				c.im.addNote(c.at(name), what, "ClusterLoader2 reads it with action: %s only and ignores it here", f.When)
 			}
 		default:
-			c.im.told(c.at(name), what, f, c.params.Values[name])
+			c.im.noteFate(c.at(name), what, f, c.params.Values[name])
 			c.tellInside(m, name, c.params.Values[name])
 		}
 	}
@@ -206,7 +206,7 @@ func (c call) tellParams(m method, begun *beginning) {
 	}
 	for _, name := range sortedNames(begun.params.Values) {
 		if f := m.params.Named(name); f != nil && f.When == c.action() && !c.has(name) {
-			c.im.note(c.where, c.method+" "+name, "ClusterLoader2 reads it with action: %s only and ignores it elsewhere", f.When)
+			c.im.addNote(c.where, c.method+" "+name, "ClusterLoader2 reads it with action: %s only and ignores it elsewhere", f.When)
 		}
 	}
 }
@@ -226,9 +226,9 @@ func (c call) tellInside(m method, parameter string, value any) {
 		for _, name := range sortedNames(value) {
 			what := c.method + " " + parameter + "." + name
 			if f := known.Named(parameter + "." + name); f != nil {
-				c.im.told(c.at(parameter), what, f, value[name])
+				c.im.noteFate(c.at(parameter), what, f, value[name])
 			} else {
-				c.im.note(c.at(parameter), what, "ClusterLoader2 reads no such field and ignores it")
+				c.im.addNote(c.at(parameter), what, "ClusterLoader2 reads no such field and ignores it")
 			}
 		}
 	}
@@ -245,9 +245,9 @@ func fieldsOf(all kit.Fields, parameter string) kit.Fields {
 	return out
 }
 
-// acts tells whether ClusterLoader2 knows the action of a use. A fault says
+// checkAction tells whether ClusterLoader2 knows the action of a use. A fault says
 // where it does not.
-func (c call) acts(m method, begun bool) bool {
+func (c call) checkAction(m method, begun bool) bool {
 	action := c.action()
 	switch known := strings.Fields(m.actions); {
 	case len(known) == 0:
@@ -255,7 +255,7 @@ func (c call) acts(m method, begun bool) bool {
 	case action == "":
 		c.im.faults.at(c.where, "%s: action is needed: %s", c.method, strings.Join(known, ", "))
 	case !strings.Contains(" "+m.actions+" ", " "+action+" "):
-		c.fault("action", "%q is none of %s", action, strings.Join(known, ", "))
+		c.addFault("action", "%q is none of %s", action, strings.Join(known, ", "))
 	case m.begins && action == "gather" && !begun:
 		c.im.faults.at(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
 	default:

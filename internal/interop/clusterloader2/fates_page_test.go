@@ -27,7 +27,7 @@ does not do it, and a note says so; with *unknown* the difference changes the lo
 	b.WriteString(kittest.Rows(allFates()))
 	b.WriteString("\n### Parameters of measurements\n\nParameters that ClusterLoader2 does not read are ignored with a note, as are those that it reads with another action only.\n\n" +
 		"| measurement | actions |\n|---|---|\n")
-	for _, m := range methods() {
+	for _, m := range listMethods() {
 		if m.params.Named("*") == nil {
 			actions := "none: it acts where it stands, whatever `action` says"
 			if m.actions != "" {
@@ -37,7 +37,7 @@ does not do it, and a note says so; with *unknown* the difference changes the lo
 		}
 	}
 	b.WriteString("\n| parameter | | becomes |\n|---|---|---|\n")
-	for _, m := range methods() {
+	for _, m := range listMethods() {
 		for _, f := range m.params {
 			name := fmt.Sprintf("`%s` `%s`", m.name, f.Name)
 			if f.Name == "*" {

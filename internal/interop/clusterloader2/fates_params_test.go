@@ -119,7 +119,7 @@ func usedIn(method string, u use) string {
 // TestFatesOfParameters sets each parameter of each measurement.
 func TestFatesOfParameters(t *testing.T) {
 	all, values := uses(), paramValues()
-	for _, m := range methods() {
+	for _, m := range listMethods() {
 		plain, ok := all[m.name]
 		if !ok && m.params.Named("*") == nil {
 			t.Errorf("%s has no use", m.name)

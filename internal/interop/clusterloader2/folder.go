@@ -37,8 +37,8 @@ func (f *folder) close() { _ = f.root.Close() } // nothing was written through i
 // errOutside says that a path leads out of what may be read.
 var errOutside = errors.New("leads out of the folder above the config's")
 
-// read returns a file's content.
-func (f *folder) read(name string) ([]byte, error) {
+// readFile returns a file's content.
+func (f *folder) readFile(name string) ([]byte, error) {
 	if strings.ContainsRune(name, 0) {
 		return nil, errors.New("a file name has no zero byte")
 	}
@@ -48,11 +48,11 @@ func (f *folder) read(name string) ([]byte, error) {
 	}
 	file, err := f.root.Open(filepath.FromSlash(local))
 	if err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	raw, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	if len(raw) > maxFile {
 		return nil, fmt.Errorf("has more than %d bytes", maxFile)
@@ -60,8 +60,8 @@ func (f *folder) read(name string) ([]byte, error) {
 	return raw, nil
 }
 
-// plain takes the path out of an error: who reads it knows it by another name.
-func plain(err error) error {
+// withoutPath takes the path out of an error: who reads it knows it by another name.
+func withoutPath(err error) error {
 	var p *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

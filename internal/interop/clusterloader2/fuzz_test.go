@@ -47,7 +47,7 @@ func FuzzImport(f *testing.F) {
 			}
 			return nil, errors.New("no such file")
 		}
-		s := im.scenario("fuzz.yaml", []byte(config))
+		s := im.makeScenario("fuzz.yaml", []byte(config))
 		for _, one := range im.faults.list {
 			if one.Text == "" || one.File != "" && one.Line < 1 {
 				t.Errorf("fault %+v", one)
@@ -95,7 +95,7 @@ func TestLines(t *testing.T) {
 		{"a: {{YamlQuote \"- b\\n- c\\n\" 1}}\nd: 1\n", "a: |\n    - b\n    - c\n  \nd: 1\n", []int{1, 1, 1, 1, 2}},
 	} {
 		im := &importer{}
-		r, err := render(tt.text, im.functions(), nil)
+		r, err := renderConfig(tt.text, im.templateFunctions(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestSlug(t *testing.T) {
 		"APIResponsiveness": "apiresponsiveness", "Waiting for 'scale and update' to be completed": "waiting-for-scale-and-update-to-be-completed",
 		strings.Repeat("ab ", 40): strings.TrimSuffix(strings.Repeat("ab-", 19)[:55], "-"),
 	} {
-		if got := slug(text); got != want {
+		if got := dnsLabel(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

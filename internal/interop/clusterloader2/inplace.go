@@ -16,7 +16,7 @@ import (
 // waitRunningPods waits until the selected pods that run are as many as wanted,
 // no fewer and, where there were more of them, no more.
 func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
-	count, ok := c.count("desiredPodCount")
+	count, ok := c.readCount("desiredPodCount")
 	if !ok {
 		return nil
 	}
@@ -24,7 +24,7 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 	within := unit.Duration(c.duration("timeout", time.Minute))
 	s, ok := selectorOf(selector)
 	if !ok {
-		c.fault("labelSelector", "%q is not a label selector", selector)
+		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return nil
 	}
 	var steps []scenario.Step
@@ -35,11 +35,11 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 		} else if g := l.groupFor(selector, namespace); g != "" {
 			w = scenario.Wait{Pods: g, Are: "running", Count: count, Within: within}
 		}
-		steps = waiting(c.identifier, w)
+		steps = waitStep(c.identifier, w)
 	}
 	if count == 0 || l.hadMorePods(s, namespace, count) {
 		most := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Count: count, Within: within}
-		steps = append(steps, waiting(c.identifier, most)...)
+		steps = append(steps, waitStep(c.identifier, most)...)
 	}
 	if c.truth("isFatal", false) {
 		for i := range steps {
@@ -51,8 +51,8 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 
 // waitGeneric waits until enough objects of any resource have one of some conditions.
 func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
-	good, ok := c.conditions("successfulConditions")
-	bad, known := c.conditions("failedConditions")
+	good, ok := c.readConditions("successfulConditions")
+	bad, known := c.readConditions("failedConditions")
 	if !ok || !known {
 		return nil
 	}
@@ -60,35 +60,35 @@ func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
 		c.im.faults.at(c.where, "%s: successfulConditions is needed", c.method)
 		return nil
 	}
-	switch most := c.whole("maxFailedObjectCount", 0); {
+	switch most := c.wholeNumber("maxFailedObjectCount", 0); {
 	case len(bad) == 0:
 	case most > 0:
 		good = append(good, bad...)
-		c.differs("maxFailedObjectCount: objects with failedConditions count as done; more than %d of them are no error", most)
+		c.noteDifference("maxFailedObjectCount: objects with failedConditions count as done; more than %d of them are no error", most)
 	default:
-		c.note("failedConditions do not end the wait early: it waits for enough objects with successfulConditions")
+		c.addNote("failedConditions do not end the wait early: it waits for enough objects with successfulConditions")
 	}
 	resource := joinDots(c.needText("objectResource"), c.text("objectVersion", ""), c.text("objectGroup", ""))
 	w := scenario.Wait{
 		Objects: resource, Namespace: l.objectNamespace(c), Selector: c.text("labelSelector", ""),
-		Condition: strings.Join(good, " || "), Count: c.whole("minDesiredObjectCount", 0),
+		Condition: strings.Join(good, " || "), Count: c.wholeNumber("minDesiredObjectCount", 0),
 		Within: unit.Duration(c.duration("timeout", 30*time.Minute)),
 	}
 	if w.Count <= 0 {
-		c.note("minDesiredObjectCount is 0: there is nothing to wait for")
+		c.addNote("minDesiredObjectCount is 0: there is nothing to wait for")
 		return nil
 	}
-	return waiting(c.identifier, w)
+	return waitStep(c.identifier, w)
 }
 
-// conditions are Type=Status pairs as conditions over an object; false, with a
+// readConditions returns Type=Status pairs as conditions over an object; false, with a
 // fault, where one is of another form.
-func (c call) conditions(name string) ([]string, bool) {
+func (c call) readConditions(name string) ([]string, bool) {
 	var out []string
 	for _, text := range c.texts(name) {
 		kind, status, ok := strings.Cut(text, "=")
 		if !ok {
-			c.fault(name, "%q is not Type=Status", text)
+			c.addFault(name, "%q is not Type=Status", text)
 			return nil, false
 		}
 		out = append(out, hasCondition(kind, status))
@@ -104,17 +104,17 @@ func (l *lowering) objectNamespace(c call) string {
 	}
 	inner := c
 	inner.params = config.Params{Values: r, Place: c.params.Place}
-	prefix, from, to := inner.text("prefix", l.out.Namespaces.Prefix), inner.whole("min", 0), inner.whole("max", 0)
+	prefix, from, to := inner.text("prefix", l.out.Namespaces.Prefix), inner.wholeNumber("min", 0), inner.wholeNumber("max", 0)
 	switch {
 	case inner.truth("allNamespaces", false):
 		return "*"
 	case from == to:
 		return fmt.Sprintf("%s-%d", prefix, from)
 	case prefix != l.out.Namespaces.Prefix:
-		c.differs("namespaceRange: objects of all namespaces are looked at")
+		c.noteDifference("namespaceRange: objects of all namespaces are looked at")
 		return "*"
 	case from > 1 || to < l.out.Namespaces.Count:
-		c.differs("namespaceRange: objects of all of the scenario's namespaces are looked at, not only those of %d to %d", from, to)
+		c.noteDifference("namespaceRange: objects of all of the scenario's namespaces are looked at, not only those of %d to %d", from, to)
 	}
 	return ""
 }
@@ -131,20 +131,20 @@ func waitNodes(l *lowering, c call, _ int) []scenario.Step {
 			return nil
 		}
 	}
-	least, most, selector := c.whole("minDesiredNodeCount", 0), c.whole("maxDesiredNodeCount", 0), c.text("labelSelector", "")
+	least, most, selector := c.wholeNumber("minDesiredNodeCount", 0), c.wholeNumber("maxDesiredNodeCount", 0), c.text("labelSelector", "")
 	within := c.duration("timeout", nodesWithin)
 	if most < l.options.Nodes && selector == "" || most < least {
-		c.fault("maxDesiredNodeCount", "%d is too few: the run has %s, or wants them, so the wait cannot end", most, unit.Count(max(least, l.options.Nodes), "nodes"))
+		c.addFault("maxDesiredNodeCount", "%d is too few: the run has %s, or wants them, so the wait cannot end", most, unit.Count(max(least, l.options.Nodes), "nodes"))
 		return nil
 	}
 	if most < l.options.Nodes {
-		c.differs("maxDesiredNodeCount: more than %d nodes with these labels do not keep the wait from ending", most)
+		c.noteDifference("maxDesiredNodeCount: more than %d nodes with these labels do not keep the wait from ending", most)
 	}
 	if least <= 0 {
-		c.note("minDesiredNodeCount is 0: there is nothing to wait for")
+		c.addNote("minDesiredNodeCount is 0: there is nothing to wait for")
 		return nil
 	}
-	return waiting(c.identifier, scenario.Wait{
+	return waitStep(c.identifier, scenario.Wait{
 		Objects: "nodes", Namespace: "*", Selector: selector, Count: least,
 		Condition: hasCondition("Ready", "True"), Within: unit.Duration(within),
 	})
@@ -154,7 +154,7 @@ func waitNodes(l *lowering, c call, _ int) []scenario.Step {
 // claims are bound.
 func waitPhase(resource, count string) func(*lowering, call, int) []scenario.Step {
 	return func(_ *lowering, c call, _ int) []scenario.Step {
-		n, ok := c.count(count)
+		n, ok := c.readCount(count)
 		if !ok {
 			return nil
 		}
@@ -168,6 +168,6 @@ func waitPhase(resource, count string) func(*lowering, call, int) []scenario.Ste
 		if w.Count == 0 {
 			w.Condition, w.Deleted = "", true
 		}
-		return waiting(c.identifier, w)
+		return waitStep(c.identifier, w)
 	}
 }

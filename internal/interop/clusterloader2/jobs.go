@@ -20,7 +20,7 @@ func waitFinishedJobs(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	w.Condition = `self.status.conditions.exists(c, (c.type == "Complete" || c.type == "Failed") && c.status == "True")`
-	return waiting(c.identifier, w)
+	return waitStep(c.identifier, w)
 }
 
 // jobsWait is a wait for all jobs of a selector, without its condition: those
@@ -30,10 +30,10 @@ func (l *lowering) jobsWait(c call) (scenario.Wait, bool) {
 	selector := c.text("labelSelector", "")
 	s, ok := selectorOf(selector)
 	if !ok {
-		c.fault("labelSelector", "%q is not a label selector", selector)
+		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return scenario.Wait{}, false
 	}
-	now, _, _ := l.controlled("Job", s, c.text("namespace", ""))
+	now, _, _ := l.countControlled("Job", s, c.text("namespace", ""))
 	return scenario.Wait{
 		Objects: "jobs.batch", Namespace: c.text("namespace", ""), Selector: selector, Count: now, All: true,
 		Within: unit.Duration(c.duration("timeout", jobsWithin)),

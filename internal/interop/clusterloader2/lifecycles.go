@@ -7,18 +7,18 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// lifecycle declares one for a measurement and returns its name; empty where the
+// declareLifecycle declares one for a measurement and returns its name; empty where the
 // measurement selects objects in a way that lifecycles cannot.
-func (l *lowering) lifecycle(c call, use string) string {
+func (l *lowering) declareLifecycle(c call, use string) string {
 	if c.has("fieldSelector") {
 		return ""
 	}
 	selector := c.text("labelSelector", "")
 	if _, ok := selectorOf(selector); !ok {
-		c.fault("labelSelector", "%q is not a label selector", selector)
+		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return ""
 	}
-	one := scenario.Lifecycle{Name: cmp.Or(slug(c.identifier), use), Use: use, Namespace: c.text("namespace", ""), Selector: selector}
+	one := scenario.Lifecycle{Name: cmp.Or(dnsLabel(c.identifier), use), Use: use, Namespace: c.text("namespace", ""), Selector: selector}
 	for _, have := range l.out.Lifecycles {
 		switch {
 		case have.Name == one.Name && have.Use == use:
@@ -37,12 +37,12 @@ func (l *lowering) lifecycle(c call, use string) string {
 // they are gathered, ClusterLoader2 waits for the jobs to complete; jobs that do
 // not complete in time fail nothing there, and leave the verdict unknown here.
 func jobLifecycle(l *lowering, c call, _ int) []scenario.Step {
-	one := l.lifecycle(c, "job")
+	one := l.declareLifecycle(c, "job")
 	if c.action() != gather {
 		return nil
 	}
 	if one == "" {
-		l.unsupported(c.identifier, "jobs can be selected by labels only")
+		l.addUnsupported(c.identifier, "jobs can be selected by labels only")
 		return nil
 	}
 	w, ok := l.jobsWait(c)
@@ -50,7 +50,7 @@ func jobLifecycle(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	w.Condition = hasCondition("Complete", "True")
-	steps := waiting(c.identifier, w)
+	steps := waitStep(c.identifier, w)
 	steps[0].Wait.Unmet = scenario.UnknownRun
 	return steps
 }
@@ -61,19 +61,19 @@ const claimTime = 5 * time.Minute
 // claimAllocation bounds the time from the creation of resource claims to their
 // allocation.
 func claimAllocation(l *lowering, c call, _ int) []scenario.Step {
-	one := l.lifecycle(c, "resourceclaim")
+	one := l.declareLifecycle(c, "resourceclaim")
 	if c.action() != gather {
 		return nil
 	}
 	if one == "" {
-		l.unsupported(c.identifier, "resource claims can be selected by labels only")
+		l.addUnsupported(c.identifier, "resource claims can be selected by labels only")
 		return nil
 	}
-	c.note("pod_create_to_claim_create is left out: it is the controller's part, which the lifecycles of claims do not show")
-	for _, b := range c.percentiles(claimTime) {
-		l.objective(scenario.Objective{
+	c.addNote("pod_create_to_claim_create is left out: it is the controller's part, which the lifecycles of claims do not show")
+	for _, b := range c.percentileBounds(claimTime) {
+		l.addObjective(scenario.Objective{
 			Name: c.identifier, SLI: "lifecycle", Labels: map[string]string{"lifecycle": one, "phase": "created..allocated"},
-			Statistic: b.statistic, Max: bound(b.most.Seconds()),
+			Statistic: b.statistic, Max: boundAt(b.most.Seconds()),
 		}, 0)
 	}
 	return nil

@@ -18,15 +18,15 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// flag is a fault of what stands in no file.
-func flag(format string, args ...any) *scenario.ValidationError {
+// flagFault is a fault of what stands in no file.
+func flagFault(format string, args ...any) *scenario.ValidationError {
 	return &scenario.ValidationError{Text: fmt.Sprintf(format, args...)}
 }
 
-// suite decodes a suite.
-func (im *importer) suite(file string, raw []byte) config.Suite {
+// decodeSuite decodes a suite.
+func (im *importer) decodeSuite(file string, raw []byte) config.Suite {
 	var out config.Suite
-	if _, err := im.fill(file, linemap.Verbatim(raw), &out); err != nil {
+	if _, err := im.decodeFile(file, linemap.Verbatim(raw), &out); err != nil {
 		im.faults.add(file, err.Line, "%s", err.Text)
 		return nil
 	}
@@ -43,9 +43,9 @@ func (im *importer) suite(file string, raw []byte) config.Suite {
 	return out
 }
 
-// choose picks the scenario of a suite that is meant.
-func (im *importer) choose(file string, raw []byte) (config.SuiteScenario, bool) {
-	all := im.suite(file, raw)
+// chooseScenario picks the scenario of a suite that is meant.
+func (im *importer) chooseScenario(file string, raw []byte) (config.SuiteScenario, bool) {
+	all := im.decodeSuite(file, raw)
 	if len(im.faults.list) > 0 {
 		return config.SuiteScenario{}, false
 	}
@@ -66,20 +66,20 @@ func (im *importer) choose(file string, raw []byte) (config.SuiteScenario, bool)
 	return config.SuiteScenario{}, false
 }
 
-// follow reads the config that a suite's scenario names. Paths in a suite are
+// followSuite reads the config that a suite's scenario names. Paths in a suite are
 // relative to where ClusterLoader2 is started; where that is not known they are
 // taken from the suite's folder or the nearest one above it that has them.
-func (im *importer) follow(file string, s config.SuiteScenario) (string, []byte, error) {
-	path, err := find(filepath.Dir(file), s.ConfigPath)
+func (im *importer) followSuite(file string, s config.SuiteScenario) (string, []byte, error) {
+	path, err := findFile(filepath.Dir(file), s.ConfigPath)
 	if err != nil {
 		im.faults.at(s.At("configPath"), "configPath: %v", err)
-		return "", nil, im.faults.join()
+		return "", nil, im.faults.joinErrors()
 	}
 	for _, o := range s.OverridePaths {
-		own, err := find(filepath.Dir(file), o)
+		own, err := findFile(filepath.Dir(file), o)
 		if err != nil {
 			im.faults.at(s.At("overridePaths"), "overridePaths: %v", err)
-			return "", nil, im.faults.join()
+			return "", nil, im.faults.joinErrors()
 		}
 		im.own = append(im.own, own)
 	}
@@ -87,8 +87,8 @@ func (im *importer) follow(file string, s config.SuiteScenario) (string, []byte,
 	return path, raw, err
 }
 
-func find(folder, name string) (string, error) {
-	for _, dir := range slices.Concat([]string{"."}, above(folder)) {
+func findFile(folder, name string) (string, error) {
+	for _, dir := range slices.Concat([]string{"."}, foldersAbove(folder)) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, nil
@@ -97,17 +97,17 @@ func find(folder, name string) (string, error) {
 	return "", fmt.Errorf("%q is neither here nor in %s nor in a folder above it", name, folder)
 }
 
-// config renders and decodes a config and puts the steps of modules in place.
-func (im *importer) config(file string, raw []byte) *config.Config {
+// readConfig renders and decodes a config and puts the steps of modules in place.
+func (im *importer) readConfig(file string, raw []byte) *config.Config {
 	c := &config.Config{}
-	if !im.file(file, raw, im.variables, c) && len(im.faults.list) == 0 {
+	if !im.renderFile(file, raw, im.variables, c) && len(im.faults.list) == 0 {
 		im.faults.add(file, 1, "it renders to nothing")
 	}
 	if len(im.faults.list) > 0 {
 		return c
 	}
 	c.File = file
-	c.Steps = im.expanded(c.Steps, nil)
+	c.Steps = im.expandModules(c.Steps, nil)
 	return c
 }
 
@@ -116,17 +116,17 @@ const maxRendered = 16 << 20
 
 var errTooLong = errors.New("it renders to more than 16 MiB")
 
-// render executes a config or module: it is a text template as a whole.
-func render(text string, functions texttemplate.FuncMap, data map[string]any) (*linemap.Text, *linemap.Error) {
+// renderConfig executes a config or module: it is a text template as a whole.
+func renderConfig(text string, functions texttemplate.FuncMap, data map[string]any) (*linemap.Text, *linemap.Error) {
 	return linemap.Execute(texttemplate.New("config").Funcs(limit.Functions(functions)), text, data, maxRendered, errTooLong)
 }
 
-// file renders a config or module and decodes it; false when it renders to nothing.
-func (im *importer) file(name string, raw []byte, variables map[string]any, to any) bool {
-	text, err := render(string(raw), im.functions(), variables)
+// renderFile renders a config or module and decodes it; false when it renders to nothing.
+func (im *importer) renderFile(name string, raw []byte, variables map[string]any, to any) bool {
+	text, err := renderConfig(string(raw), im.templateFunctions(), variables)
 	found := false
 	if err == nil {
-		found, err = im.fill(name, text, to)
+		found, err = im.decodeFile(name, text, to)
 	}
 	if err != nil {
 		im.faults.add(name, err.Line, "%s", err.Text)
@@ -142,10 +142,10 @@ const (
 	maxSteps   = 10_000
 )
 
-// expanded replaces steps that name modules by the modules' steps. around are
+// expandModules replaces steps that name modules by the modules' steps. around are
 // the modules that this one is in. A module sees the variables of the run and its
 // own parameters, not those of the modules around it.
-func (im *importer) expanded(steps []config.Step, around []string) []config.Step {
+func (im *importer) expandModules(steps []config.Step, around []string) []config.Step {
 	var out []config.Step
 	for _, s := range steps {
 		if s.Module.Path == "" {
@@ -156,7 +156,7 @@ func (im *importer) expanded(steps []config.Step, around []string) []config.Step
 			im.faults.at(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 			continue
 		}
-		out = append(out, im.module(s.Module, around)...)
+		out = append(out, im.readModule(s.Module, around)...)
 		if len(out) > maxSteps {
 			im.faults.at(s.Position(), "modules make more than %d steps", maxSteps)
 			return nil
@@ -165,7 +165,7 @@ func (im *importer) expanded(steps []config.Step, around []string) []config.Step
 	return out
 }
 
-func (im *importer) module(m config.ModuleRef, around []string) []config.Step {
+func (im *importer) readModule(m config.ModuleRef, around []string) []config.Step {
 	if len(around) >= maxDepth || len(im.faults.list) > 0 {
 		if len(im.faults.list) == 0 {
 			im.faults.at(m.Position(), "module.path: modules nest deeper than %d: %s", maxDepth, m.Path)
@@ -184,6 +184,6 @@ func (im *importer) module(m config.ModuleRef, around []string) []config.Step {
 	inside := maps.Clone(im.variables)
 	maps.Copy(inside, m.Params.Values)
 	var content config.Module
-	im.file(im.shown(m.Path), raw, inside, &content) // to nothing where it is switched off: a module of no steps
-	return im.expanded(content.Steps, append(slices.Clip(around), m.Path))
+	im.renderFile(im.shownPath(m.Path), raw, inside, &content) // to nothing where it is switched off: a module of no steps
+	return im.expandModules(content.Steps, append(slices.Clip(around), m.Path))
 }

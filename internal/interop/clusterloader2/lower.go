@@ -44,42 +44,42 @@ type span struct {
 	from, through      int
 }
 
-// lower makes the scenario.
-func (im *importer) lower(c *config.Config) *scenario.Scenario {
+// lowerConfig makes the scenario.
+func (im *importer) lowerConfig(c *config.Config) *scenario.Scenario {
 	s := scenario.Default()
 	l := &lowering{importer: im, bodies: &bodies{im, &s, map[string]*objectTemplate{}}, results: &results{out: &s}, c: c, out: &s,
 		taken: map[string]bool{}, cohorts: map[string]*cohort{}, counts: map[string]int{}, started: map[string]beginning{}}
 	l.nodes.Fixed = l.givenLabels()
-	l.head()
-	surveyor{l}.survey()
+	l.fillHead()
+	surveyor{l}.surveyConfig()
 	if len(im.faults.list) > 0 {
 		return nil
 	}
 	for i := range c.Steps {
 		l.number = i + 1
-		l.step(&c.Steps[i])
-		l.demand.add(l.cohorts, im.options.Nodes)
+		l.lowerStep(&c.Steps[i])
+		l.demand.addPods(l.cohorts, im.options.Nodes)
 	}
-	l.tail()
+	l.fillTail()
 	if len(im.faults.list) == 0 && len(s.Steps) == 0 {
 		im.faults.at(c.Position(), "steps: nothing in it can be done here: no objects are made and nothing is waited for")
 	}
 	return &s
 }
 
-// head fills what does not come from steps.
-func (l *lowering) head() {
+// fillHead fills what does not come from steps.
+func (l *lowering) fillHead() {
 	s, n := l.out, &l.c.Namespace
-	s.Name = slug(l.c.Name)
+	s.Name = dnsLabel(l.c.Name)
 	if l.suffix != "" {
-		s.Name = slug(l.c.Name + "-" + l.suffix)
+		s.Name = dnsLabel(l.c.Name + "-" + l.suffix)
 	}
 	s.Description = "What " + l.name + " does in ClusterLoader2."
-	s.Seed = l.seed()
+	s.Seed = l.seedOf()
 	s.Bodies = map[string]scenario.Body{}
 	s.Fleet.Nodes = l.options.Nodes
-	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.prefix(s.Name)), countNamespaces(l.c)
-	l.chaos()
+	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.namespacePrefix(s.Name)), countNamespaces(l.c)
+	l.lowerChaos()
 }
 
 // countNamespaces is how many the run makes: 1 when the number is 0 or not given.
@@ -91,8 +91,8 @@ func countNamespaces(c *config.Config) int {
 	return max(1, c.AutomanagedNamespaces)
 }
 
-// chaos turns the config's node failures into a fault of the fleet's nodes.
-func (l *lowering) chaos() {
+// lowerChaos turns the config's node failures into a fault of the fleet's nodes.
+func (l *lowering) lowerChaos() {
 	f := l.c.ChaosMonkey.NodeFailure
 	if f == nil {
 		return
@@ -101,8 +101,8 @@ func (l *lowering) chaos() {
 		l.faults.at(f.Position(), "chaosMonkey.nodeFailure: failureRate, interval and simulatedDowntime above 0 are needed")
 		return
 	}
-	l.note(f.Position(), "chaosMonkey.nodeFailure", failuresDiffer)
-	l.emit("node failures", []scenario.Step{{Fault: nodeFailures(l.options.Nodes, *f)}})
+	l.addNote(f.Position(), "chaosMonkey.nodeFailure", failuresDiffer)
+	l.emitSteps("node failures", []scenario.Step{{Fault: nodeFailures(l.options.Nodes, *f)}})
 }
 
 // failuresDiffer says how node failures are not those of ClusterLoader2.
@@ -121,38 +121,38 @@ func nodeFailures(nodes int, f config.NodeFailure) *scenario.Disturbance {
 	}
 }
 
-// step lowers one step: its phases, or its measurements.
-func (l *lowering) step(s *config.Step) {
+// lowerStep lowers one step: its phases, or its measurements.
+func (l *lowering) lowerStep(s *config.Step) {
 	name := s.Name
 	if name == "" {
 		name = fmt.Sprintf("step %d", l.number)
 	}
 	children := reconciler{l}.phaseSteps(s)
-	for _, c := range l.calls(s) {
-		for _, child := range l.measure(c) {
+	for _, c := range l.callsOf(s) {
+		for _, child := range l.lowerMeasurement(c) {
 			if !slices.ContainsFunc(children, func(o scenario.Step) bool { return o.Wait != nil && reflect.DeepEqual(o.Wait, child.Wait) }) {
 				children = append(children, child)
 			}
 		}
 	}
-	l.emit(name, children)
+	l.emitSteps(name, children)
 }
 
-// emit adds what one step of the config does, at the same time when it is several things.
-func (l *lowering) emit(name string, children []scenario.Step) {
-	base := cmp.Or(slug(name), "step")
+// emitSteps adds what one step of the config does, at the same time when it is several things.
+func (l *lowering) emitSteps(name string, children []scenario.Step) {
+	base := cmp.Or(dnsLabel(name), "step")
 	for i := range children {
 		children[i].OnFailure = cmp.Or(children[i].OnFailure, "continue")
 	}
 	switch len(children) {
 	case 0:
 	case 1:
-		l.rename(&children[0], base)
+		l.renameStep(&children[0], base)
 		l.out.Steps = append(l.out.Steps, children[0])
 	default:
-		all := scenario.Step{Name: l.unique(base), OnFailure: "continue"}
+		all := scenario.Step{Name: l.uniqueName(base), OnFailure: "continue"}
 		for i := range children {
-			l.rename(&children[i], cmp.Or(slug(children[i].Name), base))
+			l.renameStep(&children[i], cmp.Or(dnsLabel(children[i].Name), base))
 			if children[i].OnFailure == "stop" {
 				all.OnFailure = "stop"
 			}
@@ -162,9 +162,9 @@ func (l *lowering) emit(name string, children []scenario.Step) {
 	}
 }
 
-// rename gives a step its final name; a cohort made by it learns of that.
-func (l *lowering) rename(s *scenario.Step, base string) {
-	s.Name = l.unique(base)
+// renameStep gives a step its final name; a cohort made by it learns of that.
+func (l *lowering) renameStep(s *scenario.Step, base string) {
+	s.Name = l.uniqueName(base)
 	for _, c := range l.known {
 		if c.create == s.Create {
 			c.step = s.Name
@@ -172,7 +172,7 @@ func (l *lowering) rename(s *scenario.Step, base string) {
 	}
 }
 
-func (l *lowering) unique(base string) string {
+func (l *lowering) uniqueName(base string) string {
 	name := base
 	for n := 2; l.taken[name]; n++ {
 		name = fmt.Sprintf("%s-%d", base, n)
@@ -181,11 +181,11 @@ func (l *lowering) unique(base string) string {
 	return name
 }
 
-// mark is the number of the next step.
-func (l *results) mark() int { return len(l.out.Steps) }
+// nextStep is the number of the next step.
+func (l *results) nextStep() int { return len(l.out.Steps) }
 
-// tail fills what depends on all steps.
-func (l *lowering) tail() {
+// fillTail fills what depends on all steps.
+func (l *lowering) fillTail() {
 	steps := l.out.Steps
 	for _, s := range l.spans {
 		since, until := "", ""
@@ -203,8 +203,8 @@ func (l *lowering) tail() {
 			m.Since, m.Until = since, until
 		}
 	}
-	l.demand.fit(&l.out.Fleet)
-	l.label()
+	l.demand.fitNodes(&l.out.Fleet)
+	l.labelNodes()
 	if slices.ContainsFunc(l.known, func(c *cohort) bool {
 		return slices.ContainsFunc(c.items, func(i item) bool { return i.sample.volumes })
 	}) {
@@ -215,13 +215,13 @@ func (l *lowering) tail() {
 // demand is the most that pods ask of one node, were they spread evenly.
 type demand struct{ pods, cpu, memory float64 }
 
-func (d *demand) add(cohorts map[string]*cohort, nodes int) {
+func (d *demand) addPods(cohorts map[string]*cohort, nodes int) {
 	var now demand
 	for _, c := range cohorts {
 		for _, i := range c.items {
-			n := float64(c.each*c.scope.namespaces()) * float64(i.sample.pods)
+			n := float64(c.each*c.scope.countNamespaces()) * float64(i.sample.pods)
 			if i.sample.everyNode {
-				n = float64(c.each * c.scope.namespaces() * nodes)
+				n = float64(c.each * c.scope.countNamespaces() * nodes)
 			}
 			now.pods, now.cpu, now.memory = now.pods+n, now.cpu+n*i.sample.cpu, now.memory+n*i.sample.memory
 		}
@@ -230,9 +230,9 @@ func (d *demand) add(cohorts map[string]*cohort, nodes int) {
 	d.pods, d.cpu, d.memory = max(d.pods, now.pods/n), max(d.cpu, now.cpu/n), max(d.memory, now.memory/n)
 }
 
-// fit gives nodes room for twice what there will be, if the usual is less: a
+// fitNodes gives nodes room for twice what there will be, if the usual is less: a
 // test of a control plane is not to end because a node is full.
-func (d *demand) fit(f *scenario.Fleet) {
+func (d *demand) fitNodes(f *scenario.Fleet) {
 	if pods := int(math.Ceil(2 * d.pods)); pods > 110 {
 		f.Capacity["pods"] = fmt.Sprint(pods)
 	}
@@ -244,9 +244,9 @@ func (d *demand) fit(f *scenario.Fleet) {
 	}
 }
 
-// prefix begins the names of the test's own namespaces, which ClusterLoader2 makes up:
+// namespacePrefix begins the names of the test's own namespaces, which ClusterLoader2 makes up:
 // a name that no range means by its own basename.
-func (l *lowering) prefix(name string) string {
+func (l *lowering) namespacePrefix(name string) string {
 	for _, s := range l.c.Steps {
 		for _, p := range s.Phases {
 			if r := p.NamespaceRange; r != nil && r.Basename != nil && *r.Basename == name {

@@ -8,8 +8,8 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// calls are the uses of measurements in a step.
-func (l *lowering) calls(s *config.Step) []call {
+// callsOf returns the uses of measurements in a step.
+func (l *lowering) callsOf(s *config.Step) []call {
 	var out []call
 	for i := range s.Measurements {
 		m := &s.Measurements[i]
@@ -29,12 +29,12 @@ func (l *lowering) calls(s *config.Step) []call {
 	return out
 }
 
-// measure lowers one use. It goes by the parameters of this use and those of its
+// lowerMeasurement lowers one use. It goes by the parameters of this use and those of its
 // start, each where ClusterLoader2 reads it.
-func (l *lowering) measure(c call) []scenario.Step {
-	m, key := l.method(c.method), c.key()
+func (l *lowering) lowerMeasurement(c call) []scenario.Step {
+	m, key := l.findMethod(c.method), c.key()
 	begun, ok := l.started[key]
-	if m.lower == nil || !c.acts(m, ok) {
+	if m.lower == nil || !c.checkAction(m, ok) {
 		return nil
 	}
 	var before *beginning
@@ -43,7 +43,7 @@ func (l *lowering) measure(c call) []scenario.Step {
 	}
 	c.tellParams(m, before)
 	if c.action() == start {
-		begun = beginning{params: c.params, mark: l.mark()}
+		begun = beginning{params: c.params, mark: l.nextStep()}
 		l.started[key] = begun
 	}
 	c.params = c.readAt(m, before)
@@ -64,8 +64,8 @@ func (c call) action() string {
 	return a
 }
 
-// ends tells whether this is the use that gives the result.
-func (c call) ends() bool { return c.action() == "gather" || c.action() == "" }
+// givesResult tells whether this is the use that gives the result.
+func (c call) givesResult() bool { return c.action() == "gather" || c.action() == "" }
 
 // results adds what is judged and what is measured.
 type results struct {
@@ -73,8 +73,8 @@ type results struct {
 	spans []span
 }
 
-// unsupported adds an objective that nobody can judge here.
-func (l *results) unsupported(name, why string) {
+// addUnsupported adds an objective that nobody can judge here.
+func (l *results) addUnsupported(name, why string) {
 	for i := range l.out.Objectives {
 		if l.out.Objectives[i].Name == name && l.out.Objectives[i].Unsupported != "" {
 			return
@@ -83,20 +83,20 @@ func (l *results) unsupported(name, why string) {
 	l.out.Objectives = append(l.out.Objectives, scenario.Objective{Name: name, Unsupported: why})
 }
 
-// objective adds an objective; one of a query is about the time since a mark.
-func (l *results) objective(o scenario.Objective, since int) {
+// addObjective adds an objective; one of a query is about the time since a mark.
+func (l *results) addObjective(o scenario.Objective, since int) {
 	name := o.Name
-	for n := 2; l.clashes(o); n++ {
+	for n := 2; l.objectiveClashes(o); n++ {
 		o.Name = fmt.Sprintf("%s %d", name, n)
 	}
 	if o.Query != "" {
-		l.spans = append(l.spans, span{len(l.out.Objectives), -1, since, l.mark()})
+		l.spans = append(l.spans, span{len(l.out.Objectives), -1, since, l.nextStep()})
 	}
 	l.out.Objectives = append(l.out.Objectives, o)
 }
 
-// clashes tells whether an objective cannot be told from one before it.
-func (l *results) clashes(o scenario.Objective) bool {
+// objectiveClashes tells whether an objective cannot be told from one before it.
+func (l *results) objectiveClashes(o scenario.Objective) bool {
 	for _, x := range l.out.Objectives {
 		if x.Name == o.Name && x.Statistic == o.Statistic && fmt.Sprint(x.Labels) == fmt.Sprint(o.Labels) {
 			return true
@@ -105,13 +105,13 @@ func (l *results) clashes(o scenario.Objective) bool {
 	return false
 }
 
-// measured adds a number that no bound belongs to.
-func (l *results) measured(m scenario.Measure, since int) {
+// addMeasure adds a number that no bound belongs to.
+func (l *results) addMeasure(m scenario.Measure, since int) {
 	name := m.Name
 	for n := 2; l.hasMeasure(m.Name); n++ {
 		m.Name = fmt.Sprintf("%s %d", name, n)
 	}
-	l.spans = append(l.spans, span{-1, len(l.out.Measures), since, l.mark()})
+	l.spans = append(l.spans, span{-1, len(l.out.Measures), since, l.nextStep()})
 	l.out.Measures = append(l.out.Measures, m)
 }
 
@@ -124,4 +124,4 @@ func (l *results) hasMeasure(name string) bool {
 	return false
 }
 
-func bound(v float64) *float64 { return &v }
+func boundAt(v float64) *float64 { return &v }

@@ -25,29 +25,29 @@ const (
 	gather      = "gather"
 )
 
-// methods are all that ClusterLoader2 registers, in the order of what they are about.
-func methods() []method {
-	return slices.Concat(measuring(), waits(), acting(), reported(), missed())
+// listMethods returns all that ClusterLoader2 registers, in the order of what they are about.
+func listMethods() []method {
+	return slices.Concat(measuringMethods(), waitMethods(), actingMethods(), reportedMethods(), missedMethods())
 }
 
-// measuring are measurements that become objectives and measures.
-func measuring() []method {
+// measuringMethods returns measurements that become objectives and measures.
+func measuringMethods() []method {
 	return []method{
-		{"PodStartupLatency", podStartup, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+		{"PodStartupLatency", podStartup, startGather, true, slices.Concat(selectingFields(start, true), kit.Fields{
 			{Name: "threshold", Fate: kit.Honored, When: start, Text: "`max` of the objective; 5s by default"},
 			{Name: "perc50Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p50"},
 			{Name: "perc90Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p90"},
 			{Name: "perc99Threshold", Fate: kit.Honored, When: start, Text: "`max` of the objective on p99"},
 		})},
-		{"SchedulingThroughput", schedulingThroughput, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+		{"SchedulingThroughput", schedulingThroughput, startGather, true, slices.Concat(selectingFields(start, true), kit.Fields{
 			{Name: "measurmentInterval", Fate: kit.Honored, When: start, Text: "`window` of the objective; 5s by default"},
 			{Name: "threshold", Fate: kit.Honored, When: gather, Text: "`min` of the objective"},
 			{Name: "enableViolations", Fate: kit.Honored, When: gather, Text: "false: no objective; true by default"},
 		})},
-		{"SchedulingThroughputPrometheus", schedulingPrometheus, startGather, false, prometheus(kit.Fields{
+		{"SchedulingThroughputPrometheus", schedulingPrometheus, startGather, false, prometheusFields(kit.Fields{
 			{Name: "threshold", Fate: kit.Honored, When: gather, Text: "`min` of the objective"},
 		})},
-		{"APIResponsivenessPrometheus", apiResponsiveness, startGather, false, prometheus(kit.Fields{
+		{"APIResponsivenessPrometheus", apiResponsiveness, startGather, false, prometheusFields(kit.Fields{
 			{Name: "useSimpleLatencyQuery", Fate: kit.Honored, When: gather, Text: "one quantile over the whole time, in place of windows of 5 minutes"},
 			{Name: "allowedSlowCalls", Fate: kit.Honored, When: gather, Text: "the objective leaves out kinds of calls of which no more were slow"},
 			{Name: "customThresholds", Fate: kit.Honored, When: gather, Text: "objectives of their own"},
@@ -60,7 +60,7 @@ func measuring() []method {
 			{Name: "multipleResourcesThreshold", Fate: kit.Honored, When: gather, Text: "`max` for calls about many objects; 30s by default"},
 			{Name: "summaryName", Fate: kit.Noted, Text: "`windtunnel export` names the result file"},
 		})},
-		{"GenericPrometheusQuery", genericQuery, startGather, false, prometheus(kit.Fields{
+		{"GenericPrometheusQuery", genericQuery, startGather, false, prometheusFields(kit.Fields{
 			{Name: "metricName", Fate: kit.Honored, Text: "`name`"},
 			{Name: "metricVersion", Fate: kit.Noted, Usual: "v1", Text: "`windtunnel export` writes version v1"},
 			{Name: "unit", Fate: kit.Honored, Text: "`unit`"},
@@ -80,21 +80,21 @@ func measuring() []method {
 			{Name: "hostPollTimeoutSeconds", Fate: kit.Noted, When: start, Text: "the plane has one API server: hosts are not asked one by one"},
 			{Name: "hostPollExecTimeoutSeconds", Fate: kit.Noted, When: start, Text: "the plane has one API server: hosts are not asked one by one"},
 		}},
-		{"Timer", timer, "start stop gather", false, kit.Fields{{Name: "label", Fate: kit.Honored, Text: "name of the measure"}}},
-		{"PrometheusSchedulingMetrics", schedulingMetrics, startGather, false, slices.Concat(kit.Fields{unbounded()}, prometheus(nil)[1:])},
+		{"Timer", lowerTimer, "start stop gather", false, kit.Fields{{Name: "label", Fate: kit.Honored, Text: "name of the measure"}}},
+		{"PrometheusSchedulingMetrics", schedulingMetrics, startGather, false, slices.Concat(kit.Fields{unboundedField()}, prometheusFields(nil)[1:])},
 		{"SchedulingMetrics", schedulingMetrics, "reset start gather", false, kit.Fields{
-			{Name: "labelSelector", Fate: kit.Noted, Text: "the scheduler's metrics are those of all pods"}, unbounded(),
+			{Name: "labelSelector", Fate: kit.Noted, Text: "the scheduler's metrics are those of all pods"}, unboundedField(),
 		}},
-		{"SLOMeasurement", sloMeasurement, startGather, false, prometheus(kit.Fields{
+		{"SLOMeasurement", sloMeasurement, startGather, false, prometheusFields(kit.Fields{
 			{Name: "threshold", Fate: kit.Honored, When: gather, Text: "`min` of the objective"},
 			{Name: "overrides", Fate: kit.Honored, Text: "parameters of SchedulingThroughputPrometheus; those of DnsLookupLatency have no effect"},
 			{Name: "checkProbesReadyTimeout", Fate: kit.Noted, Text: "it is a parameter of DnsLookupLatency, which is left out"},
 			{Name: "replicasPerProbe", Fate: kit.Noted, Text: "it is a parameter of DnsLookupLatency, which is left out"},
 		})},
-		{"JobLifecycleLatency", jobLifecycle, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+		{"JobLifecycleLatency", jobLifecycle, startGather, true, slices.Concat(selectingFields(start, true), kit.Fields{
 			{Name: "timeout", Fate: kit.Honored, When: gather, Text: "`within` of the wait for the jobs to complete; 10m by default"},
 		})},
-		{"ResourceClaimAllocationLatency", claimAllocation, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+		{"ResourceClaimAllocationLatency", claimAllocation, startGather, true, slices.Concat(selectingFields(start, true), kit.Fields{
 			{Name: "threshold", Fate: kit.Honored, When: start, Text: "`max` of the objective; 5m by default"},
 			{Name: "perc50Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p50"},
 			{Name: "perc90Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p90"},
@@ -103,8 +103,8 @@ func measuring() []method {
 	}
 }
 
-// selecting are the parameters that select objects.
-func selecting(when string, namespaced bool) kit.Fields {
+// selectingFields returns the parameters that select objects.
+func selectingFields(when string, namespaced bool) kit.Fields {
 	out := kit.Fields{{Name: "labelSelector", Fate: kit.Honored, When: when, Text: "`selector`"}}
 	if namespaced {
 		out = append(out, kit.Field{Name: "namespace", Fate: kit.Honored, When: when, Text: "`namespace`"})
@@ -114,27 +114,27 @@ func selecting(when string, namespaced bool) kit.Fields {
 	return append(out, kit.Field{Name: "fieldSelector", Fate: kit.Noted, When: when, Changes: true, Text: "objects are selected by labels only, not by fieldSelector"})
 }
 
-// unbounded is the fate of enableViolations where no bound belongs to it.
-func unbounded() kit.Field {
+// unboundedField is the fate of enableViolations where no bound belongs to it.
+func unboundedField() kit.Field {
 	return kit.Field{Name: "enableViolations", Fate: kit.Noted, Usual: "false", Text: "no bound belongs to this measurement"}
 }
 
-// prometheus are the parameters of a measurement by PromQL.
-func prometheus(own kit.Fields) kit.Fields {
+// prometheusFields returns the parameters of a measurement by PromQL.
+func prometheusFields(own kit.Fields) kit.Fields {
 	return append(own,
 		kit.Field{Name: "enableViolations", Fate: kit.Honored, When: gather, Text: "true: an objective; false by default"},
 		kit.Field{Name: "prometheusClient", Fate: kit.Noted, Usual: "inCluster", Changes: true, Text: "a cloud's own Prometheus is not asked; the run's series answer"},
 	)
 }
 
-// waits are the measurements that wait.
-func waits() []method {
+// waitMethods returns the measurements that wait.
+func waitMethods() []method {
 	timeout := func(text string) kit.Field {
 		return kit.Field{Name: "timeout", Fate: kit.Honored, Text: "`within`; " + text + " by default"}
 	}
 	interval := kit.Field{Name: "refreshInterval", Fate: kit.Noted, Text: "waits follow a watch and need no interval"}
 	return []method{
-		{"WaitForControlledPodsRunning", waitControlled, "start gather stop", true, slices.Concat(selecting(start, true), kit.Fields{
+		{"WaitForControlledPodsRunning", waitControlled, "start gather stop", true, slices.Concat(selectingFields(start, true), kit.Fields{
 			{Name: "apiVersion", Fate: kit.Honored, When: start, Text: "`objects`"},
 			{Name: "kind", Fate: kit.Honored, When: start, Text: "`objects`"},
 			{Name: "operationTimeout", Fate: kit.Honored, When: start, Text: "`within`; 10m by default, and twice as long for a deletion unless CL2_WAIT_FOR_CONTROLLED_PODS_USE_EXACT_OPERATION_TIMEOUT is set"},
@@ -142,7 +142,7 @@ func waits() []method {
 			{Name: "countErrorMargin", Fate: kit.Honored, When: start, Text: "part of `condition`"},
 			{Name: "syncTimeout", Fate: kit.Noted, When: gather, Text: "the wait needs no informer of its own"},
 		})},
-		{"WaitForRunningPods", waitRunningPods, "", false, slices.Concat(selecting("", true), kit.Fields{
+		{"WaitForRunningPods", waitRunningPods, "", false, slices.Concat(selectingFields("", true), kit.Fields{
 			{Name: "desiredPodCount", Fate: kit.Honored, Text: "`count`"},
 			timeout("1m"), interval,
 			{Name: "isFatal", Fate: kit.Honored, Text: "`onFailure: stop`"},
@@ -163,18 +163,18 @@ func waits() []method {
 			{Name: "maxFailedObjectCount", Fate: kit.InPart, Text: "0: failed objects do not count; above 0: they count, and there is a note"},
 			timeout("30m"), interval,
 		}},
-		{"WaitForFinishedJobs", waitFinishedJobs, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+		{"WaitForFinishedJobs", waitFinishedJobs, startGather, true, slices.Concat(selectingFields(start, true), kit.Fields{
 			{Name: "timeout", Fate: kit.Honored, When: gather, Text: "`within`; 10m by default"},
 		})},
-		{"WaitForNodes", waitNodes, "", false, slices.Concat(selecting("", false), kit.Fields{
+		{"WaitForNodes", waitNodes, "", false, slices.Concat(selectingFields("", false), kit.Fields{
 			{Name: "minDesiredNodeCount", Fate: kit.Honored, Text: "`count`"},
 			{Name: "maxDesiredNodeCount", Fate: kit.Refused, Text: "fewer than the simulated nodes without a selector: an error, since the wait cannot end; with a selector a note"},
 			timeout("30m"), interval,
 		})},
-		{"WaitForBoundPVCs", waitPhase("persistentvolumeclaims", "desiredPVCCount"), "", false, slices.Concat(selecting("", true), kit.Fields{
+		{"WaitForBoundPVCs", waitPhase("persistentvolumeclaims", "desiredPVCCount"), "", false, slices.Concat(selectingFields("", true), kit.Fields{
 			{Name: "desiredPVCCount", Fate: kit.Honored, Text: "`count`"}, timeout("1m"), interval,
 		})},
-		{"WaitForAvailablePVs", waitPhase("persistentvolumes", "desiredPVCount"), "", false, slices.Concat(selecting("", false), kit.Fields{
+		{"WaitForAvailablePVs", waitPhase("persistentvolumes", "desiredPVCount"), "", false, slices.Concat(selectingFields("", false), kit.Fields{
 			{Name: "desiredPVCount", Fate: kit.Honored, Text: "`count`"},
 			{Name: "provisioner", Fate: kit.Noted, Changes: true, Text: "all volumes that the labels select are counted, whatever their provisioner"},
 			timeout("1m"), interval,
@@ -182,11 +182,11 @@ func waits() []method {
 	}
 }
 
-// acting are the measurements that do something.
-func acting() []method {
+// actingMethods returns the measurements that do something.
+func actingMethods() []method {
 	return []method{
-		{"Sleep", sleep, "", false, kit.Fields{{Name: "duration", Fate: kit.Honored, Text: "`pause`"}}},
-		{"Exec", execute, "", false, kit.Fields{
+		{"Sleep", lowerSleep, "", false, kit.Fields{{Name: "duration", Fate: kit.Honored, Text: "`pause`"}}},
+		{"Exec", lowerExec, "", false, kit.Fields{
 			{Name: "command", Fate: kit.Honored, Text: "`command`"},
 			{Name: "name", Fate: kit.Honored, Text: "older form of `command`"},
 			{Name: "args", Fate: kit.Honored, Text: "older form of `command`"},
@@ -212,11 +212,11 @@ func startedWith(fields kit.Fields) kit.Fields {
 
 func sortedNames(values map[string]any) []string { return slices.Sorted(maps.Keys(values)) }
 
-// method finds a measurement; its lower is nil where there is none.
-func (im *importer) method(name string) method {
+// findMethod finds a measurement; its lower is nil where there is none.
+func (im *importer) findMethod(name string) method {
 	if im.byName == nil {
 		im.byName = map[string]method{}
-		for _, m := range methods() {
+		for _, m := range listMethods() {
 			im.byName[m.name] = m
 		}
 	}

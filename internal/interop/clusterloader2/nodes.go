@@ -31,7 +31,7 @@ func (im *importer) givenLabels() map[string]string {
 	for _, pair := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' }) {
 		key, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
 		if !ok || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
-			im.faults.list = append(im.faults.list, flag("--set %s=%s: %q is not a label such as pool=batch", nodeLabels, text, pair))
+			im.faults.list = append(im.faults.list, flagFault("--set %s=%s: %q is not a label such as pool=batch", nodeLabels, text, pair))
 			continue
 		}
 		out[key] = value
@@ -39,8 +39,8 @@ func (im *importer) givenLabels() map[string]string {
 	return out
 }
 
-// place makes the nodes fit the pods of an object.
-func (l *lowering) place(o *config.Object, s sample) {
+// placePods makes the nodes fit the pods of an object.
+func (l *lowering) placePods(o *config.Object, s sample) {
 	if s.pods == 0 && !s.everyNode || l.options.Attached {
 		return
 	}
@@ -51,12 +51,12 @@ func (l *lowering) place(o *config.Object, s sample) {
 		l.nodes.first = at
 	}
 	for _, what := range l.nodes.Unmet()[missed:] {
-		l.differs(at, "nodeSelector", "the pods of %s select nodes with %s, which no simulated node has: they stay pending", o.ObjectTemplatePath, what)
+		l.noteDifference(at, "nodeSelector", "the pods of %s select nodes with %s, which no simulated node has: they stay pending", o.ObjectTemplatePath, what)
 	}
 }
 
-// label gives the nodes their labels: those of --set, or those that pods select.
-func (l *lowering) label() {
+// labelNodes gives the nodes their labels: those of --set, or those that pods select.
+func (l *lowering) labelNodes() {
 	if l.nodes.Fixed != nil && !l.options.Attached {
 		l.out.Fleet.Labels = l.nodes.Fixed
 		return
@@ -71,5 +71,5 @@ func (l *lowering) label() {
 		all = append(all, fmt.Sprintf("%s=%s", key, values[key]))
 	}
 	text := strings.Join(all, ",")
-	l.differs(l.nodes.first, "nodeSelector", "pods select nodes by labels, so all simulated nodes get %s; if the nodes of your cluster have them, say so with --set %s=%s", text, nodeLabels, text)
+	l.noteDifference(l.nodes.first, "nodeSelector", "pods select nodes by labels, so all simulated nodes get %s; if the nodes of your cluster have them, say so with --set %s=%s", text, nodeLabels, text)
 }

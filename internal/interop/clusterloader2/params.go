@@ -25,16 +25,16 @@ func (c call) at(name string) config.Position {
 	return c.where
 }
 
-func (c call) fault(name, format string, args ...any) {
+func (c call) addFault(name, format string, args ...any) {
 	c.im.faults.at(c.at(name), "%s: %s: %s", c.method, name, fmt.Sprintf(format, args...))
 }
 
-// note says what is different of this method.
-func (c call) note(format string, args ...any) { c.im.note(c.where, c.method, format, args...) }
+// addNote says what is different of this method.
+func (c call) addNote(format string, args ...any) { c.im.addNote(c.where, c.method, format, args...) }
 
-// differs is a note of a difference that changes the load or the verdict.
-func (c call) differs(format string, args ...any) {
-	c.im.differs(c.where, c.method, format, args...)
+// noteDifference is a note of a difference that changes the load or the verdict.
+func (c call) noteDifference(format string, args ...any) {
+	c.im.noteDifference(c.where, c.method, format, args...)
 }
 
 func (c call) has(name string) bool { v, ok := c.params.Values[name]; return ok && v != nil }
@@ -46,7 +46,7 @@ func (c call) text(name, fallback string) string {
 	case string:
 		return v
 	default:
-		c.fault(name, "%v is not a text", v)
+		c.addFault(name, "%v is not a text", v)
 		return fallback
 	}
 }
@@ -65,7 +65,7 @@ func (c call) duration(name string, fallback time.Duration) time.Duration {
 	}
 	var d config.Duration
 	if err := d.UnmarshalText([]byte(fmt.Sprint(c.params.Values[name]))); err != nil {
-		c.fault(name, "%v", err)
+		c.addFault(name, "%v", err)
 		return fallback
 	}
 	return time.Duration(d)
@@ -78,30 +78,30 @@ func (c call) number(name string, fallback float64) float64 {
 	case float64:
 		return v
 	default:
-		c.fault(name, "%v is not a number", v)
+		c.addFault(name, "%v is not a number", v)
 		return fallback
 	}
 }
 
-// whole is a whole number; others are truncated, as ClusterLoader2 does.
-func (c call) whole(name string, fallback int) int {
+// wholeNumber is a whole number; others are truncated, as ClusterLoader2 does.
+func (c call) wholeNumber(name string, fallback int) int {
 	f := c.number(name, float64(fallback))
 	if f != math.Trunc(f) {
-		c.im.note(c.at(name), c.method+" "+name, "%v is truncated to %d, as in ClusterLoader2", f, int(f))
+		c.im.addNote(c.at(name), c.method+" "+name, "%v is truncated to %d, as in ClusterLoader2", f, int(f))
 	}
 	return int(f)
 }
 
-// count is a whole number that has to be there, of at least 0; false, with a
+// readCount is a whole number that has to be there, of at least 0; false, with a
 // fault, where it is not.
-func (c call) count(name string) (int, bool) {
+func (c call) readCount(name string) (int, bool) {
 	if !c.has(name) {
 		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
 		return 0, false
 	}
-	n := c.whole(name, 0)
+	n := c.wholeNumber(name, 0)
 	if n < 0 {
-		c.fault(name, "%d is below 0", n)
+		c.addFault(name, "%d is below 0", n)
 	}
 	return n, n >= 0
 }
@@ -113,7 +113,7 @@ func (c call) truth(name string, fallback bool) bool {
 	case bool:
 		return v
 	default:
-		c.fault(name, "%v is not true or false", v)
+		c.addFault(name, "%v is not true or false", v)
 		return fallback
 	}
 }
@@ -125,14 +125,14 @@ func (c call) list(name string) []call {
 	}
 	items, ok := c.params.Values[name].([]any)
 	if !ok {
-		c.fault(name, "%v is not a list", c.params.Values[name])
+		c.addFault(name, "%v is not a list", c.params.Values[name])
 		return nil
 	}
 	var out []call
 	for i, item := range items {
 		fields, ok := item.(map[string]any)
 		if !ok {
-			c.fault(name, "[%d]: %v in place of fields", i, item)
+			c.addFault(name, "[%d]: %v in place of fields", i, item)
 			continue
 		}
 		inner := c
@@ -152,7 +152,7 @@ func (c call) texts(name string) []string {
 			out = append(out, fmt.Sprint(item))
 		}
 	default:
-		c.fault(name, "%v is not a list", v)
+		c.addFault(name, "%v is not a list", v)
 	}
 	return out
 }

@@ -14,9 +14,9 @@ import (
 // anyPod selects all pods; the language wants some selector.
 const anyPod = "!windtunnel.dev/none"
 
-// group names the pods that a measurement is about. It is called for all of
+// nameGroup names the pods that a measurement is about. It is called for all of
 // them before anything is lowered, so that create steps know their group.
-func (l *lowering) group(c call) {
+func (l *lowering) nameGroup(c call) {
 	if c.method != "PodStartupLatency" && c.method != "SchedulingThroughput" || c.action() != "start" {
 		return
 	}
@@ -26,7 +26,7 @@ func (l *lowering) group(c call) {
 	selector, namespace := c.text("labelSelector", ""), c.text("namespace", "")
 	s, ok := selectorOf(selector)
 	if !ok {
-		c.fault("labelSelector", "%q is not a label selector", selector)
+		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return
 	}
 	if l.groupFor(selector, namespace) != "" {
@@ -70,7 +70,7 @@ func (l *lowering) groupOf(c *cohort) string {
 		}
 		for _, g := range l.out.Groups {
 			s, ok := selectorOf(g.Selector)
-			if ok && s.Matches(labels.Set(i.sample.podLabels)) && c.scope.holds(g.Namespace, l.out.Namespaces.Prefix) {
+			if ok && s.Matches(labels.Set(i.sample.podLabels)) && c.scope.mayHold(g.Namespace, l.out.Namespaces.Prefix) {
 				return g.Name
 			}
 		}
@@ -101,10 +101,10 @@ type percentile struct {
 	most      time.Duration
 }
 
-// percentiles are the bounds of a measurement with a threshold for all
+// percentileBounds returns the bounds of a measurement with a threshold for all
 // percentiles and one for each. One that is not below that of the 99th
 // percentile says nothing of its own.
-func (c call) percentiles(fallback time.Duration) []percentile {
+func (c call) percentileBounds(fallback time.Duration) []percentile {
 	all := c.duration("threshold", fallback)
 	last := c.duration("perc99Threshold", all)
 	var out []percentile
@@ -124,7 +124,7 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	if c.has("fieldSelector") {
-		l.unsupported(c.identifier, byLabelsOnly)
+		l.addUnsupported(c.identifier, byLabelsOnly)
 		return nil
 	}
 	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
@@ -133,18 +133,18 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	var bounds []scenario.Objective
-	for _, b := range c.percentiles(defaultStartup) {
+	for _, b := range c.percentileBounds(defaultStartup) {
 		bounds = append(bounds, scenario.Objective{
 			Name: c.identifier, SLI: "pod-startup", Statistic: b.statistic,
-			Labels: map[string]string{"group": group}, Max: bound(b.most.Seconds()),
+			Labels: map[string]string{"group": group}, Max: boundAt(b.most.Seconds()),
 		})
 	}
 	for _, o := range bounds {
-		if l.clashes(o) {
-			c.note("%q is gathered more than once; it is judged over the whole run", c.identifier)
+		if l.objectiveClashes(o) {
+			c.addNote("%q is gathered more than once; it is judged over the whole run", c.identifier)
 			return nil
 		}
-		l.objective(o, 0)
+		l.addObjective(o, 0)
 	}
 	return nil
 }
@@ -160,16 +160,16 @@ func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
 	}
 	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
 	if c.has("fieldSelector") || group == "" {
-		l.unsupported(c.identifier, byLabelsOnly)
+		l.addUnsupported(c.identifier, byLabelsOnly)
 		return nil
 	}
 	window := c.duration("measurmentInterval", 5*time.Second) // spelt like this
 	if window <= 0 {
-		c.fault("measurmentInterval", "%s is not above 0s", window)
+		c.addFault("measurmentInterval", "%s is not above 0s", window)
 		return nil
 	}
-	l.objective(scenario.Objective{
-		Name: c.identifier, SLI: "pods-bound-rate", Statistic: "max", Min: bound(least),
+	l.addObjective(scenario.Objective{
+		Name: c.identifier, SLI: "pods-bound-rate", Statistic: "max", Min: boundAt(least),
 		Labels: map[string]string{"group": group, "window": window.String()},
 	}, 0)
 	return nil

@@ -28,11 +28,11 @@ const (
 // apiResponsiveness bounds the 99th percentile of each kind of call. Without
 // enableViolations ClusterLoader2 only reports it, and so do we, in every run.
 func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
-	if !c.ends() || !c.truth("enableViolations", false) {
+	if !c.givesResult() || !c.truth("enableViolations", false) {
 		return nil
 	}
-	simple, slow := c.truth("useSimpleLatencyQuery", false), c.whole("allowedSlowCalls", 0)
-	custom := c.thresholds()
+	simple, slow := c.truth("useSimpleLatencyQuery", false), c.wholeNumber("allowedSlowCalls", 0)
+	custom := c.readThresholds()
 	for _, group := range []struct {
 		name, scope string
 		most        time.Duration
@@ -44,14 +44,14 @@ func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
 		for _, t := range custom {
 			query += fmt.Sprintf(" unless on (%s) %s_count{%s}", callLabels, durations, t.matchers())
 		}
-		l.objective(scenario.Objective{
-			Name: c.identifier + ": " + group.name, Query: tolerating(query, slow, group.most), Unit: "seconds", Max: bound(group.most.Seconds()),
+		l.addObjective(scenario.Objective{
+			Name: c.identifier + ": " + group.name, Query: toleratingQuery(query, slow, group.most), Unit: "seconds", Max: boundAt(group.most.Seconds()),
 		}, since)
 	}
 	for _, t := range custom {
-		l.objective(scenario.Objective{
-			Name: c.identifier + ": " + t.name(), Query: tolerating(latencyQuery(t.matchers(), simple), slow, t.most),
-			Unit: "seconds", Max: bound(t.most.Seconds()),
+		l.addObjective(scenario.Objective{
+			Name: c.identifier + ": " + t.name(), Query: toleratingQuery(latencyQuery(t.matchers(), simple), slow, t.most),
+			Unit: "seconds", Max: boundAt(t.most.Seconds()),
 		}, since)
 	}
 	return nil
@@ -69,10 +69,10 @@ func latencyQuery(matchers string, simple bool) string {
 	return fmt.Sprintf("(quantile_over_time(0.99, %s[%%v:30s]) or %[1]s)", quantile("5m")) // a short time may have no step of 30 s
 }
 
-// tolerating judges only the kinds of calls of which more than some were slow.
+// toleratingQuery judges only the kinds of calls of which more than some were slow.
 // Where there are none, the answer is the worst of all kinds, which is within the
 // bound by definition: no answer would mean that nothing was measured.
-func tolerating(query string, slow int, most time.Duration) string {
+func toleratingQuery(query string, slow int, most time.Duration) string {
 	if slow <= 0 {
 		return query
 	}
@@ -102,8 +102,8 @@ func (t threshold) name() string {
 	return strings.Join(strings.Fields(strings.Join([]string{t.verb, t.resource, t.subresource, t.scope}, " ")), " ")
 }
 
-// thresholds reads customThresholds, a list in YAML inside a text.
-func (c call) thresholds() []threshold {
+// readThresholds reads customThresholds, a list in YAML inside a text.
+func (c call) readThresholds() []threshold {
 	text := c.text("customThresholds", "")
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -113,14 +113,14 @@ func (c call) thresholds() []threshold {
 		Threshold                          config.Duration
 	}
 	at := c.at("customThresholds")
-	if _, err := c.im.fill(at.File, linemap.Inside([]byte(text), at.Line), &entries); err != nil {
-		c.fault("customThresholds", "%s", err.Text)
+	if _, err := c.im.decodeFile(at.File, linemap.Inside([]byte(text), at.Line), &entries); err != nil {
+		c.addFault("customThresholds", "%s", err.Text)
 		return nil
 	}
 	var out []threshold
 	for _, e := range entries {
 		if e.Threshold <= 0 {
-			c.fault("customThresholds", "threshold of %s %s: %s is not above 0s", e.Verb, e.Resource, e.Threshold)
+			c.addFault("customThresholds", "threshold of %s %s: %s is not above 0s", e.Verb, e.Resource, e.Threshold)
 		}
 		out = append(out, threshold{e.Resource, e.Subresource, e.Verb, e.Scope, time.Duration(e.Threshold)})
 	}
@@ -129,7 +129,7 @@ func (c call) thresholds() []threshold {
 
 // genericQuery is any PromQL, asked of the run's own series.
 func genericQuery(l *lowering, c call, since int) []scenario.Step {
-	if !c.ends() {
+	if !c.givesResult() {
 		return nil
 	}
 	name, unit := c.needText("metricName"), c.text("unit", "")
@@ -141,17 +141,17 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 		bounded := enforced && q.has("threshold")
 		switch {
 		case managed && bounded:
-			l.unsupported(full, needsCloud)
+			l.addUnsupported(full, needsCloud)
 			fallthrough
 		case managed:
 		case bounded:
-			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: bound(q.number("threshold", 0))}
+			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: boundAt(q.number("threshold", 0))}
 			if q.truth("lowerBound", false) {
 				o.Min, o.Max = o.Max, nil
 			}
-			l.objective(o, since)
+			l.addObjective(o, since)
 		default:
-			l.measured(scenario.Measure{Name: full, Query: query, Unit: unit, Optional: !q.truth("requireSamples", false)}, since)
+			l.addMeasure(scenario.Measure{Name: full, Query: query, Unit: unit, Optional: !q.truth("requireSamples", false)}, since)
 		}
 	}
 	return nil
@@ -163,13 +163,13 @@ func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 	begun, ok := l.started[c.key()]
 	switch c.action() {
 	case "pause":
-		if !ok || begun.paused || begun.mark == l.mark() {
+		if !ok || begun.paused || begun.mark == l.nextStep() {
 			return nil
 		}
-		c.note("each stretch between pauses is judged on its own; ClusterLoader2 judges them together")
+		c.addNote("each stretch between pauses is judged on its own; ClusterLoader2 judges them together")
 		begun.paused = true
 	case "unpause":
-		begun.paused, begun.mark = false, l.mark()
+		begun.paused, begun.mark = false, l.nextStep()
 	case gather:
 		if begun.paused {
 			return nil
@@ -185,9 +185,9 @@ func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 	}
 	const query = `100 * avg_over_time(up{job="kube-apiserver"}[%v])`
 	if least := c.number("threshold", 0); least > 0 {
-		l.objective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: bound(least)}, since)
+		l.addObjective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: boundAt(least)}, since)
 	} else {
-		l.measured(scenario.Measure{Name: c.identifier, Query: query, Unit: "%", Optional: true}, since)
+		l.addMeasure(scenario.Measure{Name: c.identifier, Query: query, Unit: "%", Optional: true}, since)
 	}
 	return nil
 }
@@ -196,20 +196,20 @@ func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 const bindings = `max_over_time(sum(irate(apiserver_request_total{verb="POST",resource="pods",subresource="binding",code="201"}[1m]))[%v:5s])`
 
 func schedulingPrometheus(l *lowering, c call, since int) []scenario.Step {
-	if !c.ends() {
+	if !c.givesResult() {
 		return nil
 	}
 	if least := c.number("threshold", 0); least > 0 && c.truth("enableViolations", false) {
-		l.objective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: bound(least)}, since)
+		l.addObjective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: boundAt(least)}, since)
 	} else {
-		l.measured(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s", Optional: true}, since)
+		l.addMeasure(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s", Optional: true}, since)
 	}
 	return nil
 }
 
 // schedulingMetrics are quantiles of the scheduler's own histograms.
 func schedulingMetrics(l *lowering, c call, since int) []scenario.Step {
-	if !c.ends() {
+	if !c.givesResult() {
 		return nil
 	}
 	for _, m := range []struct{ name, family, by string }{
@@ -218,7 +218,7 @@ func schedulingMetrics(l *lowering, c call, since int) []scenario.Step {
 		{"framework extension point duration", "scheduler_framework_extension_point_duration_seconds", "extension_point, le"},
 	} {
 		for _, q := range []string{"0.5", "0.9", "0.99"} {
-			l.measured(scenario.Measure{
+			l.addMeasure(scenario.Measure{
 				Name: fmt.Sprintf("%s %s p%s", c.identifier, m.name, strings.TrimPrefix(q+"0", "0.")[:2]), Unit: "seconds", Optional: true,
 				Query: fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket[%%v])))", q, m.by, m.family),
 			}, since)
@@ -229,7 +229,7 @@ func schedulingMetrics(l *lowering, c call, since int) []scenario.Step {
 
 // sloMeasurement is a bundle of two; one of them needs pods.
 func sloMeasurement(l *lowering, c call, since int) []scenario.Step {
-	c.note("DnsLookupLatency, which is part of it, is left out: %s", needsPods)
+	c.addNote("DnsLookupLatency, which is part of it, is left out: %s", needsPods)
 	if own, ok := c.params.Values["overrides"].(map[string]any); ok {
 		if values, ok := own["SchedulingThroughputPrometheus"].(map[string]any); ok {
 			c.params = config.Params{Values: values}.Over(c.params)
@@ -238,15 +238,15 @@ func sloMeasurement(l *lowering, c call, since int) []scenario.Step {
 	return schedulingPrometheus(l, c, since)
 }
 
-// timer is the time between two steps.
-func timer(l *lowering, c call, since int) []scenario.Step {
+// lowerTimer is the time between two steps.
+func lowerTimer(l *lowering, c call, since int) []scenario.Step {
 	if c.action() == "stop" {
 		name := c.text("label", c.identifier)
 		if _, ok := l.started[c.key()]; !ok {
 			c.im.faults.at(c.where, "Timer: %q is stopped and was not started", c.identifier)
 			return nil
 		}
-		l.measured(scenario.Measure{Name: name}, since)
+		l.addMeasure(scenario.Measure{Name: name}, since)
 	}
 	return nil
 }

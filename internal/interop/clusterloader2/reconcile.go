@@ -55,16 +55,16 @@ func (l reconciler) phaseSteps(s *config.Step) []scenario.Step {
 	for i := range s.Phases {
 		ops := l.phaseOps(&s.Phases[i])
 		all = append(all, ops)
-		users[s.Phases[i].TuningSet] += actions(ops)
+		users[s.Phases[i].TuningSet] += countActions(ops)
 	}
 	var out []scenario.Step
 	for i, ops := range all {
-		t := l.tuning(s.Phases[i].TuningSet)
+		t := l.tuningSet(s.Phases[i].TuningSet)
 		part := 1.0
 		if n := users[t.Name]; t.GlobalQPSLoad != nil && n > 0 {
-			part = float64(actions(ops)) / float64(n)
+			part = float64(countActions(ops)) / float64(n)
 		}
-		of := lanes(ops)
+		of := actionsByLane(ops)
 		for _, o := range ops {
 			if len(s.Phases) > 1 || len(ops) > 1 {
 				o.step.Name = s.Name + " " + o.step.Name
@@ -76,8 +76,8 @@ func (l reconciler) phaseSteps(s *config.Step) []scenario.Step {
 	return out
 }
 
-// lanes adds up the actions of each lane.
-func lanes(ops []op) map[[2]int]int {
+// actionsByLane adds up the actions of each lane.
+func actionsByLane(ops []op) map[[2]int]int {
 	out := map[[2]int]int{}
 	for _, o := range ops {
 		out[o.lane] += o.actions
@@ -85,16 +85,16 @@ func lanes(ops []op) map[[2]int]int {
 	return out
 }
 
-// actions are those of a phase: one is about a whole bundle.
-func actions(ops []op) int {
+// countActions returns those of a phase: one is about a whole bundle.
+func countActions(ops []op) int {
 	most := 0
-	for _, n := range lanes(ops) {
+	for _, n := range actionsByLane(ops) {
 		most = max(most, n)
 	}
 	return most
 }
 
-func (l reconciler) tuning(name string) *config.TuningSet {
+func (l reconciler) tuningSet(name string) *config.TuningSet {
 	for i := range l.c.TuningSets {
 		if l.c.TuningSets[i].Name == name {
 			return &l.c.TuningSets[i]
@@ -106,11 +106,11 @@ func (l reconciler) tuning(name string) *config.TuningSet {
 // phaseOps reconciles one phase with what is there.
 func (l reconciler) phaseOps(p *config.Phase) []op {
 	var out []op
-	for _, s := range l.scopes(p) {
+	for _, s := range l.scopesOf(p) {
 		l.sameCounts(p, s)
-		for class, objects := range l.classes(p, s.space()) {
+		for class, objects := range l.classesOf(p, s.spaceKey()) {
 			for key, part := range l.partsOf(s, objects[0]) {
-				for n, o := range l.reconcile(key, part, objects, p.ReplicasPerNamespace) {
+				for n, o := range l.reconcilePart(key, part, objects, p.ReplicasPerNamespace) {
 					o.lane = [2]int{class, n}
 					out = append(out, o)
 				}
@@ -124,10 +124,10 @@ func (l reconciler) phaseOps(p *config.Phase) []op {
 // partsOf are the parts of a scope that the phases of an object cut, with the
 // keys of what is there of the object in them.
 func (l reconciler) partsOf(s scope, o *config.Object) iter.Seq2[string, scope] {
-	t := l.template(o)
-	k := objectKey{s.space(), o.Basename, t.kind, t.group()}
+	t := l.readTemplate(o)
+	k := objectKey{s.spaceKey(), o.Basename, t.kind, t.apiGroup()}
 	return func(yield func(string, scope) bool) {
-		for _, part := range l.parts(s, k) {
+		for _, part := range l.cutScope(s, k) {
 			if !yield(fmt.Sprint(k, part.from), part) {
 				return
 			}
@@ -144,7 +144,7 @@ func (l reconciler) sameCounts(p *config.Phase, s scope) {
 		count int
 	}
 	var all []held
-	for _, objects := range l.classes(p, s.space()) {
+	for _, objects := range l.classesOf(p, s.spaceKey()) {
 		if objects[0].ListUnknownObjectOptions != nil {
 			continue // it counts those that are there
 		}
@@ -161,57 +161,57 @@ func (l reconciler) sameCounts(p *config.Phase, s scope) {
 	}
 }
 
-// reconcile brings one part to a number of indices in each namespace.
-func (l reconciler) reconcile(key string, s scope, objects []*config.Object, want int) []op {
+// reconcilePart brings one part to a number of indices in each namespace.
+func (l reconciler) reconcilePart(key string, s scope, objects []*config.Object, want int) []op {
 	c := l.cohorts[key]
 	switch {
 	case c == nil && objects[0].ListUnknownObjectOptions != nil:
-		return l.unknown(s, objects, want)
+		return l.deleteUnknown(s, objects, want)
 	case c == nil && want == 0:
 		return nil
 	case c == nil:
-		return l.create(key, s, objects, want)
+		return l.createCohort(key, s, objects, want)
 	case c.each == want:
-		return l.update(c, objects)
+		return l.updateCohort(c, objects)
 	}
 	if want > c.each {
 		l.sameValues(c, objects)
 	}
-	return []op{l.scale(key, c, want)}
+	return []op{l.scaleCohort(key, c, want)}
 }
 
-// create makes a cohort.
-func (l reconciler) create(key string, s scope, objects []*config.Object, want int) []op {
-	c := &cohort{scope: s, each: want, most: want, create: &scenario.Create{Retry: retry()}}
+// createCohort makes a cohort.
+func (l reconciler) createCohort(key string, s scope, objects []*config.Object, want int) []op {
+	c := &cohort{scope: s, each: want, most: want, create: &scenario.Create{Retry: retryRefused()}}
 	for _, o := range objects {
-		i, ok := l.item(o, c)
+		i, ok := l.newItem(o, c)
 		if !ok {
 			return nil
 		}
 		if i.sample.empty {
-			l.note(o.At("objectTemplatePath"), o.ObjectTemplatePath, "the template gives nothing with these values: no object is made, as in ClusterLoader2")
+			l.addNote(o.At("objectTemplatePath"), o.ObjectTemplatePath, "the template gives nothing with these values: no object is made, as in ClusterLoader2")
 			continue
 		}
-		l.place(o, i.sample)
-		i.body = l.body(l.template(o), bodiesOf(c.items))
+		l.placePods(o, i.sample)
+		i.body = l.bodyName(l.readTemplate(o), bodiesOf(c.items))
 		c.items = append(c.items, i)
 	}
 	if len(c.items) == 0 {
 		return nil
 	}
 	x := c.create
-	c.fill(l.out.Namespaces.Count)
+	c.fillStep(l.out.Namespaces.Count)
 	x.Group = l.groupOf(c)
 	l.cohorts[key] = c
 	l.known = append(l.known, c)
 	return []op{{
-		step: scenario.Step{Name: c.items[0].object.Basename, Create: x}, actions: want * s.namespaces(),
+		step: scenario.Step{Name: c.items[0].object.Basename, Create: x}, actions: want * s.countNamespaces(),
 		pace: func(p scenario.Pace) { x.Pace = p },
 	}}
 }
 
-// fill says what a cohort's step makes and where.
-func (c *cohort) fill(namespaces int) {
+// fillStep says what a cohort's step makes and where.
+func (c *cohort) fillStep(namespaces int) {
 	x := c.create
 	switch s := c.scope; s.kind {
 	case outside:
@@ -233,15 +233,15 @@ func (c *cohort) fill(namespaces int) {
 	}
 }
 
-// item looks at one object of a bundle.
-func (l reconciler) item(o *config.Object, c *cohort) (item, bool) {
-	t := l.template(o)
-	with := l.with(t, o)
-	s, ok := l.sample(t, o, with)
+// newItem looks at one object of a bundle.
+func (l reconciler) newItem(o *config.Object, c *cohort) (item, bool) {
+	t := l.readTemplate(o)
+	with := l.readVariables(t, o)
+	s, ok := l.renderSample(t, o, with)
 	if ok && !s.empty && s.kind != t.kind {
-		l.differs(o.At("objectTemplatePath"), o.ObjectTemplatePath, "its kind is %q as it stands and %q as it is rendered; ClusterLoader2 deletes by the first", t.kind, s.kind)
+		l.noteDifference(o.At("objectTemplatePath"), o.ObjectTemplatePath, "its kind is %q as it stands and %q as it is rendered; ClusterLoader2 deletes by the first", t.kind, s.kind)
 	}
-	return item{object: o, with: with, sample: s, kind: t.kind, group: t.group()}, ok
+	return item{object: o, with: with, sample: s, kind: t.kind, group: t.apiGroup()}, ok
 }
 
 func bodiesOf(items []item) []string {
@@ -252,21 +252,21 @@ func bodiesOf(items []item) []string {
 	return out
 }
 
-// retry is ClusterLoader2's own way with refused calls: up to five more tries,
+// retryRefused is ClusterLoader2's own way with refused calls: up to five more tries,
 // each later than the one before.
-func retry() scenario.Retry {
+func retryRefused() scenario.Retry {
 	return scenario.Retry{Times: 5, Delay: unit.Duration(100 * time.Millisecond)}
 }
 
-// scale makes what is missing or deletes what is too much.
-func (l reconciler) scale(key string, c *cohort, want int) op {
+// scaleCohort makes what is missing or deletes what is too much.
+func (l reconciler) scaleCohort(key string, c *cohort, want int) op {
 	x := &scenario.Scale{Step: c.step}
 	if c.scope.kind == namespaceOfRange {
 		x.PerNamespace = want
 	} else {
 		x.To = want
 	}
-	changed := max(want-c.each, c.each-want) * c.scope.namespaces()
+	changed := max(want-c.each, c.each-want) * c.scope.countNamespaces()
 	c.each, c.most = want, max(c.most, want)
 	if want == 0 {
 		delete(l.cohorts, key)
@@ -282,33 +282,33 @@ func (l reconciler) scale(key string, c *cohort, want int) op {
 func (l reconciler) sameValues(c *cohort, objects []*config.Object) {
 	for _, o := range objects {
 		for _, i := range c.items {
-			if i.is(o, l.lowering) && !reflect.DeepEqual(i.with, l.with(l.template(o), o)) {
-				l.differs(o.Position(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
+			if i.isObject(o, l.lowering) && !reflect.DeepEqual(i.with, l.readVariables(l.readTemplate(o), o)) {
+				l.noteDifference(o.Position(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
 			}
 		}
 	}
 }
 
-// is tells whether an item is the same object of an earlier phase.
-func (i item) is(o *config.Object, l *lowering) bool {
-	t := l.template(o)
-	return i.object.Basename == o.Basename && i.kind == t.kind && i.group == t.group()
+// isObject tells whether an item is the same object of an earlier phase.
+func (i item) isObject(o *config.Object, l *lowering) bool {
+	t := l.readTemplate(o)
+	return i.object.Basename == o.Basename && i.kind == t.kind && i.group == t.apiGroup()
 }
 
-// update patches every object of a cohort: each whose template or values are
+// updateCohort patches every object of a cohort: each whose template or values are
 // others than before by its new body, and all with one step when none is.
-func (l reconciler) update(c *cohort, objects []*config.Object) []op {
+func (l reconciler) updateCohort(c *cohort, objects []*config.Object) []op {
 	changed := make([]*scenario.Update, len(c.items))
 	some := false
 	for n := range c.items {
 		i := &c.items[n]
-		changed[n] = &scenario.Update{Retry: retry()}
+		changed[n] = &scenario.Update{Retry: retryRefused()}
 		if len(c.items) > 1 {
 			changed[n].Object = i.body
 		}
 		for _, o := range objects {
-			if i.is(o, l.lowering) {
-				if !l.change(i, o, changed[n]) {
+			if i.isObject(o, l.lowering) {
+				if !l.changeItem(i, o, changed[n]) {
 					return nil
 				}
 			}
@@ -316,32 +316,32 @@ func (l reconciler) update(c *cohort, objects []*config.Object) []op {
 		some = some || changed[n].With != nil || changed[n].Body != ""
 	}
 	if !some {
-		changed = []*scenario.Update{{Retry: retry()}}
+		changed = []*scenario.Update{{Retry: retryRefused()}}
 	}
 	var out []op
 	for n, u := range changed {
 		u.Step, u.Method = c.step, "merge"
 		out = append(out, op{
-			step: scenario.Step{Name: c.items[n].object.Basename, Update: u}, actions: c.each * c.scope.namespaces(),
+			step: scenario.Step{Name: c.items[n].object.Basename, Update: u}, actions: c.each * c.scope.countNamespaces(),
 			pace: func(p scenario.Pace) { u.Pace = p },
 		})
 	}
 	return out
 }
 
-// change looks at what an item becomes.
-func (l reconciler) change(i *item, o *config.Object, u *scenario.Update) bool {
-	next, ok := l.item(o, nil)
+// changeItem looks at what an item becomes.
+func (l reconciler) changeItem(i *item, o *config.Object, u *scenario.Update) bool {
+	next, ok := l.newItem(o, nil)
 	if !ok || next.sample.empty {
 		return ok
 	}
 	if !reflect.DeepEqual(next.with, i.with) {
 		u.With = next.with
 	}
-	if t := l.template(o); t.text != l.out.Bodies[i.body].Text {
-		u.Body = l.body(t, nil)
+	if t := l.readTemplate(o); t.text != l.out.Bodies[i.body].Text {
+		u.Body = l.bodyName(t, nil)
 	}
-	l.place(o, next.sample)
+	l.placePods(o, next.sample)
 	i.with, i.sample = next.with, next.sample
 	return true
 }
@@ -385,21 +385,21 @@ func paceOf(t *config.TuningSet, part float64) scenario.Pace {
 	return scenario.Pace{Burst: true}
 }
 
-// unknown deletes objects that no phase made: those that a selector finds.
-func (l reconciler) unknown(s scope, objects []*config.Object, want int) []op {
+// deleteUnknown deletes objects that no phase made: those that a selector finds.
+func (l reconciler) deleteUnknown(s scope, objects []*config.Object, want int) []op {
 	var out []op
 	for _, o := range objects {
-		t := l.template(o)
+		t := l.readTemplate(o)
 		selector := selectorText(o.ListUnknownObjectOptions)
 		switch {
 		case o.ListUnknownObjectOptions == nil || selector == "":
-			l.differs(o.Position(), "basename "+o.Basename, "listUnknownObjectOptions without labels: nothing is deleted")
+			l.noteDifference(o.Position(), "basename "+o.Basename, "listUnknownObjectOptions without labels: nothing is deleted")
 			continue
 		case want > 0:
-			l.differs(o.Position(), "basename "+o.Basename, "objects that the run did not make can only be deleted; %d are wanted", want)
+			l.noteDifference(o.Position(), "basename "+o.Basename, "objects that the run did not make can only be deleted; %d are wanted", want)
 			continue
 		case s.kind == namespaceOfRange && (s.name != "" || s.from != 1 || s.to != l.out.Namespaces.Count):
-			l.differs(o.Position(), "basename "+o.Basename, "the objects with these labels are deleted in all of the run's namespaces, not only in those of the range")
+			l.noteDifference(o.Position(), "basename "+o.Basename, "the objects with these labels are deleted in all of the run's namespaces, not only in those of the range")
 		}
 		call := scenario.Call{Verb: "delete", Resource: resourceOf(t.apiVersion, t.kind), Selector: selector}
 		if s.kind == listedNamespace {
@@ -407,7 +407,7 @@ func (l reconciler) unknown(s scope, objects []*config.Object, want int) []op {
 		}
 		x := &scenario.Requests{Rounds: 1, Mix: []scenario.Call{call}}
 		out = append(out, op{
-			step: scenario.Step{Name: o.Basename, Requests: x}, actions: s.namespaces(),
+			step: scenario.Step{Name: o.Basename, Requests: x}, actions: s.countNamespaces(),
 			pace: func(p scenario.Pace) {
 				if p.Within > 0 { // how many there are is not known: one after another
 					p = scenario.Pace{Closed: 1}

@@ -31,19 +31,19 @@ const (
 	namespaceOfRange
 )
 
-// space tells scopes apart whose objects have nothing to do with each other.
-func (s scope) space() string { return fmt.Sprint(s.kind, " ", s.name) }
+// spaceKey tells scopes apart whose objects have nothing to do with each other.
+func (s scope) spaceKey() string { return fmt.Sprint(s.kind, " ", s.name) }
 
-// namespaces is how many there are; 1 outside of them.
-func (s scope) namespaces() int {
+// countNamespaces is how many there are; 1 outside of them.
+func (s scope) countNamespaces() int {
 	if s.kind == namespaceOfRange {
 		return s.to - s.from + 1
 	}
 	return 1
 }
 
-// holds tells whether a namespace may be one of these; empty stands for any.
-func (s scope) holds(namespace, own string) bool {
+// mayHold tells whether a namespace may be one of these; empty stands for any.
+func (s scope) mayHold(namespace, own string) bool {
 	switch s.kind {
 	case outside:
 		return true
@@ -62,8 +62,8 @@ func (s scope) holds(namespace, own string) bool {
 	return ok && err == nil && s.from <= i && i <= s.to
 }
 
-// scopes are where a phase puts its objects.
-func (l *lowering) scopes(p *config.Phase) []scope {
+// scopesOf returns where a phase puts its objects.
+func (l *lowering) scopesOf(p *config.Phase) []scope {
 	if r := p.NamespaceRange; r != nil {
 		s := scope{kind: namespaceOfRange, from: r.Min, to: r.Max}
 		if r.Basename != nil && *r.Basename != l.out.Namespaces.Prefix {
@@ -93,8 +93,8 @@ type plan struct {
 // surveyor finds out, before anything is lowered, how phases are cut.
 type surveyor struct{ *lowering }
 
-// survey goes through all phases, and through the measurements that name groups of pods.
-func (l surveyor) survey() {
+// surveyConfig goes through all phases, and through the measurements that name groups of pods.
+func (l surveyor) surveyConfig() {
 	l.plan = plan{map[objectKey][]int{}, map[objectKey][]int{}}
 	number := 0
 	for i := range l.c.Steps {
@@ -103,25 +103,25 @@ func (l surveyor) survey() {
 			l.surveyPhase(&l.c.Steps[i].Phases[j], number)
 			number++
 		}
-		for _, c := range l.calls(&l.c.Steps[i]) {
-			l.group(c)
+		for _, c := range l.callsOf(&l.c.Steps[i]) {
+			l.nameGroup(c)
 		}
 	}
 }
 
 func (l surveyor) surveyPhase(p *config.Phase, number int) {
-	for _, s := range l.scopes(p) {
+	for _, s := range l.scopesOf(p) {
 		if s.kind == namespaceOfRange && s.name == "" && (s.from < 1 || s.to > l.out.Namespaces.Count) {
 			l.faults.at(p.NamespaceRange.Position(), "namespaceRange: %d to %d is not within 1 to %d (namespace.number)", s.from, s.to, l.out.Namespaces.Count)
 			return
 		}
 		for i := range p.ObjectBundle {
 			o := &p.ObjectBundle[i]
-			t := l.template(o)
+			t := l.readTemplate(o)
 			if t == nil {
 				continue
 			}
-			k := objectKey{s.space(), o.Basename, t.kind, t.group()}
+			k := objectKey{s.spaceKey(), o.Basename, t.kind, t.apiGroup()}
 			if slices.Contains(l.plan.phases[k], number) {
 				l.faults.at(o.At("basename"), "objectBundle[%d]: basename %q of kind %s stands twice in the bundle", i, o.Basename, t.kind)
 				continue
@@ -132,17 +132,17 @@ func (l surveyor) surveyPhase(p *config.Phase, number int) {
 	}
 }
 
-// classes groups the objects of a bundle by the phases that they are in.
-func (l reconciler) classes(p *config.Phase, space string) [][]*config.Object {
+// classesOf groups the objects of a bundle by the phases that they are in.
+func (l reconciler) classesOf(p *config.Phase, space string) [][]*config.Object {
 	var out [][]*config.Object
 	at := map[string]int{}
 	for i := range p.ObjectBundle {
 		o := &p.ObjectBundle[i]
-		t := l.template(o)
+		t := l.readTemplate(o)
 		if t == nil {
 			continue
 		}
-		sign := fmt.Sprint(l.plan.phases[objectKey{space, o.Basename, t.kind, t.group()}])
+		sign := fmt.Sprint(l.plan.phases[objectKey{space, o.Basename, t.kind, t.apiGroup()}])
 		if _, ok := at[sign]; !ok {
 			at[sign] = len(out)
 			out = append(out, nil)
@@ -152,8 +152,8 @@ func (l reconciler) classes(p *config.Phase, space string) [][]*config.Object {
 	return out
 }
 
-// parts cuts a scope where other phases of the object cut it.
-func (l reconciler) parts(s scope, k objectKey) []scope {
+// cutScope cuts a scope where other phases of the object cut it.
+func (l reconciler) cutScope(s scope, k objectKey) []scope {
 	if s.kind != namespaceOfRange {
 		return []scope{s}
 	}

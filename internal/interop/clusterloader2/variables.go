@@ -18,23 +18,23 @@ import (
 // image is pulled here; it only has to be a name.
 const imageRegistry = "registry.k8s.io"
 
-// mapping makes the variables of the templates: those of override files, then
+// makeVariables makes the variables of the templates: those of override files, then
 // those of the environment, which may not contradict them, then --set. The file
 // is the config, for messages.
-func (im *importer) mapping(file string) map[string]any {
+func (im *importer) makeVariables(file string) map[string]any {
 	out := map[string]any{"ImageRegistry": imageRegistry}
 	for _, overrides := range slices.Concat(im.options.Overrides, im.own) {
-		maps.Copy(out, im.override(overrides))
+		maps.Copy(out, im.readOverride(overrides))
 	}
-	im.environment(file, out)
+	im.addEnvironment(file, out)
 	nodes := im.options.Nodes
 	for _, name := range slices.Sorted(maps.Keys(im.options.Set)) {
-		out[name] = unpacked(im.options.Set[name])
+		out[name] = readVariable(im.options.Set[name])
 	}
 	if v, ok := im.options.Set["Nodes"]; ok {
 		n, err := strconv.Atoi(v)
 		if err != nil {
-			im.faults.list = append(im.faults.list, flag("--set Nodes=%s: %q is not a whole number", v, v))
+			im.faults.list = append(im.faults.list, flagFault("--set Nodes=%s: %q is not a whole number", v, v))
 		}
 		nodes = n
 	}
@@ -46,49 +46,49 @@ func (im *importer) mapping(file string) map[string]any {
 	return out
 }
 
-// override reads one file of variables.
-func (im *importer) override(file string) map[string]any {
+// readOverride reads one file of variables.
+func (im *importer) readOverride(file string) map[string]any {
 	raw, err := readAny(file)
 	if err != nil {
-		im.faults.list = append(im.faults.list, flag("--overrides: %v", err))
+		im.faults.list = append(im.faults.list, flagFault("--overrides: %v", err))
 		return nil
 	}
 	var p config.Params
-	if _, err := im.fill(file, linemap.Verbatim(raw), &p); err != nil {
+	if _, err := im.decodeFile(file, linemap.Verbatim(raw), &p); err != nil {
 		im.faults.add(file, err.Line, "%s", err.Text)
 	}
 	return p.Values
 }
 
-// environment adds the CL2_ variables.
-func (im *importer) environment(file string, to map[string]any) {
+// addEnvironment adds the CL2_ variables.
+func (im *importer) addEnvironment(file string, to map[string]any) {
 	for _, name := range im.options.Env.Names("CL2_") {
 		text, ok := im.options.Env.Lookup(name)
 		if !ok {
-			im.differs(config.Position{File: file, Line: 1}, "environment", "the templates do not see %s, because it looks like a secret: --env %s gives it to them", name, name)
+			im.noteDifference(config.Position{File: file, Line: 1}, "environment", "the templates do not see %s, because it looks like a secret: --env %s gives it to them", name, name)
 			continue
 		}
-		value := unpacked(text)
-		if have, ok := to[name]; ok && !same(have, value) {
+		value := readVariable(text)
+		if have, ok := to[name]; ok && !sameValue(have, value) {
 			if _, set := im.options.Set[name]; !set {
-				im.faults.list = append(im.faults.list, flag("%s is %v in the override files and %v in the environment", name, have, value))
+				im.faults.list = append(im.faults.list, flagFault("%s is %v in the override files and %v in the environment", name, have, value))
 			}
 		}
 		to[name] = value
 	}
 }
 
-// same tells whether two variables have one value; numbers of files are
+// sameValue tells whether two variables have one value; numbers of files are
 // float64 and those of the environment int64.
-func same(a, b any) bool {
+func sameValue(a, b any) bool {
 	if whole, ok := b.(int64); ok {
 		b = float64(whole)
 	}
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
-// unpacked reads a text as ClusterLoader2 reads environment variables.
-func unpacked(text string) any {
+// readVariable reads a text as ClusterLoader2 reads environment variables.
+func readVariable(text string) any {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return v
 	}
@@ -101,34 +101,34 @@ func unpacked(text string) any {
 	return text
 }
 
-// functions are those of configs and modules.
-func (im *importer) functions() texttemplate.FuncMap {
-	out := dialect.Functions(template.NewSource(im.seed()))
-	out["IncludeFile"] = im.include
-	out["IncludeEmbedFile"] = im.include
-	out["ExpandEnv"] = im.expand
+// templateFunctions returns those of configs and modules.
+func (im *importer) templateFunctions() texttemplate.FuncMap {
+	out := dialect.Functions(template.NewSource(im.seedOf()))
+	out["IncludeFile"] = im.includeFile
+	out["IncludeEmbedFile"] = im.includeFile
+	out["ExpandEnv"] = im.expandVariables
 	return out
 }
 
-// include returns a file as it is. ClusterLoader2 looks beside its own binary
+// includeFile returns a file as it is. ClusterLoader2 looks beside its own binary
 // for one of these functions; here both look beside the config.
-func (im *importer) include(file string) (string, error) {
-	raw, err := im.read(im.expand(file))
+func (im *importer) includeFile(file string) (string, error) {
+	raw, err := im.read(im.expandVariables(file))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
 	return string(raw), nil
 }
 
-// expand puts variables of the environment into a text.
-func (im *importer) expand(text string) string {
+// expandVariables puts variables of the environment into a text.
+func (im *importer) expandVariables(text string) string {
 	return os.Expand(text, func(name string) string {
 		value, _ := im.options.Env.Lookup(name)
 		return value
 	})
 }
 
-func (im *importer) seed() uint64 {
+func (im *importer) seedOf() uint64 {
 	if im.options.Seed == 0 {
 		return 1
 	}

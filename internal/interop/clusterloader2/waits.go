@@ -11,9 +11,9 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// waiting is a step that waits. A wait that is not met fails the test, as it
+// waitStep is a step that waits. A wait that is not met fails the test, as it
 // does in ClusterLoader2, which goes on with the next step all the same.
-func waiting(name string, w scenario.Wait) []scenario.Step {
+func waitStep(name string, w scenario.Wait) []scenario.Step {
 	w.Unmet = "fail"
 	return []scenario.Step{{Name: name, Wait: &w}}
 }
@@ -36,37 +36,37 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 	selector := c.text("labelSelector", "")
 	s, ok := selectorOf(selector)
 	if !ok {
-		c.fault("labelSelector", "%q is not a label selector", selector)
+		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return nil
 	}
 	within := c.duration("operationTimeout", 10*time.Minute)
 	if within == 0 {
 		within = unlimited
-		c.note("operationTimeout: 0s is no limit in ClusterLoader2; the wait ends after %s here", unlimited)
+		c.addNote("operationTimeout: 0s is no limit in ClusterLoader2; the wait ends after %s here", unlimited)
 	}
-	now, ever, pods := l.controlled(kind, s, c.text("namespace", ""))
+	now, ever, pods := l.countControlled(kind, s, c.text("namespace", ""))
 	w := scenario.Wait{Objects: resourceOf(apiVersion, kind), Namespace: c.text("namespace", ""), Selector: s.String(), Within: unit.Duration(within)}
-	updated, margin := c.truth("checkIfPodsAreUpdated", true), c.whole("countErrorMargin", 0)
+	updated, margin := c.truth("checkIfPodsAreUpdated", true), c.wholeNumber("countErrorMargin", 0)
 	switch {
 	case now > 0 && kind == "Pod":
-		c.note("ClusterLoader2 counts the pods of controllers and fails with kind: Pod; here the pods themselves are to run")
+		c.addNote("ClusterLoader2 counts the pods of controllers and fails with kind: Pod; here the pods themselves are to run")
 		w.Condition, w.Count, w.All = `self.status.phase == "Running"`, max(0, now-margin), margin == 0
-		return waiting(c.identifier, w)
+		return waitStep(c.identifier, w)
 	case now > 0 && updated && !hasTemplates(ever, kind):
-		c.fault("kind", "objects of kind %s have no spec.template, so ClusterLoader2 cannot tell their pods and fails", kind)
+		c.addFault("kind", "objects of kind %s have no spec.template, so ClusterLoader2 cannot tell their pods and fails", kind)
 		return nil
 	case now > 0 || len(ever) == 0: // of those that controllers made there may be some in any case
 		if !knownController(kind) {
-			c.note("whether the pods of a %s run is read from its own status.readyReplicas", kind)
+			c.addNote("whether the pods of a %s run is read from its own status.readyReplicas", kind)
 		}
-		w.Condition, w.Count, w.All = running(kind, updated, margin), now, true
-		return waiting(c.identifier, w)
+		w.Condition, w.Count, w.All = podsRunCondition(kind, updated, margin), now, true
+		return waitStep(c.identifier, w)
 	}
 	w.Deleted = true
 	if _, exact := l.options.Env.Lookup(exactTimeout); !exact {
 		w.Within *= 2 // as ClusterLoader2 allows
 	}
-	steps := waiting(c.identifier, w)
+	steps := waitStep(c.identifier, w)
 	if kind == "Pod" {
 		return steps
 	}
@@ -86,28 +86,28 @@ func hasTemplates(made []*cohort, kind string) bool {
 	return true
 }
 
-// controlled counts the objects of a kind that a selector finds, and says which
+// countControlled counts the objects of a kind that a selector finds, and says which
 // cohorts ever had some, and what their pods' labels have in common.
-func (l *lowering) controlled(kind string, s labels.Selector, namespace string) (now int, ever []*cohort, pods map[string]string) {
+func (l *lowering) countControlled(kind string, s labels.Selector, namespace string) (now int, ever []*cohort, pods map[string]string) {
 	for _, c := range l.known {
 		for _, i := range c.items {
-			if i.kind != kind || !s.Matches(labels.Set(i.sample.labels)) || !c.scope.holds(namespace, l.out.Namespaces.Prefix) {
+			if i.kind != kind || !s.Matches(labels.Set(i.sample.labels)) || !c.scope.mayHold(namespace, l.out.Namespaces.Prefix) {
 				continue
 			}
-			n := c.each * c.scope.namespaces()
+			n := c.each * c.scope.countNamespaces()
 			if namespace != "" {
 				n = c.each
 			}
 			now += n
 			ever = append(ever, c)
-			pods = common(pods, i.sample.podLabels, i.object.Basename)
+			pods = commonLabels(pods, i.sample.podLabels, i.object.Basename)
 		}
 	}
 	return now, ever, pods
 }
 
-// common are the labels that all pods have; those made from a name have not.
-func common(sofar, with map[string]string, basename string) map[string]string {
+// commonLabels returns the labels that all pods have; those made from a name have not.
+func commonLabels(sofar, with map[string]string, basename string) map[string]string {
 	out := map[string]string{}
 	for k, v := range with {
 		if (sofar == nil || sofar[k] == v) && !strings.Contains(v, basename+"-0") {
@@ -121,7 +121,7 @@ func common(sofar, with map[string]string, basename string) map[string]string {
 // others with the same labels have.
 func (l *lowering) podsGone(c call, with map[string]string, within unit.Duration) []scenario.Step {
 	if len(with) == 0 {
-		c.differs("the pods of what is deleted have no label in common: only the controllers are waited for")
+		c.noteDifference("the pods of what is deleted have no label in common: only the controllers are waited for")
 		return nil
 	}
 	selected := labels.SelectorFromSet(with)
@@ -133,18 +133,18 @@ func (l *lowering) podsGone(c call, with map[string]string, within unit.Duration
 			break
 		}
 	}
-	remain, known := l.remaining(selected)
+	remain, known := l.countRemaining(selected)
 	if !known {
-		c.differs("other pods with the labels %s stay, nobody knows how many: only the controllers are waited for", selected)
+		c.noteDifference("other pods with the labels %s stay, nobody knows how many: only the controllers are waited for", selected)
 		return nil
 	}
 	w.Count = remain
-	return waiting(c.identifier+"-pods", w)
+	return waitStep(c.identifier+"-pods", w)
 }
 
-// remaining counts the pods with some labels that there are still to be; false
+// countRemaining counts the pods with some labels that there are still to be; false
 // when their number is drawn at random.
-func (l *lowering) remaining(s labels.Selector) (n int, known bool) {
+func (l *lowering) countRemaining(s labels.Selector) (n int, known bool) {
 	for _, c := range l.known {
 		for _, i := range c.items {
 			if c.each == 0 || !s.Matches(labels.Set(i.sample.podLabels)) {
@@ -153,9 +153,9 @@ func (l *lowering) remaining(s labels.Selector) (n int, known bool) {
 			if i.sample.random {
 				return 0, false
 			}
-			n += c.each * c.scope.namespaces() * i.sample.pods
+			n += c.each * c.scope.countNamespaces() * i.sample.pods
 			if i.sample.everyNode {
-				n += c.each * c.scope.namespaces() * l.options.Nodes
+				n += c.each * c.scope.countNamespaces() * l.options.Nodes
 			}
 		}
 	}
@@ -171,9 +171,9 @@ func knownController(kind string) bool {
 	return false
 }
 
-// running is the condition that all pods of a controller run: of its newest
+// podsRunCondition is the condition that all pods of a controller run: of its newest
 // spec, and all but margin of them. Fields of a status that are 0 are not there.
-func running(kind string, updated bool, margin int) string {
+func podsRunCondition(kind string, updated bool, margin int) string {
 	count := func(field string) string { return fmt.Sprintf("(has(self.status.%s) ? self.status.%[1]s : 0)", field) }
 	want := "self.spec.replicas"
 	seen := "self.status.observedGeneration >= self.metadata.generation"
@@ -232,7 +232,7 @@ func hasCondition(kind, status string) string {
 func (l *lowering) podsOfJobs(s labels.Selector, namespace string) bool {
 	for _, c := range l.known {
 		for _, i := range c.items {
-			if i.kind == "Job" && s.Matches(labels.Set(i.sample.podLabels)) && c.scope.holds(namespace, l.out.Namespaces.Prefix) {
+			if i.kind == "Job" && s.Matches(labels.Set(i.sample.podLabels)) && c.scope.mayHold(namespace, l.out.Namespaces.Prefix) {
 				return true
 			}
 		}
@@ -247,13 +247,13 @@ func (l *lowering) hadMorePods(s labels.Selector, namespace string, count int) b
 	had := 0
 	for _, c := range l.known {
 		for _, i := range c.items {
-			if !s.Matches(labels.Set(i.sample.podLabels)) || !c.scope.holds(namespace, l.out.Namespaces.Prefix) || i.kind == "Job" {
+			if !s.Matches(labels.Set(i.sample.podLabels)) || !c.scope.mayHold(namespace, l.out.Namespaces.Prefix) || i.kind == "Job" {
 				continue
 			}
 			if i.sample.random {
 				return true
 			}
-			spaces, pods := c.scope.namespaces(), i.sample.pods
+			spaces, pods := c.scope.countNamespaces(), i.sample.pods
 			if namespace != "" {
 				spaces = 1
 			}

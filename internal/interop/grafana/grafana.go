@@ -141,7 +141,7 @@ func New(o Options) Dashboard {
 	d := Dashboard{
 		UID: dashboardUID, Title: "windtunnel", Tags: []string{"windtunnel", "kubernetes"}, Timezone: "utc", SchemaVersion: 39, Editable: true, GraphTooltip: 1,
 		Description: "A run of windtunnel, as `windtunnel serve` answers for it.",
-		Time:        Span{"now-15m", "now"}, Refresh: "10s", Panels: panels(),
+		Time:        Span{"now-15m", "now"}, Refresh: "10s", Panels: layPanels(),
 	}
 	if o.Scenario != "" {
 		d.Title += ": " + o.Scenario
@@ -152,7 +152,7 @@ func New(o Options) Dashboard {
 	}
 	d.Templating.List = []Variable{
 		{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus"},
-		{Name: "job", Label: "Component", Type: "query", Datasource: chosen(), Query: map[string]string{"query": jobs, "refId": "job"},
+		{Name: "job", Label: "Component", Type: "query", Datasource: chosenSource(), Query: map[string]string{"query": jobs, "refId": "job"},
 			Multi: true, IncludeAll: true, AllValue: ".*", Refresh: 2},
 	}
 	return d
@@ -161,8 +161,8 @@ func New(o Options) Dashboard {
 // jobs lists the components: all of them have a process.
 const jobs = "label_values(process_cpu_seconds_total, job)"
 
-// chosen is the data source that is chosen above the panels.
-func chosen() *Source { return &Source{Type: "prometheus", UID: "${datasource}"} }
+// chosenSource is the data source that is chosen above the panels.
+func chosenSource() *Source { return &Source{Type: "prometheus", UID: "${datasource}"} }
 
 // JSON returns the dashboard's file.
 func (d Dashboard) JSON() ([]byte, error) {

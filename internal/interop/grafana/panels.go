@@ -16,31 +16,31 @@ type row struct {
 	charts []chart
 }
 
-// q writes a quantile over a histogram of the servers', in groups.
-func q(quantile, metric, by string) string {
+// quantileQuery writes a quantile over a histogram of the servers', in groups.
+func quantileQuery(quantile, metric, by string) string {
 	selector := metric + "_bucket"
 	if name, labels, ok := strings.Cut(metric, "{"); ok {
 		selector = name + "_bucket{" + labels
 	}
-	return "histogram_quantile(" + quantile + ", sum by (le" + comma(by) + ") (rate(" + selector + "[$__rate_interval])))"
+	return "histogram_quantile(" + quantile + ", sum by (le" + afterComma(by) + ") (rate(" + selector + "[$__rate_interval])))"
 }
 
-func comma(by string) string {
+func afterComma(by string) string {
 	if by == "" {
 		return ""
 	}
 	return ", " + by
 }
 
-// rows are what the dashboard shows, from what users feel down to what it costs.
-func rows() []row {
+// listRows returns what the dashboard shows, from what users feel down to what it costs.
+func listRows() []row {
 	return []row{
 		{"API", []chart{
 			{"Requests", "What kube-apiserver answers, watches left out.", "reqps", []query{
 				{`sum by (verb) (rate(apiserver_request_total{verb!~"WATCH|CONNECT"}[$__rate_interval]))`, "{{verb}}"},
 			}},
 			{"Latency, p99", "As the official SLOs have it: without webhooks and without the wait in priority and fairness queues.", "s", []query{
-				{q("0.99", `apiserver_request_sli_duration_seconds{verb!~"WATCH|CONNECT"}`, "verb"), "{{verb}}"},
+				{quantileQuery("0.99", `apiserver_request_sli_duration_seconds{verb!~"WATCH|CONNECT"}`, "verb"), "{{verb}}"},
 			}},
 			{"Requests that were not answered with success", "By status code.", "reqps", []query{
 				{`sum by (code) (rate(apiserver_request_total{code=~"[45].."}[$__rate_interval]))`, "{{code}}"},
@@ -53,7 +53,7 @@ func rows() []row {
 				{"topk(10, sum by (resource) (rate(apiserver_watch_events_total[$__rate_interval])))", "{{resource}}"},
 			}},
 			{"Watch cache behind etcd, p99", "How long reads waited for the watch cache to catch up.", "s", []query{
-				{"topk(10, " + q("0.99", "apiserver_watch_cache_read_wait_seconds", "resource") + ")", "{{resource}}"},
+				{"topk(10, " + quantileQuery("0.99", "apiserver_watch_cache_read_wait_seconds", "resource") + ")", "{{resource}}"},
 			}},
 		}},
 		{"Scheduler and controllers", []chart{
@@ -62,26 +62,26 @@ func rows() []row {
 			}},
 			{"Pending pods", "By the scheduler's queue.", "short", []query{{"sum by (queue) (scheduler_pending_pods)", "{{queue}}"}}},
 			{"Scheduling, p99", "One attempt, and a pod from its first attempt on.", "s", []query{
-				{q("0.99", "scheduler_scheduling_attempt_duration_seconds", ""), "one attempt"},
-				{q("0.99", "scheduler_pod_scheduling_sli_duration_seconds", ""), "a pod"},
+				{quantileQuery("0.99", "scheduler_scheduling_attempt_duration_seconds", ""), "one attempt"},
+				{quantileQuery("0.99", "scheduler_pod_scheduling_sli_duration_seconds", ""), "a pod"},
 			}},
 			{"Work queues, depth", "The ten longest.", "short", []query{{`topk(10, sum by (job, name) (workqueue_depth{job=~"$job"}) > 0)`, "{{job}} {{name}}"}}},
 			{"Work queues, wait, p99", "The ten slowest.", "s", []query{
-				{"topk(10, " + q("0.99", `workqueue_queue_duration_seconds{job=~"$job"}`, "job, name") + ")", "{{job}} {{name}}"},
+				{"topk(10, " + quantileQuery("0.99", `workqueue_queue_duration_seconds{job=~"$job"}`, "job, name") + ")", "{{job}} {{name}}"},
 			}},
 			{"Work queues, retries", "The ten with most.", "ops", []query{
 				{`topk(10, sum by (job, name) (rate(workqueue_retries_total{job=~"$job"}[$__rate_interval])) > 0)`, "{{job}} {{name}}"},
 			}},
 			{"Client-side throttling, p99", "How long a component's own rate limiter held back its requests.", "s", []query{
-				{q("0.99", `rest_client_rate_limiter_duration_seconds{job=~"$job"}`, "job, verb"), "{{job}} {{verb}}"},
+				{quantileQuery("0.99", `rest_client_rate_limiter_duration_seconds{job=~"$job"}`, "job, verb"), "{{job}} {{verb}}"},
 			}},
 		}},
 		{"etcd", []chart{
 			{"Sync and commit, p99", "", "s", []query{
-				{q("0.99", "etcd_disk_wal_fsync_duration_seconds", ""), "write-ahead log"},
-				{q("0.99", "etcd_disk_backend_commit_duration_seconds", ""), "commit"},
+				{quantileQuery("0.99", "etcd_disk_wal_fsync_duration_seconds", ""), "write-ahead log"},
+				{quantileQuery("0.99", "etcd_disk_backend_commit_duration_seconds", ""), "commit"},
 			}},
-			{"Requests of kube-apiserver, p99", "", "s", []query{{q("0.99", "etcd_request_duration_seconds", "operation"), "{{operation}}"}}},
+			{"Requests of kube-apiserver, p99", "", "s", []query{{quantileQuery("0.99", "etcd_request_duration_seconds", "operation"), "{{operation}}"}}},
 			{"Database", "", "bytes", []query{
 				{"etcd_mvcc_db_total_size_in_bytes", "size"},
 				{"etcd_mvcc_db_total_size_in_use_in_bytes", "in use"},
@@ -113,12 +113,12 @@ const (
 	chartHeight = 8
 )
 
-// panels lays the rows out on the grid.
-func panels() []Panel {
+// layPanels lays the rows out on the grid.
+func layPanels() []Panel {
 	var out []Panel
 	add := func(p Panel) { p.ID = len(out) + 1; out = append(out, p) }
 	y := 0
-	for _, r := range rows() {
+	for _, r := range listRows() {
 		open := false
 		add(Panel{Type: "row", Title: r.title, GridPos: Grid{H: 1, W: gridColumns, Y: y}, Collapsed: &open, Panels: &[]Panel{}})
 		y++
@@ -134,9 +134,9 @@ func panels() []Panel {
 }
 
 func (c chart) panel() Panel {
-	p := Panel{Type: "timeseries", Title: c.title, Description: c.about, Datasource: chosen(), FieldConfig: &FieldSet{Overrides: []any{}}, Options: &ChartLooks{}}
+	p := Panel{Type: "timeseries", Title: c.title, Description: c.about, Datasource: chosenSource(), FieldConfig: &FieldSet{Overrides: []any{}}, Options: &ChartLooks{}}
 	for i, one := range c.queries {
-		p.Targets = append(p.Targets, Target{RefID: string(rune('A' + i)), Expr: one.expr, Legend: one.legend, Range: true, Source: *chosen()})
+		p.Targets = append(p.Targets, Target{RefID: string(rune('A' + i)), Expr: one.expr, Legend: one.legend, Range: true, Source: *chosenSource()})
 	}
 	zero := 0.0
 	p.FieldConfig.Defaults.Unit, p.FieldConfig.Defaults.Min = c.unit, &zero

@@ -66,16 +66,16 @@ type problem struct {
 // Write writes the judgement of the run that m describes. The same run gives
 // the same bytes.
 func Write(w io.Writer, m record.Manifest, j slo.Judgement) error {
-	s := suite{Name: m.Scenario, Timestamp: m.Started.UTC().Format("2006-01-02T15:04:05"), Properties: properties(m)}
+	s := suite{Name: m.Scenario, Timestamp: m.Started.UTC().Format("2006-01-02T15:04:05"), Properties: listProperties(m)}
 	if seconds, ok := j.Measures["run_seconds"]; ok {
 		s.Time = strconv.FormatFloat(seconds.Value, 'f', 3, 64)
 	}
 	for _, r := range j.Objectives {
-		s.add(objective(s.Name, r))
+		s.add(newCase(s.Name, r))
 	}
 	if j.Verdict == slo.Unknown || j.Verdict != slo.Pass && s.Failures+s.Errors == 0 {
 		s.add(testCase{Name: "run", Class: s.Name, Error: &problem{
-			Message: first(j.Reasons, "the run has no verdict"), Type: "unknown", Text: strings.Join(j.Reasons, "\n"),
+			Message: firstOr(j.Reasons, "the run has no verdict"), Type: "unknown", Text: strings.Join(j.Reasons, "\n"),
 		}})
 	}
 	out, err := xml.MarshalIndent(suites{Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Suite: s}, "", "  ")
@@ -99,7 +99,7 @@ func (s *suite) add(c testCase) {
 	s.Cases = append(s.Cases, c)
 }
 
-func properties(m record.Manifest) []property {
+func listProperties(m record.Manifest) []property {
 	out := []property{{"seed", strconv.FormatUint(m.Seed, 10)}, {"cores", strconv.Itoa(m.Machine.Cores)}, {"nodes", strconv.Itoa(m.Fleet.Nodes)}}
 	for _, k := range slices.Sorted(maps.Keys(m.Versions)) {
 		out = append(out, property{"version." + k, m.Versions[k]})
@@ -110,23 +110,23 @@ func properties(m record.Manifest) []property {
 	return out
 }
 
-func objective(class string, r slo.Result) testCase {
-	text := outcome(r)
-	c := testCase{Name: name(r), Class: class}
+func newCase(class string, r slo.Result) testCase {
+	text := outcomeText(r)
+	c := testCase{Name: caseName(r), Class: class}
 	switch r.Verdict {
 	case slo.Pass:
 		c.Out = text
 	case slo.Fail:
-		c.Failure = &problem{Message: message(r), Type: "fail", Text: text}
+		c.Failure = &problem{Message: failureMessage(r), Type: "fail", Text: text}
 	default:
-		c.Error = &problem{Message: message(r), Type: "unknown", Text: text}
+		c.Error = &problem{Message: failureMessage(r), Type: "unknown", Text: text}
 	}
 	return c
 }
 
-// name tells objectives of one name apart by their labels: "pod startup p99
+// caseName tells objectives of one name apart by their labels: "pod startup p99
 // (group=latency)". It has no figures, so that a history of runs lines up.
-func name(r slo.Result) string {
+func caseName(r slo.Result) string {
 	out := r.Name
 	if r.Statistic != "" {
 		out += " " + r.Statistic
@@ -141,23 +141,23 @@ func name(r slo.Result) string {
 	return out
 }
 
-func message(r slo.Result) string {
+func failureMessage(r slo.Result) string {
 	side := "above its bound of "
 	if r.AtLeast {
 		side = "below its bound of "
 	}
 	switch {
 	case r.Value == nil:
-		return first(r.Warnings, "not measured")
+		return firstOr(r.Warnings, "not measured")
 	case r.Verdict == slo.Unknown:
-		return unit.Text(*r.Value, r.Unit) + ", bound " + unit.Text(r.Threshold, r.Unit) + ": " + first(r.Warnings, "not decided")
+		return unit.Text(*r.Value, r.Unit) + ", bound " + unit.Text(r.Threshold, r.Unit) + ": " + firstOr(r.Warnings, "not decided")
 	default:
 		return unit.Text(*r.Value, r.Unit) + ", " + side + unit.Text(r.Threshold, r.Unit)
 	}
 }
 
-// outcome is everything about a result, line by line.
-func outcome(r slo.Result) string {
+// outcomeText is everything about a result, line by line.
+func outcomeText(r slo.Result) string {
 	bound := "at most "
 	if r.AtLeast {
 		bound = "at least "
@@ -176,7 +176,7 @@ func outcome(r slo.Result) string {
 	return strings.Join(lines, "\n")
 }
 
-func first(list []string, other string) string {
+func firstOr(list []string, other string) string {
 	if len(list) == 0 {
 		return other
 	}

@@ -36,8 +36,8 @@ type item struct {
 	sample   sample
 }
 
-// count is how many of them so many iterations make.
-func (it item) count(iterations int) int {
+// countObjects is how many of them so many iterations make.
+func (it item) countObjects(iterations int) int {
 	if it.at != nil {
 		return it.object.Replicas * len(it.at)
 	}
@@ -95,8 +95,8 @@ type bodies struct {
 	claims    claims
 }
 
-// read returns the text of a template file, once read.
-func (s *source) read(path string, line int, field string) (string, bool) {
+// readTemplate returns the text of a template file, once read.
+func (s *source) readTemplate(path string, line int, field string) (string, bool) {
 	if text, ok := s.texts[path]; ok {
 		return text, true
 	}
@@ -125,15 +125,15 @@ func (s *source) path(name string) string {
 // behind the bodies that call them.
 func (b *bodies) readFunctions() {
 	for i, path := range b.cfg.Global.FunctionTemplates {
-		line := b.at(fmt.Sprintf("%s.functionTemplates[%d]", b.cfg.Global.At, i))
-		text, ok := b.read(path, line, "global.functionTemplates")
+		line := b.lineAt(fmt.Sprintf("%s.functionTemplates[%d]", b.cfg.Global.At, i))
+		text, ok := b.readTemplate(path, line, "global.functionTemplates")
 		if !ok {
 			continue
 		}
 		t, err := texttemplate.New(filepath.Base(path)).Funcs(dialect.Functions(template.NewSource(1))).
 			Funcs(texttemplate.FuncMap{"ReadFile": func(string) string { return "" }}).Parse(text)
 		if err != nil {
-			b.fault("", 0, parseError(b.path(path), err))
+			b.addFault("", 0, parseError(b.path(path), err))
 			continue
 		}
 		for _, one := range t.Templates() {
@@ -153,29 +153,29 @@ func parseError(path string, err error) string {
 // callsTemplate finds a call of a defined template.
 var callsTemplate = regexp.MustCompile(`\{\{-?\s*(template|block)\s`)
 
-// items reads the templates of a create job.
-func (b *bodies) items(j *job) []item {
+// readItems reads the templates of a create job.
+func (b *bodies) readItems(j *job) []item {
 	var out []item
 	used, index := map[string]bool{}, 0
 	for i := range j.Objects {
 		o := &j.Objects[i]
 		if o.Replicas < 1 {
-			b.note(b.at(o.At+".replicas"), "object.replicas", "below 1: the object is left out")
+			b.addNote(b.lineAt(o.At+".replicas"), "object.replicas", "below 1: the object is left out")
 			continue
 		}
-		text, ok := b.read(o.ObjectTemplate, b.at(o.At+".objectTemplate"), "object.objectTemplate")
+		text, ok := b.readTemplate(o.ObjectTemplate, b.lineAt(o.At+".objectTemplate"), "object.objectTemplate")
 		if !ok {
 			continue
 		}
-		for n, part := range documents(text) {
+		for n, part := range cutDocuments(text) {
 			it := item{object: o, index: index, every: o.RepeatEveryNIterations, with: map[string]any{}}
 			index++
 			maps.Copy(it.with, o.InputVars)
 			it.with[dialect.ObjectIndexVariable], it.with[dialect.ObjectGroupVariable] = int64(it.index), int64(o.Group.ID)
-			it.body = b.body(bodyKey{file: o.ObjectTemplate, document: n}, part.text, used)
-			ok, differs := b.sample(j, &it, part)
-			if differs || ok && it.count(j.JobIterations) <= maxTrials && writtenKind.MatchString(part.text) {
-				out = append(out, kinds{b, j, it, n, part}.split(used)...)
+			it.body = b.keepBody(bodyKey{file: o.ObjectTemplate, document: n}, part.text, used)
+			ok, differs := b.renderSamples(j, &it, part)
+			if differs || ok && it.countObjects(j.JobIterations) <= maxTrials && writtenKind.MatchString(part.text) {
+				out = append(out, kinds{b, j, it, n, part}.splitByKind(used)...)
 			} else if ok {
 				out = append(out, it)
 			}
@@ -184,14 +184,14 @@ func (b *bodies) items(j *job) []item {
 	return out
 }
 
-// body keeps a text as one of the scenario's bodies and returns its name. A job
+// keepBody keeps a text as one of the scenario's bodies and returns its name. A job
 // has a body of its own for each object, jobs share theirs.
-func (b *bodies) body(key bodyKey, text string, used map[string]bool) string {
+func (b *bodies) keepBody(key bodyKey, text string, used map[string]bool) string {
 	if callsTemplate.MatchString(text) {
 		text += b.functions
 	}
 	file, _, _ := strings.Cut(key.file, ": ")
-	base := label(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+	base := dnsLabel(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 	for n := 1; ; n++ {
 		name := base
 		if n > 1 {
@@ -213,9 +213,9 @@ type document struct {
 	line int // of its first line, from 1
 }
 
-// documents cuts a template at its lines of three dashes. Parts that have
+// cutDocuments cuts a template at its lines of three dashes. Parts that have
 // nothing but comments are left out.
-func documents(text string) []document {
+func cutDocuments(text string) []document {
 	var out []document
 	one, line := document{line: 1}, 0
 	flush := func() {
@@ -239,41 +239,41 @@ func documents(text string) []document {
 	return out
 }
 
-// sample makes some of an item's objects: it finds out of what kind they are,
+// renderSamples makes some of an item's objects: it finds out of what kind they are,
 // which files they read, and whether the template can be executed at all. differs says
 // that they are not of one kind.
-func (b *bodies) sample(j *job, it *item, part document) (ok, differs bool) {
+func (b *bodies) renderSamples(j *job, it *item, part document) (ok, differs bool) {
 	t, err := template.Compile(b.path(it.object.ObjectTemplate), b.out.Bodies[it.body].Text, part.line, dialect.New())
 	if err != nil {
-		b.fault("", 0, err.Error())
+		b.addFault("", 0, err.Error())
 		return false, false
 	}
 	if j.DefaultMissingKeysWithZero {
-		missing(t, it.with)
+		fillMissing(t, it.with)
 	}
-	raw, err := b.trial(j, it, t)
+	raw, err := b.trialObjects(j, it, t)
 	if err == nil {
 		b.noteTwice(j, it, t)
-		b.tidy(j, it, raw)
+		b.tidyBody(j, it, raw)
 	}
 	if err != nil {
 		if strings.Contains(err.Error(), "but the first object was a") {
 			return false, true
 		}
-		b.fault("", 0, err.Error())
+		b.addFault("", 0, err.Error())
 		return false, false
 	}
 	var other *json.UnmarshalTypeError // a field that means something else in this kind
 	if err := json.Unmarshal(raw, &it.sample); err != nil && !errors.As(err, &other) {
-		b.fault(b.path(it.object.ObjectTemplate), part.line, err.Error())
+		b.addFault(b.path(it.object.ObjectTemplate), part.line, err.Error())
 		return false, false
 	}
 	it.kind, it.fixed = it.sample.Kind, it.sample.Metadata.Namespace
 	if it.kind == "CustomResourceDefinition" {
-		b.define(j, it, t)
+		b.rememberKinds(j, it, t)
 	}
-	it.unknown = !b.known(it.sample.APIVersion, it.kind)
-	it.resource, it.cluster = b.resource(it.sample.APIVersion, it.kind)
+	it.unknown = !b.isKnownKind(it.sample.APIVersion, it.kind)
+	it.resource, it.cluster = b.resourceOf(it.sample.APIVersion, it.kind)
 	b.noteCommands(it)
 	return true, false
 }
@@ -282,7 +282,7 @@ func (b *bodies) sample(j *job, it *item, part document) (ok, differs bool) {
 func (b *bodies) noteCommands(it *item) {
 	for _, c := range append(it.sample.Spec.Containers, it.sample.Spec.Template.Spec.Containers...) {
 		if len(c.Command)+len(c.Args) > 0 {
-			b.note(b.at(it.object.At), "containers", "commands of containers are not executed: simulated pods run until they are deleted, and those of Jobs complete; "+
+			b.addNote(b.lineAt(it.object.At), "containers", "commands of containers are not executed: simulated pods run until they are deleted, and those of Jobs complete; "+
 				"to let pods fail, import the config and add a step fault: {pods: {percent: 10}, action: crash} (or fail), or stages of your own (fleet.stages)")
 			return
 		}
@@ -291,25 +291,25 @@ func (b *bodies) noteCommands(it *item) {
 
 // noteTwice notes a key that stands twice in a mapping of an object.
 func (b *bodies) noteTwice(j *job, it *item, t *template.Template) {
-	with := b.with(j, b.opts.RunID)
+	with := b.jobVariables(j, b.opts.RunID)
 	maps.Copy(with, it.with)
 	if key := t.Twice(template.Vars{Name: it.body, Namespace: j.Namespace, Replica: 1, Seed: b.opts.Seed, With: with}); key != "" {
-		b.note(b.at(it.object.At+".objectTemplate"), "object.objectTemplate", "%s has the key %q twice in one mapping: the last value counts, as in kube-burner",
+		b.addNote(b.lineAt(it.object.At+".objectTemplate"), "object.objectTemplate", "%s has the key %q twice in one mapping: the last value counts, as in kube-burner",
 			it.object.ObjectTemplate, key)
 	}
 }
 
-// tidy takes blanks at the ends of lines, and empty lines at the begin and the
+// tidyBody takes blanks at the ends of lines, and empty lines at the begin and the
 // end, out of a body if that leaves its objects as they are: YAML cannot hold
 // such a text as it stands.
-func (b *bodies) tidy(j *job, it *item, first []byte) {
+func (b *bodies) tidyBody(j *job, it *item, first []byte) {
 	trimmed := b.out.Bodies[it.body]
 	trimmed.Text = strings.Trim(blanks.ReplaceAllString(trimmed.Text, "\n"), "\n") + "\n"
 	t, err := template.Compile(b.path(it.object.ObjectTemplate), trimmed.Text, 1, dialect.New())
 	if err != nil {
 		return
 	}
-	if again, err := b.trial(j, it, t); err == nil && bytes.Equal(first, again) {
+	if again, err := b.trialObjects(j, it, t); err == nil && bytes.Equal(first, again) {
 		b.out.Bodies[it.body] = trimmed
 	}
 }
@@ -323,16 +323,16 @@ const maxTrials = 100_000
 // readsVarying finds a call of ReadFile whose path is not written out.
 var readsVarying = regexp.MustCompile("ReadFile\\s+[^\"`\\s]|\\|\\s*ReadFile")
 
-// trial makes the first, the second and the last object of an item, or all of
+// trialObjects makes the first, the second and the last object of an item, or all of
 // them where each may read another file, and returns the first one.
-func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
+func (b *bodies) trialObjects(j *job, it *item, t *template.Template) ([]byte, error) {
 	every := it.rhythm(j.JobIterations)
 	indices := []int{0, every, (j.JobIterations - 1) / every * every}
 	if len(it.at) > 0 {
 		indices = []int{it.at[0], it.at[len(it.at)/2], it.at[len(it.at)-1]}
 	}
 	replicas := []int{1, it.object.Replicas}
-	if readsVarying.MatchString(b.out.Bodies[it.body].Text) && it.count(j.JobIterations) <= maxTrials {
+	if readsVarying.MatchString(b.out.Bodies[it.body].Text) && it.countObjects(j.JobIterations) <= maxTrials {
 		indices, replicas = nil, nil
 		for i := 0; i < j.JobIterations; i += every {
 			indices = append(indices, i)
@@ -342,14 +342,14 @@ func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 		}
 	}
 	var first []byte
-	with := b.with(j, b.opts.RunID)
+	with := b.jobVariables(j, b.opts.RunID)
 	maps.Copy(with, it.with)
 	for _, index := range indices {
 		if index >= j.JobIterations {
 			continue
 		}
 		for _, replica := range replicas {
-			raw, err := b.make(t, template.Vars{
+			raw, err := b.makeObject(t, template.Vars{
 				Name: fmt.Sprintf("%s-%d", it.body, index), Namespace: j.Namespace, Index: index, Replica: replica, Seed: b.opts.Seed, With: with,
 			})
 			if err != nil {
@@ -358,7 +358,7 @@ func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 			if first == nil {
 				first = raw
 			}
-			b.claims.add(raw)
+			b.claims.addObject(raw)
 		}
 	}
 	if files, ok := with[dialect.ReadFileVariable]; ok {
@@ -367,8 +367,8 @@ func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 	return first, nil
 }
 
-// make renders one object; the files that its template reads are put into With.
-func (b *bodies) make(t *template.Template, v template.Vars) ([]byte, error) {
+// makeObject renders one object; the files that its template reads are put into With.
+func (b *bodies) makeObject(t *template.Template, v template.Vars) ([]byte, error) {
 	for {
 		raw, err := t.Render(nil, v)
 		var absent *dialect.NoFileError
@@ -389,14 +389,14 @@ func (b *bodies) make(t *template.Template, v template.Vars) ([]byte, error) {
 	}
 }
 
-// with are the variables that all objects of a job have.
-func (b *bodies) with(j *job, run string) map[string]any {
+// jobVariables returns the variables that all objects of a job have.
+func (b *bodies) jobVariables(j *job, run string) map[string]any {
 	return map[string]any{"JobName": j.Name, "UUID": b.opts.UUID, "RunID": run}
 }
 
-// missing gives the variables of a template that nothing sets the value that
+// fillMissing gives the variables of a template that nothing sets the value that
 // text/template's missingkey=zero gives them: none.
-func missing(t *template.Template, with map[string]any) {
+func fillMissing(t *template.Template, with map[string]any) {
 	names, _ := t.Variables()
 	for _, name := range names {
 		_, set := with[name]

@@ -13,12 +13,12 @@ import (
 // checker checks a config by itself.
 type checker struct{ *source }
 
-// check says what is wrong with the config by itself, before any template is
+// checkConfig says what is wrong with the config by itself, before any template is
 // read, and fills in what follows from other fields.
-func (c checker) check() bool {
+func (c checker) checkConfig() bool {
 	g := &c.cfg.Global
 	if len(c.cfg.Jobs) == 0 {
-		c.add(c.at("jobs"), "config: no jobs")
+		c.add(c.lineAt("jobs"), "config: no jobs")
 	}
 	c.oneOf(g.At+".deletionStrategy", "global.deletionStrategy", g.DeletionStrategy, "default", "gvr")
 	c.measurementNames(g.Measurements)
@@ -26,13 +26,13 @@ func (c checker) check() bool {
 	for i := range c.cfg.Jobs {
 		j := &c.cfg.Jobs[i]
 		if names[j.Name] {
-			c.add(c.at(j.At+".name"), "job.name: %q stands twice", j.Name)
+			c.add(c.lineAt(j.At+".name"), "job.name: %q stands twice", j.Name)
 		}
 		names[j.Name] = true
 		c.checkJob(j)
 		if g.WaitWhenFinished {
 			if j.GC {
-				c.add(c.at(j.At+".gc"), "job.gc: global.waitWhenFinished would wait for what is gone")
+				c.add(c.lineAt(j.At+".gc"), "job.gc: global.waitWhenFinished would wait for what is gone")
 			}
 			j.PodWait, j.WaitWhenFinished = false, false
 		}
@@ -42,31 +42,31 @@ func (c checker) check() bool {
 
 func (c checker) oneOf(path, name, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		c.add(c.at(path), "%s: %q is not one of %s%s", name, value, strings.Join(allowed, ", "), text.DidYouMean(value, allowed))
+		c.add(c.lineAt(path), "%s: %q is not one of %s%s", name, value, strings.Join(allowed, ", "), text.DidYouMean(value, allowed))
 	}
 }
 
 func (c checker) checkJob(j *job) {
 	switch {
 	case j.Name == "":
-		c.add(c.at(j.At), "job.name: a name is needed")
+		c.add(c.lineAt(j.At), "job.name: a name is needed")
 	case len(validation.IsDNS1123Subdomain(j.Name)) > 0 || len(j.Name) > 63:
-		c.add(c.at(j.At+".name"), "job.name: %q is not a DNS name of at most 63 characters", j.Name)
+		c.add(c.lineAt(j.At+".name"), "job.name: %q is not a DNS name of at most 63 characters", j.Name)
 	}
 	c.oneOf(j.At+".jobType", "job.jobType", j.JobType, "create", "delete", "patch", "read", "kubevirt")
 	if j.JobIterations < 1 {
-		c.add(c.at(j.At+".jobIterations"), "job.jobIterations: %d is below 1", j.JobIterations)
+		c.add(c.lineAt(j.At+".jobIterations"), "job.jobIterations: %d is below 1", j.JobIterations)
 	}
 	if j.IterationsPerNamespace < 1 {
-		c.add(c.at(j.At+".iterationsPerNamespace"), "job.iterationsPerNamespace: %d is below 1", j.IterationsPerNamespace)
+		c.add(c.lineAt(j.At+".iterationsPerNamespace"), "job.iterationsPerNamespace: %d is below 1", j.IterationsPerNamespace)
 	}
 	if j.JobType == "create" && j.Namespace != "" && len(validation.IsDNS1123Label(j.Namespace)) > 0 {
-		c.add(c.at(j.At+".namespace"), "job.namespace: %q is not a DNS label", j.Namespace)
+		c.add(c.lineAt(j.At+".namespace"), "job.namespace: %q is not a DNS label", j.Namespace)
 	}
 	if len(j.Objects) == 0 {
-		c.note(c.at(j.At), "job.objects", "job %s has no objects: it makes and changes nothing, as in kube-burner", j.Name)
+		c.addNote(c.lineAt(j.At), "job.objects", "job %s has no objects: it makes and changes nothing, as in kube-burner", j.Name)
 	}
-	c.labels(j.At+".namespaceLabels", "job.namespaceLabels", j.NamespaceLabels)
+	c.checkLabels(j.At+".namespaceLabels", "job.namespaceLabels", j.NamespaceLabels)
 	c.oneOf(j.At+".executionMode", "job.executionMode", byDefault(j.ExecutionMode, "parallel"), "parallel", "sequential")
 	c.oneOf(j.At+".metricsClosing", "job.metricsClosing", byDefault(j.MetricsClosing, "afterJobPause"), "afterJob", "afterJobPause", "afterMeasurements")
 	c.measurementNames(j.Measurements)
@@ -77,15 +77,15 @@ func (c checker) checkJob(j *job) {
 		c.oneOf(h.At+".when", "hook.when", h.When, "beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn",
 			"beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration")
 		if len(h.Cmd) == 0 {
-			c.add(c.at(h.At), "hook.cmd: a command is needed")
+			c.add(c.lineAt(h.At), "hook.cmd: a command is needed")
 		}
 	}
 	for i := range j.Watchers {
 		w := &j.Watchers[i]
 		if w.Kind == "" {
-			c.add(c.at(w.At), "watcher.kind: a kind is needed")
+			c.add(c.lineAt(w.At), "watcher.kind: a kind is needed")
 		}
-		c.labels(w.At+".labelSelector", "watcher.labelSelector", w.LabelSelector)
+		c.checkLabels(w.At+".labelSelector", "watcher.labelSelector", w.LabelSelector)
 	}
 	for i := range j.Objects {
 		c.checkObject(j, &j.Objects[i])
@@ -108,10 +108,10 @@ func (c checker) checkChurn(j *job) {
 	x.Mode = byDefault(x.Type, byDefault(x.Mode, "namespaces"))
 	c.oneOf(x.At+".mode", "churn.mode", x.Mode, "namespaces", "objects")
 	if x.Percent < 0 || x.Percent > 100 {
-		c.add(c.at(x.At+".percent"), "churn.percent: %d is not in 0 to 100", x.Percent)
+		c.add(c.lineAt(x.At+".percent"), "churn.percent: %d is not in 0 to 100", x.Percent)
 	}
 	if x.Cycles < 0 {
-		c.add(c.at(x.At+".cycles"), "churn.cycles: %d is below 0", x.Cycles)
+		c.add(c.lineAt(x.At+".cycles"), "churn.cycles: %d is below 0", x.Cycles)
 	}
 }
 
@@ -124,31 +124,31 @@ func (c checker) checkIncrease(j *job) {
 	}
 	c.oneOf(l.Pattern.At+".type", "pattern.type", byDefault(l.Pattern.Type, "linear"), "linear", "exponential")
 	if l.StartIterations < 0 || l.TotalIterations < 0 {
-		c.add(c.at(l.At), "incremental: startIterations and totalIterations are not below 0")
+		c.add(c.lineAt(l.At), "incremental: startIterations and totalIterations are not below 0")
 	}
 	if j.JobType != "create" {
-		c.add(c.at(l.At), "job.incrementalLoad: belongs to jobs of type create")
+		c.add(c.lineAt(l.At), "job.incrementalLoad: belongs to jobs of type create")
 	}
 }
 
-// labels checks labels that are to be selected or set: the API server would refuse them,
+// checkLabels checks labels that are to be selected or set: the API server would refuse them,
 // and kube-burner would try again until its timeout.
-func (c checker) labels(path, field string, labels map[string]string) {
-	for _, name := range sorted(labels) {
+func (c checker) checkLabels(path, field string, labels map[string]string) {
+	for _, name := range sortedKeys(labels) {
 		if len(validation.IsQualifiedName(name)) > 0 {
-			c.add(c.at(path), "%s: %q is no name of a label (write NAME: VALUE)", field, name)
+			c.add(c.lineAt(path), "%s: %q is no name of a label (write NAME: VALUE)", field, name)
 		} else if why := validation.IsValidLabelValue(labels[name]); len(why) > 0 {
-			c.add(c.at(path), "%s: %q is no value of the label %s", field, labels[name], name)
+			c.add(c.lineAt(path), "%s: %q is no value of the label %s", field, labels[name], name)
 		}
 	}
 }
 
 func (c checker) checkObject(j *job, o *object) {
-	c.labels(o.WaitOptions.At+".labelSelector", "waitOptions.labelSelector", o.WaitOptions.LabelSelector)
-	c.labels(o.At+".labelSelector", "object.labelSelector", o.LabelSelector)
-	for _, name := range sorted(o.LabelSelector) {
+	c.checkLabels(o.WaitOptions.At+".labelSelector", "waitOptions.labelSelector", o.WaitOptions.LabelSelector)
+	c.checkLabels(o.At+".labelSelector", "object.labelSelector", o.LabelSelector)
+	for _, name := range sortedKeys(o.LabelSelector) {
 		if v2, ok := strings.CutPrefix(name, "kube-burner-"); ok && slices.Contains([]string{"job", "uuid", "runid", "index"}, v2) {
-			c.note(c.at(o.At+".labelSelector"), "object.labelSelector", "%s is a label of kube-burner v1; as v2, the import sets kube-burner.io/%s", name, v2)
+			c.addNote(c.lineAt(o.At+".labelSelector"), "object.labelSelector", "%s is a label of kube-burner v1; as v2, the import sets kube-burner.io/%s", name, v2)
 		}
 	}
 	for _, older := range []int{o.NamespacesPerObject, o.SharingNamespacesCount} {
@@ -157,30 +157,30 @@ func (c checker) checkObject(j *job, o *object) {
 		}
 	}
 	if o.RepeatEveryNIterations < 1 {
-		c.add(c.at(o.At+".repeatEveryNIterations"), "object.repeatEveryNIterations: %d is below 1", o.RepeatEveryNIterations)
+		c.add(c.lineAt(o.At+".repeatEveryNIterations"), "object.repeatEveryNIterations: %d is below 1", o.RepeatEveryNIterations)
 	}
 	if (j.JobType == "create" || j.JobType == "patch") && o.ObjectTemplate == "" {
-		c.add(c.at(o.At), "object.objectTemplate: a file is needed")
+		c.add(c.lineAt(o.At), "object.objectTemplate: a file is needed")
 	}
 	if !slices.Contains([]string{"delete", "patch", "read"}, j.JobType) {
 		return
 	}
 	if o.Kind == "" {
-		c.add(c.at(o.At), "object.kind: the kind that job %q is to %s is needed", j.Name, j.JobType)
+		c.add(c.lineAt(o.At), "object.kind: the kind that job %q is to %s is needed", j.Name, j.JobType)
 	}
 	if len(o.LabelSelector) == 0 {
-		c.add(c.at(o.At), "object.labelSelector: labels are needed: without them job %q would %s everything", j.Name, j.JobType)
+		c.add(c.lineAt(o.At), "object.labelSelector: labels are needed: without them job %q would %s everything", j.Name, j.JobType)
 	}
 	if j.JobType == "patch" {
-		c.oneOf(o.At+".patchType", "object.patchType", o.PatchType, sorted(patches())...)
+		c.oneOf(o.At+".patchType", "object.patchType", o.PatchType, sortedKeys(patchTypes())...)
 		if o.PatchType == "application/apply-patch+yaml" && strings.HasSuffix(o.ObjectTemplate, "json") {
-			c.add(c.at(o.At+".objectTemplate"), "object.objectTemplate: %s needs a template in YAML", o.PatchType)
+			c.add(c.lineAt(o.At+".objectTemplate"), "object.objectTemplate: %s needs a template in YAML", o.PatchType)
 		}
 	}
 }
 
-// patches are the types of a patch, in kube-burner's words and ours.
-func patches() map[string]string {
+// patchTypes returns the types of a patch, in kube-burner's words and ours.
+func patchTypes() map[string]string {
 	return map[string]string{
 		"application/json-patch+json": "json", "application/merge-patch+json": "merge",
 		"application/strategic-merge-patch+json": "strategic", "application/apply-patch+yaml": "apply",
@@ -200,7 +200,7 @@ func (c checker) measurementNames(list []measurement) {
 				c.oneOf(t.At+".conditionType", "threshold.conditionType", t.ConditionType, "PodScheduled", "Initialized", "ContainersReady", "Ready")
 			}
 			if t.Threshold < time.Millisecond {
-				c.add(c.at(t.At+".threshold"), "threshold.threshold: %s is below 1ms", t.Threshold)
+				c.add(c.lineAt(t.At+".threshold"), "threshold.threshold: %s is below 1ms", t.Threshold)
 			}
 		}
 	}

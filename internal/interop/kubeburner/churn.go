@@ -10,20 +10,20 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// churn deletes a share of what the job made and makes it again.
-func (c *creation) churn() []scenario.Step {
+// churnSteps deletes a share of what the job made and makes it again.
+func (c *creation) churnSteps() []scenario.Step {
 	x := c.j.ChurnConfig
-	if !x.on() || c.made == nil && !c.grouped() { // the latter was said already
+	if !x.on() || c.made == nil && !c.isGrouped() { // the latter was said already
 		return nil
 	}
-	line := c.at(x.At)
+	line := c.lineAt(x.At)
 	if len(c.made) > 1 {
-		c.unsupported(line, "job.churnConfig", "churn of "+c.j.Name, "not of a job with groups: churn is of one step's objects")
+		c.addUnsupported(line, "job.churnConfig", "churn of "+c.j.Name, "not of a job with groups: churn is of one step's objects")
 		return nil
 	}
 	step := &scenario.Churn{
 		Step: c.made[0], Cycles: x.Cycles, For: unit.Duration(x.Duration), Delay: unit.Duration(x.DeleteDelay), Rest: unit.Duration(x.Delay),
-		PerObject: true, Pace: scenario.Pace{Constant: c.j.qps()}, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
+		PerObject: true, Pace: scenario.Pace{Constant: c.j.rateOf()}, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}
 	if x.Delay == 0 && x.DeleteDelay > 0 {
 		step.Rest = unit.Duration(time.Millisecond) // none would be the delay's
@@ -37,10 +37,10 @@ func (c *creation) churn() []scenario.Step {
 	if !ok {
 		return nil
 	}
-	steps := c.hooks("beforeChurn")
-	steps = append(steps, scenario.Step{Name: c.step(c.name, "churn"), Churn: step})
-	steps = append(steps, c.pause(x.Delay)...) // kube-burner sleeps after the last cycle too
-	return append(steps, c.hooks("afterChurn")...)
+	steps := c.hookSteps("beforeChurn")
+	steps = append(steps, scenario.Step{Name: c.uniqueStep(c.name, "churn"), Churn: step})
+	steps = append(steps, c.pauseStep(x.Delay)...) // kube-burner sleeps after the last cycle too
+	return append(steps, c.hookSteps("afterChurn")...)
 }
 
 // churnObjects says which objects are churned. kube-burner takes a share of those of each
@@ -49,7 +49,7 @@ func (c *creation) churnObjects(step *scenario.Churn, line int) bool {
 	if step.Percent = float64(c.j.ChurnConfig.Percent); step.Percent == 0 {
 		step.Percent = smallest
 	}
-	step.Wait = c.waits(c.items, "")
+	step.Wait = c.listWaits(c.items, "")
 	if !slices.ContainsFunc(c.items, func(it item) bool { return !it.object.Churn }) {
 		return true
 	}
@@ -59,7 +59,7 @@ func (c *creation) churnObjects(step *scenario.Churn, line int) bool {
 		}
 	}
 	if step.Objects == nil {
-		c.note(line, "job.churnConfig", "no object has churn: nothing is churned, as in kube-burner")
+		c.addNote(line, "job.churnConfig", "no object has churn: nothing is churned, as in kube-burner")
 	}
 	return step.Objects != nil
 }
@@ -73,20 +73,20 @@ func (c *creation) churnNamespaces(step *scenario.Churn, line int) bool {
 	space := c.spaceOf()
 	switch {
 	case space == nil:
-		c.note(line, "job.churnConfig", "the job makes no namespaces: none are churned, as in kube-burner")
+		c.addNote(line, "job.churnConfig", "the job makes no namespaces: none are churned, as in kube-burner")
 		return false
 	case len(space.steps) > 1 || space.owner != c.j.Name:
-		c.unsupported(line, "job.churnConfig", "churn of "+c.j.Name, "its namespaces are made by several jobs: they are not churned")
+		c.addUnsupported(line, "job.churnConfig", "churn of "+c.j.Name, "its namespaces are made by several jobs: they are not churned")
 		return false
 	}
 	if slices.ContainsFunc(c.items, func(it item) bool { return it.cluster }) {
-		c.alters(line, "job.churnConfig", "objects that are in no namespace are not churned with the namespaces")
+		c.noteChange(line, "job.churnConfig", "objects that are in no namespace are not churned with the namespaces")
 	}
 	count := max(1, space.count)
 	step.Namespaces = space.steps[0]
 	step.Percent = 100 * float64(max(1, c.j.ChurnConfig.Percent*count/100)) / float64(count)
 	if c.j.WaitWhenFinished {
-		step.Wait = c.waits(c.items, "")
+		step.Wait = c.listWaits(c.items, "")
 	}
 	return true
 }
@@ -102,47 +102,47 @@ func (c *creation) spaceOf() *space {
 	return c.spaces[c.j.Namespace]
 }
 
-// rounds unrolls an incremental load: each round makes everything from the
+// unrollRounds unrolls an incremental load: each round makes everything from the
 // first iteration on, more of them each time, and deletes it again.
-func (s jobSteps) rounds(items []item) []scenario.Step {
+func (s jobSteps) unrollRounds(items []item) []scenario.Step {
 	var steps []scenario.Step
 	l := s.j.IncrementalLoad
 	if s.j.ChurnConfig.on() {
-		s.unsupported(s.at(s.j.ChurnConfig.At), "job.churnConfig", "churn of "+s.j.Name, "not beside incrementalLoad")
+		s.addUnsupported(s.lineAt(s.j.ChurnConfig.At), "job.churnConfig", "churn of "+s.j.Name, "not beside incrementalLoad")
 	}
-	for n, iterations := range l.sizes(s.j.JobIterations) {
+	for n, iterations := range l.roundSizes(s.j.JobIterations) {
 		round := fmt.Sprintf("round-%d", n+1)
 		c := &creation{
-			jobSteps: s, name: label(s.j.Name) + "-" + round, items: items, iterations: iterations,
-			run: uuid(round, s.opts.Seed, []byte(s.opts.RunID)),
+			jobSteps: s, name: dnsLabel(s.j.Name) + "-" + round, items: items, iterations: iterations,
+			run: newUUID(round, s.opts.Seed, []byte(s.opts.RunID)),
 		}
-		steps = append(steps, c.all()...)
+		steps = append(steps, c.createAll()...)
 		s.j.groups = append(s.j.groups, c.name)
 		if l.HealthCheckScript != "" {
-			steps = append(steps, s.exec(round+"-health", []string{"/bin/bash", l.HealthCheckScript}))
+			steps = append(steps, s.execStep(round+"-health", []string{"/bin/bash", l.HealthCheckScript}))
 		} else {
-			s.note(s.at(l.At), "job.incrementalLoad", "without healthCheckScript, nothing is asked of the cluster's health between rounds")
+			s.addNote(s.lineAt(l.At), "job.incrementalLoad", "without healthCheckScript, nothing is asked of the cluster's health between rounds")
 		}
-		steps = append(steps, s.collect(items)...)
-		steps = append(steps, s.pause(l.StepDelay)...)
+		steps = append(steps, s.collectGarbage(items)...)
+		steps = append(steps, s.pauseStep(l.StepDelay)...)
 		if len(steps) > maxSteps {
-			s.add(s.at(l.At), "job %q: incrementalLoad makes more than %d steps", s.j.Name, maxSteps)
+			s.add(s.lineAt(l.At), "job %q: incrementalLoad makes more than %d steps", s.j.Name, maxSteps)
 			return nil
 		}
 	}
 	return steps
 }
 
-// sizes are the iterations of each round.
-func (l *incremental) sizes(jobIterations int) []int {
+// roundSizes returns the iterations of each round.
+func (l *incremental) roundSizes(jobIterations int) []int {
 	first := l.StartIterations
 	if first == 0 {
 		first = jobIterations
 	}
 	total := max(first, l.TotalIterations)
-	grow := l.linear(first, total)
+	grow := l.linearIncreases(first, total)
 	if l.Pattern.Type == "exponential" {
-		grow = l.exponential(first)
+		grow = l.exponentialIncreases(first)
 	}
 	out := []int{first}
 	for at := first; at < total && len(out) < maxSteps; {
@@ -152,9 +152,9 @@ func (l *incremental) sizes(jobIterations int) []int {
 	return out
 }
 
-// linear gives the increase before each round: always the same, and small
+// linearIncreases gives the increase before each round: always the same, and small
 // enough for minSteps.
-func (l *incremental) linear(first, total int) func(round int) int {
+func (l *incremental) linearIncreases(first, total int) func(round int) int {
 	step := 1
 	if p := l.Pattern.Linear; p != nil {
 		step = max(1, p.StepSize)
@@ -165,9 +165,9 @@ func (l *incremental) linear(first, total int) func(round int) int {
 	return func(int) int { return step }
 }
 
-// exponential gives the increase before each round: base to the power of the
+// exponentialIncreases gives the increase before each round: base to the power of the
 // round times the first size, after rounds of warming up with the first size.
-func (l *incremental) exponential(first int) func(round int) int {
+func (l *incremental) exponentialIncreases(first int) func(round int) int {
 	p := exponential{}
 	if l.Pattern.Exponential != nil {
 		p = *l.Pattern.Exponential
@@ -193,5 +193,5 @@ func (j *job) groupNames() []string {
 	if len(j.groups) > 0 {
 		return j.groups
 	}
-	return []string{label(j.Name)}
+	return []string{dnsLabel(j.Name)}
 }

@@ -11,7 +11,7 @@ import (
 // imported is what becomes of a config whose templates are in testdata.
 func imported(t *testing.T, config string) (*scenario.Scenario, []kit.Note) {
 	t.Helper()
-	s, notes, err := convert("testdata/c.yml", []byte(config), Options{})
+	s, notes, err := convertConfig("testdata/c.yml", []byte(config), Options{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, config)
 	}

@@ -31,8 +31,8 @@ type claims struct {
 	static  map[string]bool // of volumes that the config makes itself: the plane binds these
 }
 
-// add takes the claims that an object is, or makes.
-func (c *claims) add(object []byte) {
+// addObject takes the claims that an object is, or makes.
+func (c *claims) addObject(object []byte) {
 	var o sample
 	var other *json.UnmarshalTypeError // a field that means something else in this kind
 	if err := json.Unmarshal(object, &o); err != nil && !errors.As(err, &other) {
@@ -42,37 +42,37 @@ func (c *claims) add(object []byte) {
 	switch o.Kind {
 	case "PersistentVolume":
 		if name := o.Spec.StorageClassName; name != nil {
-			set(&c.static, *name)
+			setName(&c.static, *name)
 		}
 		return
 	case "PersistentVolumeClaim":
-		c.claim(o.Spec.claimSpec)
+		c.addClaim(o.Spec.claimSpec)
 		return
 	case "Pod":
 		pods = o.Spec.podSpec
 	}
 	for _, one := range o.Spec.Claims {
-		c.claim(one.Spec)
+		c.addClaim(one.Spec)
 	}
 	for _, v := range pods.Volumes {
 		if v.Ephemeral.Claim != nil {
-			c.claim(v.Ephemeral.Claim.Spec)
+			c.addClaim(v.Ephemeral.Claim.Spec)
 		}
 	}
 }
 
-func (c *claims) claim(s claimSpec) {
+func (c *claims) addClaim(s claimSpec) {
 	switch {
 	case s.VolumeName != "":
 	case s.StorageClassName == nil: // the default class
 		c.any = true
 	case *s.StorageClassName != "": // none: only a volume that somebody made is bound
 		c.any = true
-		set(&c.classes, *s.StorageClassName)
+		setName(&c.classes, *s.StorageClassName)
 	}
 }
 
-func set(m *map[string]bool, name string) {
+func setName(m *map[string]bool, name string) {
 	if *m == nil {
 		*m = map[string]bool{}
 	}
@@ -86,7 +86,7 @@ func (im *importer) bindClaims() {
 	}
 	f := &im.out.Fleet
 	f.Stages = []string{"fast", volumes}
-	for _, name := range sorted(im.claims.classes) {
+	for _, name := range sortedKeys(im.claims.classes) {
 		if name != volumesClass && !im.claims.static[name] {
 			f.StorageClasses = append(f.StorageClasses, name)
 		}
@@ -95,5 +95,5 @@ func (im *importer) bindClaims() {
 	if len(f.StorageClasses) > 0 {
 		which = "on " + strings.Join(f.StorageClasses, ", ")
 	}
-	im.note(0, "claims", "claims %s are bound to simulated volumes at once, whatever provisioner the class has", which)
+	im.addNote(0, "claims", "claims %s are bound to simulated volumes at once, whatever provisioner the class has", which)
 }

@@ -29,7 +29,7 @@ func TestClaims(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "o.yml"), []byte(tt.objects), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, notes, err := convert(filepath.Join(dir, "c.yml"), []byte("jobs: [{name: a, namespace: n, jobIterations: 3, objects: [{objectTemplate: o.yml}]}]"), Options{})
+		s, notes, err := convertConfig(filepath.Join(dir, "c.yml"), []byte("jobs: [{name: a, namespace: n, jobIterations: 3, objects: [{objectTemplate: o.yml}]}]"), Options{})
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue

@@ -33,61 +33,61 @@ type space struct {
 	count int      // how many there are; -1: one, without a number
 }
 
-// creation is the whole of a create job.
-func (s jobSteps) creation(items []item) *creation {
-	return &creation{jobSteps: s, name: label(s.j.Name), run: s.opts.RunID, iterations: s.j.JobIterations, items: items}
+// createJob is the whole of a create job.
+func (s jobSteps) createJob(items []item) *creation {
+	return &creation{jobSteps: s, name: dnsLabel(s.j.Name), run: s.opts.RunID, iterations: s.j.JobIterations, items: items}
 }
 
-// creates makes the steps of a create job.
-func (s jobSteps) creates() []scenario.Step {
-	items := s.items(s.j)
+// createSteps makes the steps of a create job.
+func (s jobSteps) createSteps() []scenario.Step {
+	items := s.readItems(s.j)
 	s.j.items = items
-	c := s.creation(items)
-	steps := s.cleanup(items)
+	c := s.createJob(items)
+	steps := s.cleanUpEarlier(items)
 	switch {
-	case len(items) == 0 && c.has("onEachIteration"): // a job may have none: what it does besides is done
+	case len(items) == 0 && c.hasHooks("onEachIteration"): // a job may have none: what it does besides is done
 		steps = append(steps, c.byIterations()...)
 	case len(items) == 0:
-		steps = append(steps, s.pause(time.Duration(c.iterations)*s.j.JobIterationDelay)...)
+		steps = append(steps, s.pauseStep(time.Duration(c.iterations)*s.j.JobIterationDelay)...)
 	case s.j.IncrementalLoad != nil:
-		steps = append(steps, s.rounds(items)...)
+		steps = append(steps, s.unrollRounds(items)...)
 	default:
-		steps = append(steps, c.all()...)
-		steps = append(steps, c.churn()...)
+		steps = append(steps, c.createAll()...)
+		steps = append(steps, c.churnSteps()...)
 	}
 	return steps
 }
 
-// pause does nothing for so long.
-func (s jobSteps) pause(d time.Duration) []scenario.Step {
+// pauseStep does nothing for so long.
+func (s jobSteps) pauseStep(d time.Duration) []scenario.Step {
 	if d == 0 {
 		return nil
 	}
-	return []scenario.Step{{Name: s.step(label(s.j.Name), "pause"), Pause: unit.Duration(d)}}
+	return []scenario.Step{{Name: s.uniqueStep(dnsLabel(s.j.Name), "pause"), Pause: unit.Duration(d)}}
 }
 
-// all makes namespaces and objects, verifies them and waits for them.
-func (c *creation) all() []scenario.Step {
-	c.out.Groups = append(c.out.Groups, scenario.Group{Name: c.name, Selector: selector(map[string]string{labelJob: c.j.Name, labelRun: c.run})})
-	steps := c.namespaces()
+// createAll makes namespaces and objects, verifies them and waits for them.
+func (c *creation) createAll() []scenario.Step {
+	c.out.Groups = append(c.out.Groups, scenario.Group{Name: c.name, Selector: selectorText(map[string]string{labelJob: c.j.Name, labelRun: c.run})})
+	steps := c.createNamespaces()
 	switch {
-	case varies(c.items) && (c.grouped() || c.j.IncrementalLoad != nil):
-		c.unsupported(c.at(c.j.At), "job.objects", "job "+c.j.Name, "kinds that differ between iterations go neither with groups of objects nor with incrementalLoad: its objects are not made")
+	case kindVaries(c.items) && (c.isGrouped() || c.j.IncrementalLoad != nil):
+		c.addUnsupported(c.lineAt(c.j.At), "job.objects", "job "+c.j.Name, "kinds that differ between iterations go neither with groups of objects nor with incrementalLoad: its objects are not made")
 		return nil
-	case c.grouped():
+	case c.isGrouped():
 		steps = append(steps, c.byGroups()...)
-	case c.j.PodWait && !c.j.WaitWhenFinished || c.has("onEachIteration") || varies(c.items):
+	case c.j.PodWait && !c.j.WaitWhenFinished || c.hasHooks("onEachIteration") || kindVaries(c.items):
 		steps = append(steps, c.byIterations()...)
 	default:
-		steps = append(steps, c.create(c.name, c.items))
+		steps = append(steps, c.createItems(c.name, c.items))
 		if c.j.WaitWhenFinished {
-			steps = append(steps, c.ready(c.items, "")...)
+			steps = append(steps, c.readySteps(c.items, "")...)
 		}
 	}
 	if c.j.VerifyObjects {
-		steps = append(steps, c.verify()...)
+		steps = append(steps, c.verifyCount()...)
 	}
-	c.demand.add(c.items, c.iterations)
+	c.demand.addCreation(c.items, c.iterations)
 	return steps
 }
 
@@ -104,10 +104,10 @@ func needsNamespaces(items []item) bool {
 	return slices.ContainsFunc(items, func(it item) bool { return !it.cluster && it.fixed == "" })
 }
 
-// namespaces makes those that are not there yet, before the objects: kube-burner
+// createNamespaces makes those that are not there yet, before the objects: kube-burner
 // makes each one right before its first object, and waits for it. Calls that
 // are due at their time cannot wait.
-func (c *creation) namespaces() []scenario.Step {
+func (c *creation) createNamespaces() []scenario.Step {
 	j := c.j
 	if !needsNamespaces(c.items) {
 		return nil
@@ -133,11 +133,11 @@ func (c *creation) namespaces() []scenario.Step {
 		had = &space{owner: j.Name}
 		c.spaces[base] = had
 	}
-	step := c.step(c.name, "namespaces")
+	step := c.uniqueStep(c.name, "namespaces")
 	had.steps, had.count = append(had.steps, step), count
 	return []scenario.Step{{Name: step, Create: &scenario.Create{
-		Body: c.namespaceBody(name), Count: max(1, count-first), With: c.with(j, c.run), Retry: retry(),
-		Pace: scenario.Pace{Constant: j.qps()}, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
+		Body: c.namespaceBody(name), Count: max(1, count-first), With: c.jobVariables(j, c.run), Retry: retryRefused(),
+		Pace: scenario.Pace{Constant: j.rateOf()}, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}}}
 }
 
@@ -147,10 +147,10 @@ func (c *creation) lacksNamespace() {
 		switch {
 		case it.cluster || it.fixed != "":
 		case it.unknown:
-			c.add(c.at(it.object.At), "object.objectTemplate: the kind %s of %s is unknown: the config brings no definition of it (--kubeconfig FILE asks a cluster that serves it); "+
+			c.add(c.lineAt(it.object.At), "object.objectTemplate: the kind %s of %s is unknown: the config brings no definition of it (--kubeconfig FILE asks a cluster that serves it); "+
 				"if its objects are in namespaces, job %q needs a namespace", it.kind, it.sample.APIVersion, c.j.Name)
 		default:
-			c.add(c.at(c.j.At), "job.namespace: job %q has objects that need one", c.j.Name)
+			c.add(c.lineAt(c.j.At), "job.namespace: job %q has objects that need one", c.j.Name)
 		}
 	}
 }
@@ -159,39 +159,39 @@ func (c *creation) lacksNamespace() {
 func (c *creation) namespaceBody(name string) string {
 	labels := map[string]string{labelJob: "{{ .JobName }}", "kube-burner.io/uuid": "{{ .UUID }}", labelRun: "{{ .RunID }}"}
 	for k, v := range c.j.NamespaceLabels {
-		labels[k] = escape(v)
+		labels[k] = escapeTemplate(v)
 	}
 	text := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + name + "\n  labels:\n"
-	for _, k := range sorted(labels) {
-		text += fmt.Sprintf("    %s: %s\n", escape(k), strconv.Quote(labels[k]))
+	for _, k := range sortedKeys(labels) {
+		text += fmt.Sprintf("    %s: %s\n", escapeTemplate(k), strconv.Quote(labels[k]))
 	}
 	if len(c.j.NamespaceAnnotations) > 0 {
 		text += "  annotations:\n"
 	}
-	for _, k := range sorted(c.j.NamespaceAnnotations) {
-		text += fmt.Sprintf("    %s: %s\n", escape(k), strconv.Quote(escape(c.j.NamespaceAnnotations[k])))
+	for _, k := range sortedKeys(c.j.NamespaceAnnotations) {
+		text += fmt.Sprintf("    %s: %s\n", escapeTemplate(k), strconv.Quote(escapeTemplate(c.j.NamespaceAnnotations[k])))
 	}
-	return c.body(bodyKey{file: "namespace.yml: " + text}, text, map[string]bool{})
+	return c.keepBody(bodyKey{file: "namespace.yml: " + text}, text, map[string]bool{})
 }
 
-// create is a step that makes items for every iteration, at the job's rate.
-func (c *creation) create(name string, items []item) scenario.Step {
+// createItems is a step that makes items for every iteration, at the job's rate.
+func (c *creation) createItems(name string, items []item) scenario.Step {
 	x := &scenario.Create{
-		Count: c.iterations, Group: c.name, With: c.with(c.j, c.run), Retry: retry(),
-		Pace: scenario.Pace{Constant: c.j.qps()}, PerObject: true, Pause: unit.Duration(c.j.JobIterationDelay),
+		Count: c.iterations, Group: c.name, With: c.jobVariables(c.j, c.run), Retry: retryRefused(),
+		Pace: scenario.Pace{Constant: c.j.rateOf()}, PerObject: true, Pause: unit.Duration(c.j.JobIterationDelay),
 		Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}
 	for _, it := range items {
 		x.Objects = append(x.Objects, scenario.Item{Body: it.body, Name: it.name, With: it.with, Replicas: it.object.Replicas, Every: it.rhythm(c.iterations)})
 	}
-	c.place(x)
-	name = c.step(name)
+	c.placeObjects(x)
+	name = c.uniqueStep(name)
 	c.made = append(c.made, name)
 	return scenario.Step{Name: name, Create: x}
 }
 
-// place says into which namespaces a step's objects go.
-func (c *creation) place(x *scenario.Create) {
+// placeObjects says into which namespaces a step's objects go.
+func (c *creation) placeObjects(x *scenario.Create) {
 	switch j := c.j; {
 	case !needsNamespaces(c.items):
 	case !j.NamespacedIterations:
@@ -202,15 +202,15 @@ func (c *creation) place(x *scenario.Create) {
 	}
 }
 
-// retry is kube-burner's: objects that could not be made are tried again. It is
+// retryRefused is kube-burner's: objects that could not be made are tried again. It is
 // part of what a config means, because an object can be refused for being early
 // (a pod before its namespace has an account). Each attempt is counted.
-func retry() scenario.Retry {
+func retryRefused() scenario.Retry {
 	return scenario.Retry{Times: 6, Codes: []int{403, 429, 500, 502, 503, 504}, Delay: unit.Duration(time.Second)}
 }
 
-// grouped tells whether the job's objects are made group by group.
-func (c *creation) grouped() bool {
+// isGrouped tells whether the job's objects are made group by group.
+func (c *creation) isGrouped() bool {
 	return slices.ContainsFunc(c.items, func(it item) bool { return it.object.Group.ID != 0 || it.object.Group.GC })
 }
 
@@ -223,9 +223,9 @@ func (c *creation) byGroups() []scenario.Step {
 	}
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		name := fmt.Sprintf("%s-group-%d", c.name, id)
-		steps = append(steps, c.create(name, groups[id]))
+		steps = append(steps, c.createItems(name, groups[id]))
 		if c.j.PodWait || c.j.WaitWhenFinished {
-			steps = append(steps, c.ready(groups[id], "")...)
+			steps = append(steps, c.readySteps(groups[id], "")...)
 		}
 		steps = append(steps, c.collectGroup(name, groups[id])...)
 	}
@@ -240,15 +240,15 @@ func (c *creation) collectGroup(name string, items []item) []scenario.Step {
 		before, after = max(before, it.object.Group.PauseBeforeGC), max(after, it.object.Group.PauseAfterGC)
 		if it.object.Group.GC {
 			own := map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)}
-			deletes = append(deletes, c.remove(name+"-delete-"+it.body, selection{it.resource, own}, c.j.WaitForDeletion)...)
+			deletes = append(deletes, c.removeSelection(name+"-delete-"+it.body, selection{it.resource, own}, c.j.WaitForDeletion)...)
 		}
 	}
 	if before > 0 {
-		steps = append(steps, scenario.Step{Name: c.step(name, "pause"), Pause: unit.Duration(before)})
+		steps = append(steps, scenario.Step{Name: c.uniqueStep(name, "pause"), Pause: unit.Duration(before)})
 	}
 	steps = append(steps, deletes...)
 	if after > 0 && len(deletes) > 0 {
-		steps = append(steps, scenario.Step{Name: c.step(name, "pause"), Pause: unit.Duration(after)})
+		steps = append(steps, scenario.Step{Name: c.uniqueStep(name, "pause"), Pause: unit.Duration(after)})
 	}
 	return steps
 }
@@ -258,27 +258,27 @@ func (c *creation) collectGroup(name string, items []item) []scenario.Step {
 func (c *creation) byIterations() []scenario.Step {
 	var steps []scenario.Step
 	if c.iterations*(1+len(c.items)) > maxSteps {
-		c.add(c.at(c.j.At+".jobIterations"), "job %q: podWait, a hook on each iteration or kinds that differ make more than %d steps of it", c.j.Name, maxSteps)
+		c.add(c.lineAt(c.j.At+".jobIterations"), "job %q: podWait, a hook on each iteration or kinds that differ make more than %d steps of it", c.j.Name, maxSteps)
 		return nil
 	}
 	if c.j.ChurnConfig.on() {
-		c.unsupported(c.at(c.j.ChurnConfig.At), "job.churnConfig", "churn of "+c.j.Name,
+		c.addUnsupported(c.lineAt(c.j.ChurnConfig.At), "job.churnConfig", "churn of "+c.j.Name,
 			"not beside podWait, a hook on each iteration or kinds that differ: churn is of one step's objects")
 	}
 	for i := range c.iterations {
-		steps = append(steps, c.hooks("onEachIteration")...)
+		steps = append(steps, c.hookSteps("onEachIteration")...)
 		one := *c
 		one.iterations = 1
 		var items []item
 		for _, it := range c.items {
-			if it.has(i, c.iterations) {
+			if it.hasObjectAt(i, c.iterations) {
 				it.with = maps.Clone(it.with)
 				it.with["Iteration"], it.every, it.at = int64(i), 1, nil
 				items = append(items, it)
 			}
 		}
 		if len(items) > 0 {
-			step := one.create(fmt.Sprintf("%s-%d", c.name, i), items)
+			step := one.createItems(fmt.Sprintf("%s-%d", c.name, i), items)
 			if step.Create.Namespaces != nil {
 				step.Create.Namespaces = nil
 				step.Create.Namespace = fmt.Sprintf("%s-%d", c.j.Namespace, i/c.j.IterationsPerNamespace)
@@ -286,35 +286,35 @@ func (c *creation) byIterations() []scenario.Step {
 			step.Create.Pause = 0
 			steps = append(steps, step)
 			if c.j.PodWait && !c.j.WaitWhenFinished {
-				steps = append(steps, one.ready(items, strconv.Itoa(i))...)
+				steps = append(steps, one.readySteps(items, strconv.Itoa(i))...)
 			}
 		}
-		steps = append(steps, c.pause(c.j.JobIterationDelay)...)
+		steps = append(steps, c.pauseStep(c.j.JobIterationDelay)...)
 	}
 	c.made = nil // no single step made it all
 	if c.j.WaitWhenFinished {
-		steps = append(steps, c.ready(c.items, "")...)
+		steps = append(steps, c.readySteps(c.items, "")...)
 	}
 	return steps
 }
 
-// verify says how many objects there are to be in the end, of those that no
+// verifyCount says how many objects there are to be in the end, of those that no
 // wait counts.
-func (c *creation) verify() []scenario.Step {
+func (c *creation) verifyCount() []scenario.Step {
 	var out []scenario.Step
 	counted := map[string]int{} // the step that counts objects of a resource and an index
 	for _, it := range c.items {
-		if _, waited := it.condition(); waited && it.object.Wait && (c.j.WaitWhenFinished || c.cfg.Global.WaitWhenFinished) || it.object.Group.GC {
+		if _, waited := it.waitCondition(); waited && it.object.Wait && (c.j.WaitWhenFinished || c.cfg.Global.WaitWhenFinished) || it.object.Group.GC {
 			continue
 		}
-		which := it.resource + " " + c.own(it)
+		which := it.resource + " " + c.selectOwn(it)
 		if at, ok := counted[which]; ok { // replicas of one kind
-			out[at].Wait.Count += it.count(c.iterations)
+			out[at].Wait.Count += it.countObjects(c.iterations)
 			continue
 		}
 		counted[which] = len(out)
-		step := scenario.Step{Name: c.step(c.name, "verify", it.body), Wait: &scenario.Wait{
-			Objects: it.resource, Namespace: "*", Selector: c.own(it), Condition: "true", Count: it.count(c.iterations), Within: unit.Duration(time.Minute),
+		step := scenario.Step{Name: c.uniqueStep(c.name, "verify", it.body), Wait: &scenario.Wait{
+			Objects: it.resource, Namespace: "*", Selector: c.selectOwn(it), Condition: "true", Count: it.countObjects(c.iterations), Within: unit.Duration(time.Minute),
 		}}
 		if !c.j.ErrorOnVerify {
 			step.OnFailure = "continue"
@@ -324,10 +324,10 @@ func (c *creation) verify() []scenario.Step {
 	return out
 }
 
-// own selects what the creation made of an item.
-func (c *creation) own(it item) string {
-	return selector(map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)})
+// selectOwn selects what the creation made of an item.
+func (c *creation) selectOwn(it item) string {
+	return selectorText(map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)})
 }
 
-// escape keeps a text from being read as a template.
-func escape(text string) string { return strings.ReplaceAll(text, "{{", "{{`{{`}}") }
+// escapeTemplate keeps a text from being read as a template.
+func escapeTemplate(text string) string { return strings.ReplaceAll(text, "{{", "{{`{{`}}") }

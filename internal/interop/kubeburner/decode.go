@@ -49,7 +49,7 @@ func newDecoder(f *findings, source *linemap.Text) *decoder {
 			Merge: true, Nulls: true,
 			Show: func(n *yaml.Node) string { return n.Value }, Near: text.DidYouMean, Label: reflect.Type.Name,
 			Line:  func(n *yaml.Node) int { return source.Line(n.Line) }, // 0: it came from a flag
-			Begin: begin, After: d.after, Any: d.any, Special: d.duration, Scalar: d.scalar,
+			Begin: beginMapping, After: d.endField, Any: d.readAny, Special: d.readDuration, Scalar: d.readScalar,
 		},
 	}
 	return d
@@ -57,16 +57,16 @@ func newDecoder(f *findings, source *linemap.Text) *decoder {
 
 type defaulter interface{ defaults() }
 
-// begin sets what a mapping has where the file is silent, and where it stands.
-func begin(_ *yaml.Node, v reflect.Value, p strictyaml.Place) {
-	initial(v)
+// beginMapping sets what a mapping has where the file is silent, and where it stands.
+func beginMapping(_ *yaml.Node, v reflect.Value, p strictyaml.Place) {
+	setInitial(v)
 	if at := v.FieldByName("At"); at.IsValid() {
 		at.SetString(p.Path)
 	}
 }
 
-// after notes a field that is set and cannot be honoured.
-func (d *decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Node, p strictyaml.Place) {
+// endField notes a field that is set and cannot be honoured.
+func (d *decoder) endField(parent reflect.Value, f reflect.StructField, k *yaml.Node, p strictyaml.Place) {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	one, value := d.fates.Of(parent.Type(), name), parent.FieldByIndex(f.Index)
 	if !value.IsZero() && one.Asks(value.Interface()) {
@@ -74,22 +74,22 @@ func (d *decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Nod
 	}
 }
 
-// initial gives a mapping, and those inside it that a file may leave out, what
+// setInitial gives a mapping, and those inside it that a file may leave out, what
 // differs from zero where the file is silent.
-func initial(v reflect.Value) {
+func setInitial(v reflect.Value) {
 	if x, ok := v.Addr().Interface().(defaulter); ok {
 		x.defaults()
 	}
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Struct && v.Type().Field(i).IsExported() {
-			initial(f)
+			setInitial(f)
 		}
 	}
 }
 
-// any reads a scalar where a value of any shape may be, as template variables
+// readAny reads a scalar where a value of any shape may be, as template variables
 // are: whole numbers are int64.
-func (d *decoder) any(n *yaml.Node, p strictyaml.Place) any {
+func (d *decoder) readAny(n *yaml.Node, p strictyaml.Place) any {
 	var x any
 	if err := n.Decode(&x); err != nil || n.Kind != yaml.ScalarNode {
 		d.add(d.Line(n), "%s: %q cannot be read", p.Name, n.Value)
@@ -110,8 +110,8 @@ func (d *decoder) any(n *yaml.Node, p strictyaml.Place) any {
 	return x
 }
 
-// duration reads a length of time, which is never below 0.
-func (d *decoder) duration(n *yaml.Node, v reflect.Value, p strictyaml.Place) bool {
+// readDuration reads a length of time, which is never below 0.
+func (d *decoder) readDuration(n *yaml.Node, v reflect.Value, p strictyaml.Place) bool {
 	if v.Type() != reflect.TypeFor[time.Duration]() {
 		return false
 	}
@@ -129,9 +129,9 @@ func (d *decoder) duration(n *yaml.Node, v reflect.Value, p strictyaml.Place) bo
 	return true
 }
 
-// scalar decodes a text, a number or a boolean as kube-burner's YAML reader
+// readScalar decodes a text, a number or a boolean as kube-burner's YAML reader
 // does: a number may stand for a text, yes and on for true.
-func (d *decoder) scalar(n *yaml.Node, v reflect.Value, p strictyaml.Place) {
+func (d *decoder) readScalar(n *yaml.Node, v reflect.Value, p strictyaml.Place) {
 	if !d.Single(n, p) {
 		return
 	}
@@ -165,9 +165,9 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, p strictyaml.Place) {
 	}
 }
 
-// change sets the value at a path such as jobs.0.qps (--set), as kube-burner
+// changeValue sets the value at a path such as jobs.0.qps (--set), as kube-burner
 // does: numbers go into lists, and maps are made where there are none.
-func change(n *yaml.Node, path []string, value string) error {
+func changeValue(n *yaml.Node, path []string, value string) error {
 	for i, key := range path {
 		for n.Kind == yaml.AliasNode {
 			n = n.Alias
@@ -177,7 +177,7 @@ func change(n *yaml.Node, path []string, value string) error {
 		}
 		switch n.Kind {
 		case yaml.MappingNode:
-			n = entry(n, key)
+			n = entryOf(n, key)
 		case yaml.SequenceNode:
 			at, err := strconv.Atoi(key)
 			if err != nil || at < 0 || at >= len(n.Content) {
@@ -188,11 +188,11 @@ func change(n *yaml.Node, path []string, value string) error {
 			return fmt.Errorf("%s is one value: it has no %q", strings.Join(path[:i], "."), key)
 		}
 	}
-	return n.Encode(typed(value))
+	return n.Encode(typedValue(value))
 }
 
-// entry returns the value of a key of a mapping; it is made if it is missing.
-func entry(n *yaml.Node, key string) *yaml.Node {
+// entryOf returns the value of a key of a mapping; it is made if it is missing.
+func entryOf(n *yaml.Node, key string) *yaml.Node {
 	if v := strictyaml.Child(n, key); v != nil {
 		return v
 	}
@@ -202,8 +202,8 @@ func entry(n *yaml.Node, key string) *yaml.Node {
 	return v
 }
 
-// typed gives a flag's value the type that it looks like.
-func typed(value string) any {
+// typedValue gives a flag's value the type that it looks like.
+func typedValue(value string) any {
 	if i, err := strconv.Atoi(value); err == nil {
 		return i
 	}

@@ -23,32 +23,32 @@ type findings struct {
 
 // add says that something is wrong with the file.
 func (f *findings) add(line int, format string, args ...any) {
-	f.fault(f.file, line, fmt.Sprintf(format, args...))
+	f.addFault(f.file, line, fmt.Sprintf(format, args...))
 }
 
-// fault says that something is wrong with another file, such as a profile.
-func (f *findings) fault(file string, line int, text string) {
+// addFault says that something is wrong with another file, such as a profile.
+func (f *findings) addFault(file string, line int, text string) {
 	one := scenario.ValidationError{File: file, Line: line, Text: strings.Join(strings.Fields(text), " ")}
 	if !slices.ContainsFunc(f.faults, func(o *scenario.ValidationError) bool { return *o == one }) { // a loop in the template would say it again
 		f.faults = append(f.faults, &one)
 	}
 }
 
-// note says what becomes of a field: once, however often the file has it.
-func (f *findings) note(line int, field, format string, args ...any) {
+// addNote says what becomes of a field: once, however often the file has it.
+func (f *findings) addNote(line int, field, format string, args ...any) {
 	f.notes.Add(kit.Note{File: f.file, Line: line, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
-// alters notes something that changes the load or the verdict.
-func (f *findings) alters(line int, field, format string, args ...any) {
+// noteChange notes something that changes the load or the verdict.
+func (f *findings) noteChange(line int, field, format string, args ...any) {
 	f.notes.Add(kit.Note{File: f.file, Line: line, Field: field, Text: fmt.Sprintf(format, args...), Changes: true})
 }
 
-// join returns the faults as one error in line order, nil when there are none.
-func (f *findings) join() error {
+// joinErrors returns the faults as one error in line order, nil when there are none.
+func (f *findings) joinErrors() error {
 	slices.SortStableFunc(f.faults, func(a, b *scenario.ValidationError) int { return a.Line - b.Line })
 	var errs []error
-	faults := once(f.faults)
+	faults := joinRepeated(f.faults)
 	for i, one := range faults {
 		if i == maxFaults {
 			errs = append(errs, fmt.Errorf("%s: and %d more", f.file, len(faults)-maxFaults))
@@ -59,8 +59,8 @@ func (f *findings) join() error {
 	return errors.Join(errs...)
 }
 
-// once makes one fault of those that say the same of several lines.
-func once(faults []*scenario.ValidationError) []*scenario.ValidationError {
+// joinRepeated makes one fault of those that say the same of several lines.
+func joinRepeated(faults []*scenario.ValidationError) []*scenario.ValidationError {
 	var out []*scenario.ValidationError
 	lines := map[*scenario.ValidationError][]string{} // the further ones
 	for _, one := range faults {

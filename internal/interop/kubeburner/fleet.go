@@ -33,13 +33,13 @@ type demand struct {
 	labels             placement.Labels
 }
 
-// add counts the pods of one creation. Pods of jobs that follow each other may
+// addCreation counts the pods of one creation. Pods of jobs that follow each other may
 // be there at the same time.
-func (d *demand) add(items []item, iterations int) {
+func (d *demand) addCreation(items []item, iterations int) {
 	for _, it := range items {
-		pods, spec := it.pods()
+		pods, spec := it.podsPerObject()
 		d.labels.Want(spec.Pod)
-		n := float64(pods * it.count(iterations))
+		n := float64(pods * it.countObjects(iterations))
 		d.pods += n
 		for _, c := range spec.Containers {
 			d.cores += n * unit.Amount(c.Resources.Requests["cpu"])
@@ -48,8 +48,8 @@ func (d *demand) add(items []item, iterations int) {
 	}
 }
 
-// pods is how many pods one object of an item makes, and what each asks for.
-func (it item) pods() (int, podSpec) {
+// podsPerObject is how many pods one object of an item makes, and what each asks for.
+func (it item) podsPerObject() (int, podSpec) {
 	replicas := 1
 	switch it.kind {
 	case "Pod":
@@ -71,9 +71,9 @@ func (it item) pods() (int, podSpec) {
 // worker is the label of the nodes that kube-burner's workloads run on.
 const worker = "node-role.kubernetes.io/worker"
 
-// fleet says how many nodes there are: as many as Set says, or as the pods need
+// sizeFleet says how many nodes there are: as many as Set says, or as the pods need
 // when a tenth of each node stays free.
-func (im *importer) fleet() {
+func (im *importer) sizeFleet() {
 	f := &im.out.Fleet
 	d := im.demand
 	const pods, cores, bytes = 110, 32, 256 << 30 // of the fleet's default node
@@ -81,12 +81,12 @@ func (im *importer) fleet() {
 	f.Labels = map[string]string{worker: ""}
 	maps.Copy(f.Labels, d.labels.Values())
 	for _, what := range d.labels.Unmet() {
-		im.alters(0, "nodes", "pods select nodes with %s, which no simulated node has: they stay pending", what)
+		im.noteChange(0, "nodes", "pods select nodes with %s, which no simulated node has: they stay pending", what)
 	}
 	im.bindClaims()
 	text, ok := im.opts.Set["Nodes"]
 	if !ok {
-		im.note(0, "nodes", "the config names no cluster: its pods run on %s (--set Nodes=N for another number)", unit.Count(f.Nodes, "simulated nodes"))
+		im.addNote(0, "nodes", "the config names no cluster: its pods run on %s (--set Nodes=N for another number)", unit.Count(f.Nodes, "simulated nodes"))
 		return
 	}
 	n, err := strconv.Atoi(text)

@@ -37,9 +37,9 @@ type oneKind struct {
 	kind    string // with its version
 }
 
-// split returns an item for each replica and kind.
-func (k kinds) split(used map[string]bool) []item {
-	at, ok := k.iterations()
+// splitByKind returns an item for each replica and kind.
+func (k kinds) splitByKind(used map[string]bool) []item {
+	at, ok := k.findIterations()
 	if !ok {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (k kinds) split(used map[string]bool) []item {
 	delete(used, k.it.body)
 	delete(k.madeOf, k.it.body)
 	var out []item
-	all := k.it.count(k.j.JobIterations) / k.it.object.Replicas
+	all := k.it.countObjects(k.j.JobIterations) / k.it.object.Replicas
 	names := map[string]string{} // of bodies, by kind
 	for _, one := range slices.SortedFunc(maps.Keys(at), func(a, b oneKind) int {
 		if a.replica != b.replica {
@@ -71,36 +71,36 @@ func (k kinds) split(used map[string]bool) []item {
 			it.at = nil
 		}
 		if names[one.kind] == "" {
-			names[one.kind] = k.body(bodyKey{k.it.object.ObjectTemplate, k.document, one.kind}, k.part.text, used)
+			names[one.kind] = k.keepBody(bodyKey{k.it.object.ObjectTemplate, k.document, one.kind}, k.part.text, used)
 		}
 		it.body = names[one.kind]
 		it.name = fmt.Sprintf("%s-%d", it.body, one.replica)
-		if ok, _ := k.sample(k.j, &it, k.part); !ok {
+		if ok, _ := k.renderSamples(k.j, &it, k.part); !ok {
 			return nil
 		}
 		out = append(out, it)
 	}
-	k.note(k.at(k.it.object.At+".objectTemplate"), "object.objectTemplate", "%s makes objects of %d kinds: a body for each of them", k.it.object.ObjectTemplate, len(names))
+	k.addNote(k.lineAt(k.it.object.At+".objectTemplate"), "object.objectTemplate", "%s makes objects of %d kinds: a body for each of them", k.it.object.ObjectTemplate, len(names))
 	return out
 }
 
-// iterations finds out at which iterations each replica is of which kind.
-func (k kinds) iterations() (map[oneKind][]int, bool) {
-	n := k.it.count(k.j.JobIterations)
+// findIterations finds out at which iterations each replica is of which kind.
+func (k kinds) findIterations() (map[oneKind][]int, bool) {
+	n := k.it.countObjects(k.j.JobIterations)
 	t, err := template.Compile(k.path(k.it.object.ObjectTemplate), k.out.Bodies[k.it.body].Text, k.part.line, dialect.New())
 	if err != nil || n > maxTrials {
-		k.unsupported(k.bodies.at(k.it.object.At), "object.objectTemplate", k.it.object.ObjectTemplate,
+		k.addUnsupported(k.bodies.lineAt(k.it.object.At), "object.objectTemplate", k.it.object.ObjectTemplate,
 			fmt.Sprintf("its objects are of several kinds, and there are more than %d of them to look at: none is made", maxTrials))
 		return nil, false
 	}
 	out := map[oneKind][]int{}
-	with := k.with(k.j, k.opts.RunID)
+	with := k.jobVariables(k.j, k.opts.RunID)
 	maps.Copy(with, k.it.with)
 	for i := 0; i < k.j.JobIterations; i += k.it.rhythm(k.j.JobIterations) {
 		for r := 1; r <= k.it.object.Replicas; r++ {
 			version, kind, err := t.KindOf(template.Vars{Name: k.it.body, Namespace: k.j.Namespace, Index: i, Replica: r, Seed: k.opts.Seed, With: with})
 			if err != nil {
-				k.fault("", 0, err.Error())
+				k.addFault("", 0, err.Error())
 				return nil, false
 			}
 			one := oneKind{r, version + " " + kind}
@@ -108,23 +108,23 @@ func (k kinds) iterations() (map[oneKind][]int, bool) {
 		}
 	}
 	if len(out) > mostKinds {
-		k.unsupported(k.bodies.at(k.it.object.At), "object.objectTemplate", k.it.object.ObjectTemplate,
+		k.addUnsupported(k.bodies.lineAt(k.it.object.At), "object.objectTemplate", k.it.object.ObjectTemplate,
 			fmt.Sprintf("its objects are of several kinds, and their replicas and kinds are more than %d: none is made", mostKinds))
 		return nil, false
 	}
 	return out, true
 }
 
-// define remembers the kinds that the config's own definitions bring: a template may make
+// rememberKinds remembers the kinds that the config's own definitions bring: a template may make
 // a definition of another name at each iteration.
-func (b *bodies) define(j *job, it *item, t *template.Template) {
-	with := b.with(j, b.opts.RunID)
+func (b *bodies) rememberKinds(j *job, it *item, t *template.Template) {
+	with := b.jobVariables(j, b.opts.RunID)
 	maps.Copy(with, it.with)
 	looked := 0
 	for i := 0; i < j.JobIterations; i += it.rhythm(j.JobIterations) {
 		for r := 1; r <= it.object.Replicas && looked < mostDefined; r++ {
 			looked++
-			raw, err := b.make(t, template.Vars{Name: it.body, Namespace: j.Namespace, Index: i, Replica: r, Seed: b.opts.Seed, With: with})
+			raw, err := b.makeObject(t, template.Vars{Name: it.body, Namespace: j.Namespace, Index: i, Replica: r, Seed: b.opts.Seed, With: with})
 			var one sample
 			if err == nil && json.Unmarshal(raw, &one) == nil && one.Spec.Names.Kind != "" {
 				b.kinds[groupKind{one.Spec.Group, one.Spec.Names.Kind}] = crd{one.Spec.Names.Plural, one.Spec.Scope == "Cluster"}
@@ -133,13 +133,13 @@ func (b *bodies) define(j *job, it *item, t *template.Template) {
 	}
 }
 
-// varies tells whether an item's kind is another at other iterations.
-func varies(items []item) bool {
+// kindVaries tells whether an item's kind is another at other iterations.
+func kindVaries(items []item) bool {
 	return slices.ContainsFunc(items, func(it item) bool { return it.at != nil })
 }
 
-// has tells whether there is an object of the item at an iteration.
-func (it item) has(i, iterations int) bool {
+// hasObjectAt tells whether there is an object of the item at an iteration.
+func (it item) hasObjectAt(i, iterations int) bool {
 	if it.at != nil {
 		return slices.Contains(it.at, i)
 	}

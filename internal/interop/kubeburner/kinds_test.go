@@ -18,7 +18,7 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 	take := func(namespaced bool, err error) (string, string) {
 		o := Options{Served: func(string, string) (string, bool, error) { return "geese", namespaced, err }}
-		s, _, err := convert(filepath.Join(dir, "c.yml"), []byte("jobs:\n- name: a\n  objects:\n  - objectTemplate: o.yml\n"), o)
+		s, _, err := convertConfig(filepath.Join(dir, "c.yml"), []byte("jobs:\n- name: a\n  objects:\n  - objectTemplate: o.yml\n"), o)
 		if err != nil {
 			return "", err.Error()
 		}
@@ -54,7 +54,7 @@ func TestSeveralKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, _, err := convert(filepath.Join(dir, "c.yml"), []byte("jobs:\n- {name: defined, jobIterations: 3, objects: [{objectTemplate: crd.yml}]}\n"+
+		s, _, err := convertConfig(filepath.Join(dir, "c.yml"), []byte("jobs:\n- {name: defined, jobIterations: 3, objects: [{objectTemplate: crd.yml}]}\n"+
 			"- {name: parts, namespace: n, jobIterations: 4, objects: [{objectTemplate: cr.yml, replicas: 3}]}\n"), Options{})
 		if err != nil {
 			t.Errorf("%s: %v", tt.kind, err)

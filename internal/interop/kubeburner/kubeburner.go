@@ -81,35 +81,35 @@ func Import(file string, o Options) (*scenario.Scenario, []kit.Note, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read config: %w", err)
 	}
-	return convert(file, raw, o)
+	return convertConfig(file, raw, o)
 }
 
-// convert is Import of a config that is in memory.
-func convert(file string, raw []byte, o Options) (*scenario.Scenario, []kit.Note, error) {
+// convertConfig is Import of a config that is in memory.
+func convertConfig(file string, raw []byte, o Options) (*scenario.Scenario, []kit.Note, error) {
 	f := &findings{file: file}
 	if o.Seed == 0 {
 		o.Seed = scenario.DefaultSeed
 	}
 	if o.UUID == "" {
-		o.UUID = uuid("uuid", o.Seed, raw)
+		o.UUID = newUUID("uuid", o.Seed, raw)
 	}
 	if o.RunID == "" {
-		o.RunID = uuid("run", o.Seed, raw)
+		o.RunID = newUUID("run", o.Seed, raw)
 	}
-	vars, err := o.variables()
+	vars, err := o.templateVariables()
 	if err != nil {
 		return nil, nil, err
 	}
 	src := &source{findings: f, opts: o, folder: filepath.Dir(file), texts: map[string]string{}}
-	if !src.decode(raw, vars) || !(checker{src}).check() {
-		return nil, nil, f.join()
+	if !src.decodeConfig(raw, vars) || !(checker{src}).checkConfig() {
+		return nil, nil, f.joinErrors()
 	}
-	s := build(src)
-	if err := f.join(); err != nil {
+	s := buildScenario(src)
+	if err := f.joinErrors(); err != nil {
 		return nil, nil, err
 	}
 	for _, note := range o.Env.Notes() {
-		f.note(0, "environment", "%s", note)
+		f.addNote(0, "environment", "%s", note)
 	}
 	s.Complete()
 	if err := s.Validate(); err != nil {
@@ -118,17 +118,17 @@ func convert(file string, raw []byte, o Options) (*scenario.Scenario, []kit.Note
 	return s, f.notes.All(), nil
 }
 
-// uuid makes a UUID of a seed and a config, so that the same ones give the same
+// newUUID makes a UUID of a seed and a config, so that the same ones give the same
 // request bytes.
-func uuid(what string, seed uint64, raw []byte) string {
+func newUUID(what string, seed uint64, raw []byte) string {
 	sum := sha256.Sum256(append(fmt.Appendf(nil, "kube-burner %s %d\n", what, seed), raw...))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: a UUID of one's own making (RFC 9562)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// decode reads the config into cfg.
-func (s *source) decode(raw []byte, vars map[string]any) bool {
-	r, ok := s.opts.render(s.findings, raw, vars)
+// decodeConfig reads the config into cfg.
+func (s *source) decodeConfig(raw []byte, vars map[string]any) bool {
+	r, ok := s.opts.renderConfig(s.findings, raw, vars)
 	if !ok {
 		return false
 	}
@@ -142,9 +142,9 @@ func (s *source) decode(raw []byte, vars map[string]any) bool {
 		s.add(r.Line(line), "not YAML: %s", text)
 		return false
 	}
-	for _, key := range sorted(s.opts.Set) {
+	for _, key := range sortedKeys(s.opts.Set) {
 		if ofTree(key) {
-			if err := change(root, strings.Split(key, "."), s.opts.Set[key]); err != nil {
+			if err := changeValue(root, strings.Split(key, "."), s.opts.Set[key]); err != nil {
 				s.add(0, "--set %s: %v", key, err)
 			}
 		}
@@ -188,8 +188,8 @@ const JobMeasure = "job "
 // span is a job with its first and its last step.
 type span struct{ job, first, last string }
 
-// at returns the line of the value at a path, or of the nearest around it.
-func (s *source) at(path string) int {
+// lineAt returns the line of the value at a path, or of the nearest around it.
+func (s *source) lineAt(path string) int {
 	for path != "" {
 		if line, ok := s.lines[path]; ok {
 			return line
@@ -199,55 +199,55 @@ func (s *source) at(path string) int {
 	return max(1, s.lines[""])
 }
 
-// build makes the scenario; faults and notes are collected on the way.
-func build(from *source) *scenario.Scenario {
+// buildScenario makes the scenario; faults and notes are collected on the way.
+func buildScenario(from *source) *scenario.Scenario {
 	s := scenario.Default()
 	to := &target{from, &s}
 	im := &importer{bodies: &bodies{target: to, madeOf: map[string]bodyKey{}, kinds: map[groupKind]crd{}},
 		spaces: map[string]*space{}, names: map[string]int{}}
-	s.Name = label(strings.TrimSuffix(filepath.Base(im.file), filepath.Ext(im.file)))
+	s.Name = dnsLabel(strings.TrimSuffix(filepath.Base(im.file), filepath.Ext(im.file)))
 	s.Description = fmt.Sprintf("Imported from kube-burner's %s.", filepath.Base(im.file))
 	s.Seed, s.File = im.opts.Seed, im.file
 	s.Namespaces.Count = 0 // the jobs make their own
 	s.Bodies = map[string]scenario.Body{}
 	im.readFunctions()
-	im.usual()
-	s.Steps = im.jobs()
+	im.noteUsual()
+	s.Steps = im.jobsSteps()
 	for _, j := range im.spans {
 		s.Measures = append(s.Measures, scenario.Measure{Name: JobMeasure + j.job, Since: j.first, Until: j.last})
 	}
-	objectives{to}.measurements()
-	profiles{target: to, spans: im.spans}.all()
-	im.fleet()
+	objectives{to}.lowerMeasurements()
+	profiles{target: to, spans: im.spans}.readAll()
+	im.sizeFleet()
 	return &s
 }
 
-// usual notes what is so in nearly every config.
-func (im *importer) usual() {
+// noteUsual notes what is so in nearly every config.
+func (im *importer) noteUsual() {
 	for i := range im.cfg.Jobs {
 		j := &im.cfg.Jobs[i]
 		if j.PreLoadImages && j.JobType == "create" {
-			im.note(im.at(j.At+".preLoadImages"), "job.preLoadImages", "simulated nodes pull no images: nothing is loaded before a job")
+			im.addNote(im.lineAt(j.At+".preLoadImages"), "job.preLoadImages", "simulated nodes pull no images: nothing is loaded before a job")
 		}
 		if j.Burst > 1 {
-			im.note(im.at(j.At+".burst"), "job.burst", "calls are due evenly, at qps, from the first one on")
+			im.addNote(im.lineAt(j.At+".burst"), "job.burst", "calls are due evenly, at qps, from the first one on")
 		}
 		if j.QPS <= 0 {
-			im.note(im.at(j.At+".qps"), "job.qps", "not above 0: 5 objects per second, as kube-burner has it")
+			im.addNote(im.lineAt(j.At+".qps"), "job.qps", "not above 0: 5 objects per second, as kube-burner has it")
 		}
 	}
 }
 
-// qps is the rate of a job.
-func (j *job) qps() float64 {
+// rateOf is the rate of a job.
+func (j *job) rateOf() float64 {
 	if j.QPS <= 0 {
 		return 5
 	}
 	return j.QPS
 }
 
-// limit is how long a job may wait.
-func (s jobSteps) limit() time.Duration {
+// waitLimit is how long a job may wait.
+func (s jobSteps) waitLimit() time.Duration {
 	switch {
 	case s.j.MaxWaitTimeout > 0:
 		return s.j.MaxWaitTimeout

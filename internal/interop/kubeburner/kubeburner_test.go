@@ -172,7 +172,7 @@ func TestBad(t *testing.T) {
 		if !ok {
 			t.Fatalf("no message: %s", one)
 		}
-		_, _, err := convert("testdata/c.yml", []byte(text), Options{})
+		_, _, err := convertConfig("testdata/c.yml", []byte(text), Options{})
 		got := ""
 		if err != nil {
 			got = err.Error() + "\n"
@@ -214,7 +214,7 @@ func FuzzImport(f *testing.F) {
 			return // loops without end, many steps and files elsewhere are the author's
 		}
 		o := surroundings()
-		s, _, err := convert("testdata/fuzz.yml", []byte(text), o)
+		s, _, err := convertConfig("testdata/fuzz.yml", []byte(text), o)
 		if err != nil {
 			if err.Error() == "" {
 				t.Error("an error without words")

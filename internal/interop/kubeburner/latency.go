@@ -16,8 +16,8 @@ type latency struct {
 	unlabelled  bool              // its objects are nobody's: not grouped by job
 }
 
-// latencies are the measurements that are made of lifecycles.
-func latencies() []latency {
+// latencyMeasurements returns the measurements that are made of lifecycles.
+func latencyMeasurements() []latency {
 	pods := map[string]string{
 		"PodCreated": "podCreated", "PodScheduled": "podScheduled", "PodInitialized": "podInitialized",
 		"PodContainersReady": "podContainersReady", "PodReady": "podReady", "PodReadyToStartContainers": "podReadyToStartContainers",
@@ -45,7 +45,7 @@ func latencies() []latency {
 // objectives of its thresholds: from when an object was created, as its watch
 // showed it. It is false where the measurement is not made of lifecycles.
 func (o objectives) lifecycleLatency(j *job, m measurement) bool {
-	list := latencies()
+	list := latencyMeasurements()
 	i := slices.IndexFunc(list, func(l latency) bool { return l.measurement == m.Name })
 	if i < 0 {
 		return false
@@ -58,36 +58,36 @@ func (o objectives) lifecycleLatency(j *job, m measurement) bool {
 	if l.unlabelled {
 		of.Group = ""
 	}
-	o.declare(of)
+	o.declareLifecycle(of)
 	for _, t := range m.Thresholds {
 		use, phase := l.lifecycle, l.phases[t.ConditionType]
 		if m.Name == "vmiLatency" && t.ConditionType == "VMReady" {
 			use, phase = "vm", "ready"
-			o.declare(scenario.Lifecycle{Use: use, Group: labelJob})
+			o.declareLifecycle(scenario.Lifecycle{Use: use, Group: labelJob})
 		}
-		name := fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name))
+		name := fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, dnsLabel(j.Name))
 		if phase == "" {
-			o.unsupported(o.at(t.At), "threshold.conditionType", name, "there is no such phase in the lifecycle of a "+l.lifecycle)
+			o.addUnsupported(o.lineAt(t.At), "threshold.conditionType", name, "there is no such phase in the lifecycle of a "+l.lifecycle)
 			continue
 		}
 		labels := map[string]string{"lifecycle": use, "phase": "created.." + phase}
 		if !l.unlabelled {
 			labels["group"] = j.Name
 		}
-		o.bounded(name, "lifecycle", labels, t)
+		o.addThreshold(name, "lifecycle", labels, t)
 	}
 	return true
 }
 
-// initialized judges when pods' init containers have finished, which the lifecycles
+// judgeInitialized judges when pods' init containers have finished, which the lifecycles
 // of pods that are recorded in every run do not hold.
-func (o objectives) initialized(j *job, t threshold) {
-	o.declare(scenario.Lifecycle{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
-	o.bounded("podLatency Initialized of "+label(j.Name), "lifecycle", map[string]string{"lifecycle": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
+func (o objectives) judgeInitialized(j *job, t threshold) {
+	o.declareLifecycle(scenario.Lifecycle{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
+	o.addThreshold("podLatency Initialized of "+dnsLabel(j.Name), "lifecycle", map[string]string{"lifecycle": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
 }
 
-// declare adds a lifecycle, once.
-func (o objectives) declare(l scenario.Lifecycle) {
+// declareLifecycle adds a lifecycle, once.
+func (o objectives) declareLifecycle(l scenario.Lifecycle) {
 	for _, have := range o.out.Lifecycles {
 		if have.Use == l.Use && have.Name == l.Name {
 			return
@@ -96,9 +96,9 @@ func (o objectives) declare(l scenario.Lifecycle) {
 	o.out.Lifecycles = append(o.out.Lifecycles, l)
 }
 
-// bounded makes an objective of a threshold; one that is there already, because
+// addThreshold makes an objective of a threshold; one that is there already, because
 // another job has the same, is not made again.
-func (o objectives) bounded(name, sli string, labels map[string]string, t threshold) {
+func (o objectives) addThreshold(name, sli string, labels map[string]string, t threshold) {
 	limit := t.Threshold.Seconds()
 	one := scenario.Objective{Name: name, SLI: sli, Labels: labels, Statistic: statisticOf(t.Metric), Max: &limit}
 	if !slices.ContainsFunc(o.out.Objectives, func(x scenario.Objective) bool { return x.Name == one.Name && x.Statistic == one.Statistic }) {

@@ -8,10 +8,10 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// unsupported notes what cannot be honoured, and makes an objective of it whose
+// addUnsupported notes what cannot be honoured, and makes an objective of it whose
 // verdict is unknown.
-func (t *target) unsupported(line int, field, name, why string) {
-	t.alters(line, field, "%s: %s", name, why)
+func (t *target) addUnsupported(line int, field, name, why string) {
+	t.noteChange(line, field, "%s: %s", name, why)
 	for _, o := range t.out.Objectives {
 		if o.Name == name {
 			return
@@ -23,19 +23,19 @@ func (t *target) unsupported(line int, field, name, why string) {
 // objectives makes what is judged of thresholds.
 type objectives struct{ *target }
 
-// measurements makes objectives of the thresholds of each job.
-func (o objectives) measurements() {
+// lowerMeasurements makes objectives of the thresholds of each job.
+func (o objectives) lowerMeasurements() {
 	for i := range o.cfg.Jobs {
 		j := &o.cfg.Jobs[i]
-		for _, m := range merged(o.cfg.Global.Measurements, j.Measurements) {
-			if !slices.ContainsFunc(j.Measurements, func(own measurement) bool { return own.Name == m.Name }) && !j.measurable(m.Name) {
+		for _, m := range mergeMeasurements(o.cfg.Global.Measurements, j.Measurements) {
+			if !slices.ContainsFunc(j.Measurements, func(own measurement) bool { return own.Name == m.Name }) && !j.isMeasurable(m.Name) {
 				continue // a global one: it is about the jobs that make such objects
 			}
 			switch {
 			case m.Name == "podLatency":
 				o.podLatency(j, m)
 			case !o.lifecycleLatency(j, m):
-				o.elsewhere(j, m)
+				o.noteElsewhere(j, m)
 			}
 		}
 	}
@@ -46,18 +46,18 @@ func (o objectives) measurements() {
 // left of them without a word.
 func (o objectives) ofNoJob() {
 	for _, m := range o.cfg.Global.Measurements {
-		if len(m.Thresholds) == 0 || slices.ContainsFunc(o.cfg.Jobs, func(j job) bool { return j.measurable(m.Name) }) {
+		if len(m.Thresholds) == 0 || slices.ContainsFunc(o.cfg.Jobs, func(j job) bool { return j.isMeasurable(m.Name) }) {
 			continue
 		}
 		for _, t := range m.Thresholds {
-			o.unsupported(o.at(t.At), "measurement.thresholds", fmt.Sprintf("%s %s", m.Name, t.ConditionType), "no job of the config makes objects that it is about")
+			o.addUnsupported(o.lineAt(t.At), "measurement.thresholds", fmt.Sprintf("%s %s", m.Name, t.ConditionType), "no job of the config makes objects that it is about")
 		}
 	}
 }
 
-// measurable tells whether a job makes, or may make, objects that a measurement is about.
+// isMeasurable tells whether a job makes, or may make, objects that a measurement is about.
 // What a controller makes of a custom resource nobody can tell: these may be pods.
-func (j *job) measurable(measurement string) bool {
+func (j *job) isMeasurable(measurement string) bool {
 	kinds := map[string]string{
 		"jobLatency": "Job CronJob", "pvcLatency": "PersistentVolumeClaim StatefulSet", "volumeSnapshotLatency": "VolumeSnapshot",
 		"dataVolumeLatency": "DataVolume VirtualMachine", "vmimLatency": "VirtualMachineInstanceMigration",
@@ -75,8 +75,8 @@ func (j *job) measurable(measurement string) bool {
 	})
 }
 
-// merged are the global measurements and the job's; the job's win.
-func merged(global, job []measurement) []measurement {
+// mergeMeasurements returns the global measurements and the job's; the job's win.
+func mergeMeasurements(global, job []measurement) []measurement {
 	var out []measurement
 	for _, g := range global {
 		own := false
@@ -97,7 +97,7 @@ func (o objectives) podLatency(j *job, m measurement) {
 	}
 	for _, t := range m.Thresholds {
 		if t.ConditionType == "Initialized" {
-			o.initialized(j, t)
+			o.judgeInitialized(j, t)
 			continue
 		}
 		limit := t.Threshold.Seconds()
@@ -105,7 +105,7 @@ func (o objectives) podLatency(j *job, m measurement) {
 		for _, group := range j.groupNames() {
 			name := fmt.Sprintf("podLatency %s of %s", t.ConditionType, group)
 			if t.ConditionType == "ContainersReady" {
-				o.note(o.at(t.At), "threshold.conditionType", "ContainersReady is taken from the pod's condition Ready: simulated pods get both at once")
+				o.addNote(o.lineAt(t.At), "threshold.conditionType", "ContainersReady is taken from the pod's condition Ready: simulated pods get both at once")
 			}
 			o.out.Objectives = append(o.out.Objectives, scenario.Objective{
 				Name: name, SLI: "pod-startup", Labels: map[string]string{"group": group, "phase": phase}, Statistic: statisticOf(t.Metric), Max: &limit,
@@ -114,9 +114,9 @@ func (o objectives) podLatency(j *job, m measurement) {
 	}
 }
 
-// elsewhere says of a measurement that is not made here why, and what becomes
+// noteElsewhere says of a measurement that is not made here why, and what becomes
 // of its thresholds.
-func (o objectives) elsewhere(j *job, m measurement) {
+func (o objectives) noteElsewhere(j *job, m measurement) {
 	why := "is not measured"
 	switch m.Name {
 	case "serviceLatency", "netpolLatency":
@@ -125,10 +125,10 @@ func (o objectives) elsewhere(j *job, m measurement) {
 		why = "needs pods whose containers run; profiles of the plane's own components are another matter"
 	}
 	if len(m.Thresholds) == 0 {
-		o.note(o.at(m.At+".name"), "measurement.name", "%s: %s", m.Name, why)
+		o.addNote(o.lineAt(m.At+".name"), "measurement.name", "%s: %s", m.Name, why)
 		return
 	}
 	for _, t := range m.Thresholds {
-		o.unsupported(o.at(t.At), "measurement.thresholds", fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name)), m.Name+" "+why)
+		o.addUnsupported(o.lineAt(t.At), "measurement.thresholds", fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, dnsLabel(j.Name)), m.Name+" "+why)
 	}
 }

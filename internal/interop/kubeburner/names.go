@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// sorted returns the keys of a map in order.
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// label makes a DNS label of a name: small letters, digits and dashes. A name
+// dnsLabel makes a DNS label of a name: small letters, digits and dashes. A name
 // that is too long keeps its begin and gets a hash of the whole.
-func label(name string) string {
+func dnsLabel(name string) string {
 	const most = 40 // what stands behind it in steps' names must have room
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -34,8 +34,8 @@ func label(name string) string {
 	return clean
 }
 
-// step returns a step's name that no other step has.
-func (im *importer) step(parts ...string) string {
+// uniqueStep returns a step's name that no other step has.
+func (im *importer) uniqueStep(parts ...string) string {
 	name := strings.Join(parts, "-")
 	if len(name) > 63 {
 		name = fmt.Sprintf("%s-%x", strings.TrimRight(name[:54], "-"), sha256.Sum256([]byte(name)))[:63]
@@ -49,10 +49,10 @@ func (im *importer) step(parts ...string) string {
 	return name
 }
 
-// selector writes labels as a selector.
-func selector(labels map[string]string) string {
+// selectorText writes labels as a selector.
+func selectorText(labels map[string]string) string {
 	var out []string
-	for _, k := range sorted(labels) {
+	for _, k := range sortedKeys(labels) {
 		out = append(out, k+"="+labels[k])
 	}
 	return strings.Join(out, ",")
@@ -67,16 +67,16 @@ type crd struct {
 	cluster bool
 }
 
-// resource returns how scenarios call the objects of a kind, and whether they
+// resourceOf returns how scenarios call the objects of a kind, and whether they
 // are outside of namespaces.
-func (b *bodies) resource(apiVersion, kind string) (name string, cluster bool) {
+func (b *bodies) resourceOf(apiVersion, kind string) (name string, cluster bool) {
 	group, version, ok := strings.Cut(apiVersion, "/")
 	if !ok {
 		group, version = "", apiVersion
 	}
 	known, custom := b.kinds[groupKind{group, kind}]
 	if !custom {
-		known = crd{plural(kind), slices.Contains(clusterKinds(), kind)}
+		known = crd{pluralOf(kind), slices.Contains(clusterKinds(), kind)}
 	}
 	switch {
 	case group == "":
@@ -87,9 +87,9 @@ func (b *bodies) resource(apiVersion, kind string) (name string, cluster bool) {
 	return known.plural + "." + group, known.cluster
 }
 
-// known tells whether it is known where objects of a kind are: in Kubernetes, of the
+// isKnownKind tells whether it is known where objects of a kind are: in Kubernetes, of the
 // config's own definitions, or in the cluster that is asked.
-func (b *bodies) known(apiVersion, kind string) bool {
+func (b *bodies) isKnownKind(apiVersion, kind string) bool {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") {
 		return true
@@ -109,8 +109,8 @@ func (b *bodies) known(apiVersion, kind string) bool {
 	return true
 }
 
-// plural is the rule by which kinds become resources.
-func plural(kind string) string {
+// pluralOf is the rule by which kinds become resources.
+func pluralOf(kind string) string {
 	name := strings.ToLower(kind)
 	switch {
 	case name == "endpoints" || name == "":

@@ -74,7 +74,7 @@ func TestSizes(t *testing.T) {
 		{incremental{StartIterations: 9, TotalIterations: 3}, 1, []int{9}},
 		{incremental{StartIterations: 1, TotalIterations: 1 << 30, Pattern: pattern{Type: "exponential", Exponential: &exponential{Base: 1e300}}}, 1, []int{1, 1_000_000_001, 1 << 30}},
 	} {
-		if got := tt.load.sizes(tt.iterations); !slices.Equal(got, tt.want) {
+		if got := tt.load.roundSizes(tt.iterations); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v from %d: %v, want %v", tt.load, tt.iterations, got, tt.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestFiring(t *testing.T) {
 		"absent(up)":                     "count_over_time((absent(up))[%v:5s]) or vector(0)",
 		"band > 1":                       "max_over_time((band > bool 1)[%v:5s])",
 	} {
-		if got := firing(expr, usualStep); got != want {
+		if got := firingQuery(expr, usualStep); got != want {
 			t.Errorf("%s: got %s, want %s", expr, got, want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestNames(t *testing.T) {
 		"kube-burner": "kube-burner", "one.by.one": "one-by-one", "My_Config": "my-config", "---": "config", "": "config",
 		strings.Repeat("a", 50): strings.Repeat("a", 31) + "-160b4e43",
 	} {
-		if got := label(name); got != want {
+		if got := dnsLabel(name); got != want {
 			t.Errorf("label(%q) = %q, want %q", name, got, want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestNames(t *testing.T) {
 		"Pod": "pods", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "Gateway": "gateways", "Endpoints": "endpoints",
 		"StorageClass": "storageclasses", "Y": "ys", "": "",
 	} {
-		if got := plural(kind); got != want {
+		if got := pluralOf(kind); got != want {
 			t.Errorf("plural(%q) = %q, want %q", kind, got, want)
 		}
 	}
@@ -120,14 +120,14 @@ func TestNames(t *testing.T) {
 		"pods false": {"v1", "Pod"}, "deployments.apps false": {"apps/v1", "Deployment"}, "namespaces true": {"v1", "Namespace"},
 		"mice.v1beta1.example.org true": {"example.org/v1beta1", "Mouse"}, "routes.route.openshift.io false": {"route.openshift.io/v1", "Route"},
 	} {
-		name, cluster := im.resource(of[0], of[1])
+		name, cluster := im.resourceOf(of[0], of[1])
 		if got := fmt.Sprint(name, " ", cluster); got != want {
 			t.Errorf("resource of %v: %s, want %s", of, got, want)
 		}
 	}
 	long := strings.Repeat("x", 70)
 	for range 3 {
-		if name := im.step(long); len(name) > 63 {
+		if name := im.uniqueStep(long); len(name) > 63 {
 			t.Errorf("a step's name of %d letters: %s", len(name), name)
 		}
 	}
@@ -135,7 +135,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("names that are not told apart: %v", im.names)
 	}
 	for text, want := range map[string]string{"afterGC": "after-gc", "onEachIteration": "on-each-iteration"} {
-		if got := dashed(text); got != want {
+		if got := dashedName(text); got != want {
 			t.Errorf("dashed(%q) = %q", text, got)
 		}
 	}
@@ -145,11 +145,11 @@ func TestNames(t *testing.T) {
 // came from.
 func TestLines(t *testing.T) {
 	o := Options{Env: environ.New([]string{"LIST=x\ny"}, nil)}
-	vars, err := o.variables()
+	vars, err := o.templateVariables()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, ok := o.render(&findings{}, []byte("a:\n{{- range until 2 }}\n- b{{ . }}\n- c\n{{- end }}\n{{ .LIST }} z\n{{ if true }}\nd: 1\n{{ end }}e: 2\n"), vars)
+	r, ok := o.renderConfig(&findings{}, []byte("a:\n{{- range until 2 }}\n- b{{ . }}\n- c\n{{- end }}\n{{ .LIST }} z\n{{ if true }}\nd: 1\n{{ end }}e: 2\n"), vars)
 	var got []string
 	n := 0
 	for line := range strings.Lines(string(r.Bytes)) {
@@ -186,10 +186,10 @@ func TestConfigsSeeWhatTheyName(t *testing.T) {
 		o := Options{Env: environ.New([]string{"TEAM=red", "ZONE=a", "CITY=rome", "GH_TOKEN=secret", "AWS_SECRET_ACCESS_KEY=secret", "API_TOKEN=allowed", "HOME=/"}, []string{"API_TOKEN"})}
 		f := &findings{file: file}
 		got := ""
-		if out, ok := o.render(f, []byte(config), map[string]any{}); ok {
+		if out, ok := o.renderConfig(f, []byte(config), map[string]any{}); ok {
 			got = string(out.Bytes)
 		} else {
-			got = f.join().Error()
+			got = f.joinErrors().Error()
 		}
 		if !strings.Contains(got, want) || strings.Contains(got, "=secret") {
 			t.Errorf("%s gives %q, want %q", config, got, want)

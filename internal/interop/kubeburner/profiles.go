@@ -40,15 +40,15 @@ type profiles struct {
 // scraped. kube-burner's 30 s would see nothing of a short job.
 const usualStep = "5s"
 
-// all makes measures and objectives of the metric and alert profiles.
-func (p profiles) all() {
+// readAll makes measures and objectives of the metric and alert profiles.
+func (p profiles) readAll() {
 	for i := range p.cfg.MetricsEndpoints {
 		e := &p.cfg.MetricsEndpoints[i]
 		if p.step = usualStep; e.Step > 0 {
 			p.step = unit.Duration(e.Step).String()
 		}
-		readProfiles(p, e.At+".metrics", "metricsEndpoints.metrics", e.Metrics, p.metric)
-		readProfiles(p, e.At+".alerts", "metricsEndpoints.alerts", e.Alerts, p.alert)
+		readProfiles(p, e.At+".metrics", "metricsEndpoints.metrics", e.Metrics, p.addMetric)
+		readProfiles(p, e.At+".alerts", "metricsEndpoints.alerts", e.Alerts, p.addAlert)
 	}
 }
 
@@ -56,7 +56,7 @@ func (p profiles) all() {
 // what stands in them. What is wrong with it counts as wrong with the config.
 func readProfiles[T any](p profiles, at, field string, paths []string, take func(*decoder, T)) {
 	for i, path := range paths {
-		text, ok := p.read(path, p.at(fmt.Sprintf("%s[%d]", at, i)), field)
+		text, ok := p.readTemplate(path, p.lineAt(fmt.Sprintf("%s[%d]", at, i)), field)
 		if !ok {
 			continue
 		}
@@ -83,8 +83,8 @@ func readProfiles[T any](p profiles, at, field string, paths []string, take func
 // given the length as it is.
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
-// query is an expression of a profile in the form of a scenario's.
-func (p profiles) query(f *decoder, at, expr string) (string, bool) {
+// queryOf is an expression of a profile in the form of a scenario's.
+func (p profiles) queryOf(f *decoder, at, expr string) (string, bool) {
 	out := elapsed.ReplaceAllString(expr, "%v")
 	out = regexp.MustCompile(`\{\{-?\s*\.([A-Za-z_][A-Za-z0-9_]*)\s*-?\}\}`).ReplaceAllStringFunc(out, func(s string) string {
 		if value, ok := p.opts.Env.Lookup(strings.Trim(s, "{}-. ")); ok {
@@ -93,16 +93,16 @@ func (p profiles) query(f *decoder, at, expr string) (string, bool) {
 		return s
 	})
 	if strings.Contains(out, "{{") || strings.TrimSpace(out) == "" {
-		f.note(f.Lines[at], "expr", "%q cannot be asked: its template has more than .elapsed and the environment", expr)
+		f.addNote(f.Lines[at], "expr", "%q cannot be asked: its template has more than .elapsed and the environment", expr)
 		return "", false
 	}
 	return out, true
 }
 
-// metric makes measures of a metric: an instant one is asked at a job's end,
+// addMetric makes measures of a metric: an instant one is asked at a job's end,
 // any other becomes the average and the highest value over the job.
-func (p profiles) metric(f *decoder, m metric) {
-	text, ok := p.query(f, m.At, m.Query)
+func (p profiles) addMetric(f *decoder, m metric) {
+	text, ok := p.queryOf(f, m.At, m.Query)
 	if !ok {
 		return
 	}
@@ -126,11 +126,11 @@ func (p profiles) metric(f *decoder, m metric) {
 // braces finds what an alert's description says of its labels and value.
 var braces = regexp.MustCompile(`\s*\(?\{\{.*?\}\}\)?`)
 
-// alert makes an objective of an alert that makes kube-burner fail, and a
+// addAlert makes an objective of an alert that makes kube-burner fail, and a
 // measure of one that does not: at no moment of a job may its expression have a
 // value.
-func (p profiles) alert(f *decoder, a alert) {
-	text, ok := p.query(f, a.At, a.Expr)
+func (p profiles) addAlert(f *decoder, a alert) {
+	text, ok := p.queryOf(f, a.At, a.Expr)
 	fatal := a.Severity == "error" || a.Severity == "critical"
 	name := "alert: " + strings.Join(strings.Fields(braces.ReplaceAllString(a.Description, "")), " ")
 	if !ok {
@@ -144,7 +144,7 @@ func (p profiles) alert(f *decoder, a alert) {
 		if len(p.spans) > 1 {
 			called += " (" + s.job + ")"
 		}
-		fires := firing(text, p.step)
+		fires := firingQuery(text, p.step)
 		if !fatal {
 			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: called, Query: fires, Since: s.first, Until: s.last, Optional: true})
 			continue
@@ -154,21 +154,21 @@ func (p profiles) alert(f *decoder, a alert) {
 	}
 }
 
-// firing turns an alert's expression into one whose value is above 0 where the
+// firingQuery turns an alert's expression into one whose value is above 0 where the
 // alert fired at any moment of the job. A comparison tells by its left side
 // whether there is anything to compare, so that an alert on what was never
 // measured is unknown; of other expressions nothing tells.
-func firing(expr, step string) string {
-	if left, sign, right, ok := comparison(expr); ok {
+func firingQuery(expr, step string) string {
+	if left, sign, right, ok := splitComparison(expr); ok {
 		return "max_over_time((" + left + " " + sign + " bool " + right + ")[%v:" + step + "])"
 	}
 	return "count_over_time((" + expr + ")[%v:" + step + "]) or vector(0)"
 }
 
-// comparison splits an expression at its one comparison outside of parentheses
+// splitComparison splits an expression at its one comparison outside of parentheses
 // and texts. An expression with and, or, unless, a bool or a matching rule there
 // has none.
-func comparison(expr string) (left, sign, right string, ok bool) {
+func splitComparison(expr string) (left, sign, right string, ok bool) {
 	depth, quote := 0, byte(0)
 	at, length := -1, 0
 	var outside strings.Builder

@@ -52,13 +52,13 @@ func TestAlerts(t *testing.T) {
 		{"absent(lag)", "silent"},
 	} {
 		p := profiles{target: &target{source: &source{}}}
-		text, ok := p.query(&decoder{findings: &findings{}}, "", tt.expr)
+		text, ok := p.queryOf(&decoder{findings: &findings{}}, "", tt.expr)
 		if !ok {
 			t.Fatal(tt.expr)
 		}
-		answer, err := db.Instant(t.Context(), strings.ReplaceAll(firing(text, usualStep), "%v", "90s"), clock.Time(95*time.Second))
+		answer, err := db.Instant(t.Context(), strings.ReplaceAll(firingQuery(text, usualStep), "%v", "90s"), clock.Time(95*time.Second))
 		if err != nil {
-			t.Errorf("%s: %v", firing(text, usualStep), err)
+			t.Errorf("%s: %v", firingQuery(text, usualStep), err)
 			continue
 		}
 		got := "unknown"
@@ -71,7 +71,7 @@ func TestAlerts(t *testing.T) {
 			}
 		}
 		if got != tt.want {
-			t.Errorf("%s: %s (%v), want %s", firing(text, usualStep), got, answer.Series, tt.want)
+			t.Errorf("%s: %s (%v), want %s", firingQuery(text, usualStep), got, answer.Series, tt.want)
 		}
 	}
 }

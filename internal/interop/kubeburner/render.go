@@ -41,9 +41,9 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// variables are those of the config's own template but for the environment: the
+// templateVariables returns those of the config's own template but for the environment: the
 // user data, then what was set, then the UUID; later ones win.
-func (o Options) variables() (map[string]any, error) {
+func (o Options) templateVariables() (map[string]any, error) {
 	out := map[string]any{}
 	for _, path := range o.Overrides {
 		raw, err := readFile(path)
@@ -58,7 +58,7 @@ func (o Options) variables() (map[string]any, error) {
 	}
 	for key, value := range o.Set {
 		if !ofTree(key) {
-			out[key] = typed(value)
+			out[key] = typedValue(value)
 		}
 	}
 	out["UUID"] = o.UUID
@@ -72,8 +72,8 @@ func ofTree(key string) bool {
 	return more && (first == "global" || first == "jobs" || first == "metricsEndpoints")
 }
 
-// render executes a config's template.
-func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.Text, bool) {
+// renderConfig executes a config's template.
+func (o Options) renderConfig(f *findings, raw []byte, vars map[string]any) (*linemap.Text, bool) {
 	functions := dialect.Functions(template.NewSource(o.Seed))
 	look := func(name string) string { value, _ := o.Env.Lookup(name); return value }
 	functions["env"] = look
@@ -87,7 +87,7 @@ func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.
 		missing = "zero"
 	}
 	t := texttemplate.New("config").Option("missingkey=" + missing).Funcs(limit.Functions(functions))
-	o.named(t, raw, vars)
+	o.addEnvironment(t, raw, vars)
 	out, at := linemap.Execute(t, string(raw), vars, maxFile, errTooLarge)
 	if at == nil {
 		return out, true
@@ -102,8 +102,8 @@ func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.
 	return nil, false
 }
 
-// named puts those variables of the environment among a template's that it names.
-func (o Options) named(t *texttemplate.Template, raw []byte, vars map[string]any) {
+// addEnvironment puts those variables of the environment among a template's that it names.
+func (o Options) addEnvironment(t *texttemplate.Template, raw []byte, vars map[string]any) {
 	probe, err := t.Clone()
 	if err == nil {
 		probe, err = probe.Parse(string(raw))

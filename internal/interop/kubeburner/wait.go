@@ -11,9 +11,9 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// condition returns what an item's objects are waited for to be, in CEL; not ok
+// waitCondition returns what an item's objects are waited for to be, in CEL; not ok
 // when kube-burner would not wait for them.
-func (it item) condition() (string, bool) {
+func (it item) waitCondition() (string, bool) {
 	w := it.object.WaitOptions
 	switch {
 	case len(w.CustomStatusPaths) > 0:
@@ -57,22 +57,22 @@ func conditionIs(name string) string {
 	return "self.status.conditions.exists(c, c.type == " + strconv.Quote(name) + ` && c.status == "True")`
 }
 
-// waits returns what is to hold before a job goes on: for each item that can be
+// listWaits returns what is to hold before a job goes on: for each item that can be
 // waited for, so many objects as it says. iteration narrows them to those of
 // one; empty for all.
-func (c *creation) waits(items []item, iteration string) []scenario.Wait {
+func (c *creation) listWaits(items []item, iteration string) []scenario.Wait {
 	var out []scenario.Wait
 	for _, it := range items {
-		text, ok := it.condition()
+		text, ok := it.waitCondition()
 		if !ok || !it.object.Wait {
 			continue
 		}
-		w := scenario.Wait{Objects: it.resource, Namespace: "*", Condition: text, Within: unit.Duration(c.limit())}
+		w := scenario.Wait{Objects: it.resource, Namespace: "*", Condition: text, Within: unit.Duration(c.waitLimit())}
 		own := map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)}
 		if iteration != "" {
 			own["kube-burner.io/job-iteration"] = iteration
 		}
-		w.Selector, w.Count = selector(own), it.count(c.iterations)
+		w.Selector, w.Count = selectorText(own), it.countObjects(c.iterations)
 		if !c.waitOptions(&w, it) {
 			continue
 		}
@@ -85,32 +85,32 @@ func (c *creation) waits(items []item, iteration string) []scenario.Wait {
 func (im *importer) waitOptions(w *scenario.Wait, it item) bool {
 	o := it.object.WaitOptions
 	if o.Kind != "" && o.Kind != it.kind { // children, whose number nobody knows
-		w.Objects, _ = im.resource(byDefault(o.APIVersion, apiVersionOf(o.Kind)), o.Kind)
-		w.Selector, w.Count, w.All = selector(o.LabelSelector), 1, true
+		w.Objects, _ = im.resourceOf(byDefault(o.APIVersion, apiVersionOf(o.Kind)), o.Kind)
+		w.Selector, w.Count, w.All = selectorText(o.LabelSelector), 1, true
 	} else if len(o.LabelSelector) > 0 {
-		w.Selector, w.Count, w.All = selector(o.LabelSelector), 1, true
+		w.Selector, w.Count, w.All = selectorText(o.LabelSelector), 1, true
 	}
 	if len(o.CustomStatusPaths) == 0 {
 		return true
 	}
 	text, err := statusPaths(o.CustomStatusPaths)
 	if err != nil {
-		im.unsupported(im.at(o.CustomStatusPaths[0].At), "waitOptions.customStatusPaths", "wait for "+it.body, err.Error()+": these objects are not waited for")
+		im.addUnsupported(im.lineAt(o.CustomStatusPaths[0].At), "waitOptions.customStatusPaths", "wait for "+it.body, err.Error()+": these objects are not waited for")
 		return false
 	}
 	w.Condition = text
 	return true
 }
 
-// ready are the steps that wait for items.
-func (c *creation) ready(items []item, iteration string) []scenario.Step {
+// readySteps returns the steps that wait for items.
+func (c *creation) readySteps(items []item, iteration string) []scenario.Step {
 	var out []scenario.Step
-	for _, w := range c.waits(items, iteration) {
+	for _, w := range c.listWaits(items, iteration) {
 		name := c.name + "-ready"
 		if iteration != "" {
 			name = c.name + "-" + iteration + "-ready"
 		}
-		out = append(out, scenario.Step{Name: c.step(name, label(w.Objects)), Wait: &w})
+		out = append(out, scenario.Step{Name: c.uniqueStep(name, dnsLabel(w.Objects)), Wait: &w})
 	}
 	return out
 }
@@ -123,50 +123,50 @@ type selection struct {
 
 // removeIfAny is remove of what need not be there.
 func (s jobSteps) removeIfAny(name string, of selection) []scenario.Step {
-	out := s.remove(name, of, true)
+	out := s.removeSelection(name, of, true)
 	out[0].Requests.Mix[0].Optional = true
 	return out
 }
 
-// remove deletes a selection, and waits until it is gone.
-func (s jobSteps) remove(name string, of selection, wait bool) []scenario.Step {
-	pace := s.j.qps()
+// removeSelection deletes a selection, and waits until it is gone.
+func (s jobSteps) removeSelection(name string, of selection, wait bool) []scenario.Step {
+	pace := s.j.rateOf()
 	if d := s.j.JobIterationDelay; d > 0 && s.j.JobType == "delete" {
 		pace = min(pace, 1/d.Seconds())
 	}
-	out := []scenario.Step{{Name: s.step(name), Requests: &scenario.Requests{
+	out := []scenario.Step{{Name: s.uniqueStep(name), Requests: &scenario.Requests{
 		Rounds: 1, Pace: scenario.Pace{Constant: pace}, Timeout: unit.Duration(s.cfg.Global.RequestTimeout),
-		Mix: []scenario.Call{{Verb: "delete", Resource: of.resource, Namespace: "*", Selector: selector(of.labels)}},
+		Mix: []scenario.Call{{Verb: "delete", Resource: of.resource, Namespace: "*", Selector: selectorText(of.labels)}},
 	}}}
 	if wait {
-		out = append(out, s.gone(name, of, s.limit()))
+		out = append(out, s.waitGone(name, of, s.waitLimit()))
 	}
 	return out
 }
 
-// gone waits until nothing of a selection is left.
-func (s jobSteps) gone(name string, of selection, within time.Duration) scenario.Step {
-	return scenario.Step{Name: s.step(name, "gone"), Wait: &scenario.Wait{
-		Objects: of.resource, Namespace: "*", Selector: selector(of.labels), Deleted: true, Within: unit.Duration(within),
+// waitGone waits until nothing of a selection is left.
+func (s jobSteps) waitGone(name string, of selection, within time.Duration) scenario.Step {
+	return scenario.Step{Name: s.uniqueStep(name, "gone"), Wait: &scenario.Wait{
+		Objects: of.resource, Namespace: "*", Selector: selectorText(of.labels), Deleted: true, Within: unit.Duration(within),
 	}}
 }
 
-// cleanup deletes what an earlier run of the job left behind, as kube-burner
+// cleanUpEarlier deletes what an earlier run of the job left behind, as kube-burner
 // does before a job. On a plane of windtunnel's own there is nothing.
-func (s jobSteps) cleanup(items []item) []scenario.Step {
+func (s jobSteps) cleanUpEarlier(items []item) []scenario.Step {
 	if !s.j.Cleanup {
 		return nil
 	}
-	steps := s.hooks("beforeCleanup")
-	for _, resource := range leftovers(items) {
-		steps = append(steps, s.removeIfAny(label(s.j.Name)+"-cleanup-"+label(resource), selection{resource, map[string]string{labelJob: s.j.Name}})...)
+	steps := s.hookSteps("beforeCleanup")
+	for _, resource := range leftoverResources(items) {
+		steps = append(steps, s.removeIfAny(dnsLabel(s.j.Name)+"-cleanup-"+dnsLabel(resource), selection{resource, map[string]string{labelJob: s.j.Name}})...)
 	}
-	return append(steps, s.hooks("afterCleanup")...)
+	return append(steps, s.hookSteps("afterCleanup")...)
 }
 
-// leftovers are the resources by which all that a job made is deleted: its
+// leftoverResources returns the resources by which all that a job made is deleted: its
 // namespaces, and what is in none of them.
-func leftovers(items []item) []string {
+func leftoverResources(items []item) []string {
 	var out []string
 	if needsNamespaces(items) {
 		out = append(out, "namespaces")
@@ -180,28 +180,28 @@ func leftovers(items []item) []string {
 	return out
 }
 
-// collect deletes what a job made: garbage collection.
-func (s jobSteps) collect(items []item) []scenario.Step {
-	steps := s.hooks("beforeGC")
-	name := label(s.j.Name) + "-gc"
+// collectGarbage deletes what a job made: garbage collection.
+func (s jobSteps) collectGarbage(items []item) []scenario.Step {
+	steps := s.hookSteps("beforeGC")
+	name := dnsLabel(s.j.Name) + "-gc"
 	own := map[string]string{labelJob: s.j.Name}
 	if s.cfg.Global.DeletionStrategy == "gvr" {
 		seen := map[string]bool{}
 		for _, it := range items {
 			if !it.cluster && it.fixed == "" && !seen[it.resource] {
 				seen[it.resource] = true
-				steps = append(steps, s.removeIfAny(name+"-"+label(it.resource), selection{it.resource, own})...)
+				steps = append(steps, s.removeIfAny(name+"-"+dnsLabel(it.resource), selection{it.resource, own})...)
 			}
 		}
 	}
-	for _, resource := range leftovers(items) {
+	for _, resource := range leftoverResources(items) {
 		if resource != "namespaces" {
-			steps = append(steps, s.removeIfAny(name+"-"+label(resource), selection{resource, own})...)
+			steps = append(steps, s.removeIfAny(name+"-"+dnsLabel(resource), selection{resource, own})...)
 			continue
 		}
 		steps = append(steps, s.collectNamespaces(name)...)
 	}
-	return append(steps, s.hooks("afterGC")...)
+	return append(steps, s.hookSteps("afterGC")...)
 }
 
 // collectNamespaces deletes the namespaces that a job made first.
@@ -217,11 +217,11 @@ func (s jobSteps) collectNamespaces(name string) []scenario.Step {
 	delete(s.spaces, base)
 	var steps []scenario.Step
 	for _, step := range had.steps {
-		steps = append(steps, scenario.Step{Name: s.step(name, "namespaces"), Delete: &scenario.Delete{
-			Step: step, Pace: scenario.Pace{Constant: s.j.qps()}, Timeout: unit.Duration(s.cfg.Global.RequestTimeout),
+		steps = append(steps, scenario.Step{Name: s.uniqueStep(name, "namespaces"), Delete: &scenario.Delete{
+			Step: step, Pace: scenario.Pace{Constant: s.j.rateOf()}, Timeout: unit.Duration(s.cfg.Global.RequestTimeout),
 		}})
 	}
-	return append(steps, s.gone(name+"-namespaces", selection{"namespaces", map[string]string{labelJob: s.j.Name}}, s.cfg.Global.collectWithin()))
+	return append(steps, s.waitGone(name+"-namespaces", selection{"namespaces", map[string]string{labelJob: s.j.Name}}, s.cfg.Global.collectWithin()))
 }
 
 // collectWithin is how long a garbage collection may take.

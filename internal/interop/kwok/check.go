@@ -13,37 +13,37 @@ type checker struct {
 	faults []error
 }
 
-func (c *checker) fault(field, format string, args ...any) {
+func (c *checker) addFault(field, format string, args ...any) {
 	c.faults = append(c.faults, c.stage.Fault(field, fmt.Errorf(format, args...)))
 }
 
-// check says what is wrong with a stage and completes it.
-func (s *Stage) check() []error {
+// checkStage says what is wrong with a stage and completes it.
+func (s *Stage) checkStage() []error {
 	c := &checker{stage: s}
 	if s.Name == "" {
-		c.fault("metadata.name", "is missing")
+		c.addFault("metadata.name", "is missing")
 	}
 	if s.Spec.ResourceRef.Kind == "" {
-		c.fault("spec.resourceRef.kind", "is missing")
+		c.addFault("spec.resourceRef.kind", "is missing")
 	}
 	if s.Spec.Selector != nil {
 		for i := range s.Spec.Selector.MatchExpressions {
-			c.match(fmt.Sprintf("spec.selector.matchExpressions[%d]", i), &s.Spec.Selector.MatchExpressions[i])
+			c.checkMatch(fmt.Sprintf("spec.selector.matchExpressions[%d]", i), &s.Spec.Selector.MatchExpressions[i])
 		}
 	}
 	if s.Spec.Weight < 0 {
-		c.fault("spec.weight", "is below 0: %d", s.Spec.Weight)
+		c.addFault("spec.weight", "is below 0: %d", s.Spec.Weight)
 	}
-	c.from("spec.weightFrom", s.Spec.WeightFrom)
+	c.checkFrom("spec.weightFrom", s.Spec.WeightFrom)
 	if d := s.Spec.Delay; d != nil {
-		c.delay(d)
+		c.checkDelay(d)
 	}
-	c.steps()
+	c.checkSteps()
 	return c.faults
 }
 
-// match brings the inline form into the form jq.
-func (c *checker) match(field string, m *Match) {
+// checkMatch brings the inline form into the form jq.
+func (c *checker) checkMatch(field string, m *Match) {
 	inline := m.Key != "" || m.Operator != "" || len(m.Values) > 0
 	forms := 0
 	for _, has := range []bool{m.CEL != nil, m.JQ != nil, inline} {
@@ -52,11 +52,11 @@ func (c *checker) match(field string, m *Match) {
 		}
 	}
 	if forms != 1 {
-		c.fault(field, "want one of cel, jq, or key with operator; got %d of them", forms)
+		c.addFault(field, "want one of cel, jq, or key with operator; got %d of them", forms)
 		return
 	}
 	if m.CEL != nil {
-		c.expression(field+".cel.expression", m.CEL)
+		c.checkExpression(field+".cel.expression", m.CEL)
 		return
 	}
 	where := field + ".jq"
@@ -64,35 +64,35 @@ func (c *checker) match(field string, m *Match) {
 		m.JQ = &JQ{Key: m.Key, Operator: m.Operator, Values: m.Values}
 		where = field
 	}
-	c.jq(where, m.JQ)
+	c.checkJQ(where, m.JQ)
 }
 
-func (c *checker) jq(field string, q *JQ) {
+func (c *checker) checkJQ(field string, q *JQ) {
 	if strings.TrimSpace(q.Key) == "" {
-		c.fault(field+".key", "is missing")
+		c.addFault(field+".key", "is missing")
 	}
 	switch q.Operator {
 	case "In", "NotIn":
 		if len(q.Values) == 0 {
-			c.fault(field+".values", "%s wants at least one value", q.Operator)
+			c.addFault(field+".values", "%s wants at least one value", q.Operator)
 		}
 	case "Exists", "DoesNotExist":
 		if len(q.Values) != 0 {
-			c.fault(field+".values", "%s takes no values", q.Operator)
+			c.addFault(field+".values", "%s takes no values", q.Operator)
 		}
 	default:
-		c.fault(field+".operator", "want In, NotIn, Exists or DoesNotExist, got %q", q.Operator)
+		c.addFault(field+".operator", "want In, NotIn, Exists or DoesNotExist, got %q", q.Operator)
 	}
 }
 
-func (c *checker) expression(field string, e *Expression) {
+func (c *checker) checkExpression(field string, e *Expression) {
 	if strings.TrimSpace(e.Expression) == "" {
-		c.fault(field, "is empty")
+		c.addFault(field, "is empty")
 	}
 }
 
-// from brings the older form into the form jq.
-func (c *checker) from(field string, f *From) {
+// checkFrom brings the older form into the form jq.
+func (c *checker) checkFrom(field string, f *From) {
 	if f == nil {
 		return
 	}
@@ -104,30 +104,30 @@ func (c *checker) from(field string, f *From) {
 	}
 	switch {
 	case forms != 1:
-		c.fault(field, "want one of cel, jq, expressionFrom; got %d of them", forms)
+		c.addFault(field, "want one of cel, jq, expressionFrom; got %d of them", forms)
 	case f.CEL != nil:
-		c.expression(field+".cel.expression", f.CEL)
+		c.checkExpression(field+".cel.expression", f.CEL)
 	case f.JQ != nil:
-		c.expression(field+".jq.expression", f.JQ)
+		c.checkExpression(field+".jq.expression", f.JQ)
 	default:
 		f.JQ = &Expression{Expression: f.ExpressionFrom}
 	}
 }
 
-func (c *checker) delay(d *Delay) {
+func (c *checker) checkDelay(d *Delay) {
 	const field = "spec.delay."
 	if d.DurationMilliseconds != nil && *d.DurationMilliseconds < 0 {
-		c.fault(field+"durationMilliseconds", "is below 0: %d", *d.DurationMilliseconds)
+		c.addFault(field+"durationMilliseconds", "is below 0: %d", *d.DurationMilliseconds)
 	}
 	if d.JitterDurationMilliseconds != nil && *d.JitterDurationMilliseconds < 0 {
-		c.fault(field+"jitterDurationMilliseconds", "is below 0: %d", *d.JitterDurationMilliseconds)
+		c.addFault(field+"jitterDurationMilliseconds", "is below 0: %d", *d.JitterDurationMilliseconds)
 	}
-	c.from(field+"durationFrom", d.DurationFrom)
-	c.from(field+"jitterDurationFrom", d.JitterDurationFrom)
+	c.checkFrom(field+"durationFrom", d.DurationFrom)
+	c.checkFrom(field+"jitterDurationFrom", d.JitterDurationFrom)
 }
 
-// steps checks steps and next, and notes in each where it stands.
-func (c *checker) steps() {
+// checkSteps checks steps and next, and notes in each where it stands.
+func (c *checker) checkSteps() {
 	for i := range c.stage.Spec.Steps {
 		s := &c.stage.Spec.Steps[i]
 		s.Field = fmt.Sprintf("spec.steps[%d]", i)
@@ -137,26 +137,26 @@ func (c *checker) steps() {
 	}
 	for _, s := range c.stage.Steps() {
 		if p := s.Patch; p != nil {
-			c.kind(strings.TrimSuffix(p.Field, ".template"), p.Type, "json", "merge", "strategic")
-			c.user(s.Field, p.Impersonation)
+			c.checkKind(strings.TrimSuffix(p.Field, ".template"), p.Type, "json", "merge", "strategic")
+			c.checkUser(s.Field, p.Impersonation)
 		}
 		if a := s.Apply; a != nil {
-			c.kind(s.Field+".apply", a.Type, "apply", "merge", "strategic")
-			c.user(s.Field, a.Impersonation)
+			c.checkKind(s.Field+".apply", a.Type, "apply", "merge", "strategic")
+			c.checkUser(s.Field, a.Impersonation)
 			if strings.TrimSpace(a.Template) == "" {
-				c.fault(s.Field+".apply.template", "is empty")
+				c.addFault(s.Field+".apply.template", "is empty")
 			}
 		}
 	}
 }
 
-func (c *checker) kind(field, got string, want ...string) {
+func (c *checker) checkKind(field, got string, want ...string) {
 	if got != "" && !slices.Contains(want, got) {
-		c.fault(field+".type", "want %s, got %q", strings.Join(want, ", "), got)
+		c.addFault(field+".type", "want %s, got %q", strings.Join(want, ", "), got)
 	}
 }
 
-func (c *checker) user(field string, i *Impersonation) {
+func (c *checker) checkUser(field string, i *Impersonation) {
 	if i != nil && i.Username == "" {
 		c.faults = append(c.faults, c.stage.Fault(field, errors.New("an impersonation wants a username")))
 	}

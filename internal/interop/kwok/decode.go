@@ -20,9 +20,9 @@ const (
 	maxValues = 5_000_000
 )
 
-// decode reads a tree into what the pointer into points at, strictly, and notes
+// decodeTree reads a tree into what the pointer into points at, strictly, and notes
 // the line of each field. about says where the tree is from.
-func decode(about Error, lines map[string]int, field string, node *yaml.Node, into any) []error {
+func decodeTree(about Error, lines map[string]int, field string, node *yaml.Node, into any) []error {
 	var faults []error
 	d := &strictyaml.Decoder{
 		Lines: lines, Budget: maxValues, MaxDepth: maxDepth,
@@ -42,9 +42,9 @@ func decode(about Error, lines map[string]int, field string, node *yaml.Node, in
 		TooDeep:    "more levels than a file may have",
 		BadText:    "{error}",
 		KeyLines:   true, Nulls: true,
-		Show: shape, Near: near,
+		Show: describeShape, Near: near,
 		Scalar: func(node *yaml.Node, v reflect.Value, at strictyaml.Place) {
-			if err := scalar(node, v); err != nil {
+			if err := readScalar(node, v); err != nil {
 				d.Report(node.Line, at, err.Error())
 			}
 		},
@@ -62,19 +62,19 @@ func (e Error) at(line int, field string, err error) *Error {
 	return &e
 }
 
-// scalar reads a text, a number or a boolean, each written as what it is.
-func scalar(node *yaml.Node, v reflect.Value) error {
-	want := tag(v.Kind())
+// readScalar reads a text, a number or a boolean, each written as what it is.
+func readScalar(node *yaml.Node, v reflect.Value) error {
+	want := tagOf(v.Kind())
 	got := node.ShortTag()
 	if node.Kind != yaml.ScalarNode || (got != want && (want != "!!float" || got != "!!int")) {
-		hint, name := "", word(want)
+		hint, name := "", tagWords(want)
 		switch {
 		case want == "!!float":
 			name = "a number"
 		case want == "!!str" && node.Kind == yaml.ScalarNode:
 			hint = ": put it in quotes"
 		}
-		return fmt.Errorf("want %s, got %s%s", name, shape(node), hint)
+		return fmt.Errorf("want %s, got %s%s", name, describeShape(node), hint)
 	}
 	if err := node.Decode(v.Addr().Interface()); err != nil {
 		return fmt.Errorf("%s is out of range", node.Value)
@@ -82,8 +82,8 @@ func scalar(node *yaml.Node, v reflect.Value) error {
 	return nil
 }
 
-// tag returns the YAML tag of a kind of scalar.
-func tag(k reflect.Kind) string {
+// tagOf returns the YAML tag of a kind of scalar.
+func tagOf(k reflect.Kind) string {
 	switch k {
 	case reflect.String:
 		return "!!str"
@@ -95,7 +95,7 @@ func tag(k reflect.Kind) string {
 	return "!!int"
 }
 
-func word(tag string) string {
+func tagWords(tag string) string {
 	switch tag {
 	case "!!str":
 		return "a string"
@@ -107,15 +107,15 @@ func word(tag string) string {
 	return "a value of type " + strings.TrimPrefix(tag, "!!")
 }
 
-// shape names what a node is.
-func shape(node *yaml.Node) string {
+// describeShape names what a node is.
+func describeShape(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	return word(node.ShortTag()) + " " + strconv.Quote(node.Value)
+	return tagWords(node.ShortTag()) + " " + strconv.Quote(node.Value)
 }
 
 // Unknown says that there is no such thing, such as a field or a kind, and names

@@ -74,7 +74,7 @@ func (d *Document) Decode(into any) error {
 			body.Content = append(body.Content, d.root.Content[i], d.root.Content[i+1])
 		}
 	}
-	return errors.Join(decode(d.about(), d.lines, "", &body, into)...)
+	return errors.Join(decodeTree(d.about(), d.lines, "", &body, into)...)
 }
 
 func (d *Document) about() Error {

@@ -84,7 +84,7 @@ func (f *File) add(path string, root *yaml.Node) error {
 			Err: fmt.Errorf("want %s, got %q", APIVersion, head.APIVersion)}
 	}
 	s := &Stage{Path: path, Name: head.Metadata.Name, lines: map[string]int{"": root.Line}}
-	if err := s.decode(root); err != nil {
+	if err := s.decodeStage(root); err != nil {
 		return err
 	}
 	f.Stages = append(f.Stages, s)
@@ -105,8 +105,8 @@ func (f *File) other(root *yaml.Node, d Document) error {
 	return nil
 }
 
-// decode reads the stage's document and checks it.
-func (s *Stage) decode(root *yaml.Node) error {
+// decodeStage reads the stage's document and checks it.
+func (s *Stage) decodeStage(root *yaml.Node) error {
 	about := Error{Path: s.Path, Stage: s.Name}
 	var faults []error
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -116,14 +116,14 @@ func (s *Stage) decode(root *yaml.Node) error {
 		case "metadata":
 			s.lines["metadata"] = key.Line
 		case "spec":
-			faults = append(faults, decode(about, s.lines, "spec", value, &s.Spec)...)
+			faults = append(faults, decodeTree(about, s.lines, "spec", value, &s.Spec)...)
 			s.lines["spec"] = key.Line
 		default:
 			faults = append(faults, about.at(key.Line, key.Value, Unknown("field", key.Value, []string{"apiVersion", "kind", "metadata", "spec", "status"})))
 		}
 	}
 	if len(faults) == 0 {
-		faults = s.check()
+		faults = s.checkStage()
 	}
 	return errors.Join(faults...)
 }

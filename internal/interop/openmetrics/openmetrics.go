@@ -104,7 +104,7 @@ func WriteStore(out io.Writer, store *series.Store, epoch time.Time, o Options) 
 		out = &bounded{out, o.Most}
 	}
 	w := &writer{Writer: bufio.NewWriterSize(out, 1<<16), options: o, epoch: epoch}
-	for _, f := range w.families(store) {
+	for _, f := range w.groupFamilies(store) {
 		w.family(f)
 		if w.failed {
 			break // Flush says why
@@ -117,8 +117,8 @@ func WriteStore(out io.Writer, store *series.Store, epoch time.Time, o Options) 
 	return w.written, nil
 }
 
-// labelling gives a target's labels and the extra ones, which win.
-func (o Options) labelling(target string) []record.Label {
+// targetLabels gives a target's labels and the extra ones, which win.
+func (o Options) targetLabels(target string) []record.Label {
 	by := o.Labels
 	if by == nil {
 		by = series.Plain
@@ -161,8 +161,8 @@ type family struct {
 	series []*series.Series
 }
 
-// families puts the series to be written into their families, sorted by name.
-func (w *writer) families(store *series.Store) []*family {
+// groupFamilies puts the series to be written into their families, sorted by name.
+func (w *writer) groupFamilies(store *series.Store) []*family {
 	described := map[string]record.Family{}
 	for _, f := range store.Families() {
 		described[f.Name] = f
@@ -238,14 +238,14 @@ func (w *writer) family(f *family) {
 	w.written.Families++
 	fmt.Fprintf(w, "# TYPE %s %s\n", f.Name, f.Type)
 	if f.Help != "" {
-		fmt.Fprintf(w, "# HELP %s %s\n", f.Name, escape(f.Help))
+		fmt.Fprintf(w, "# HELP %s %s\n", f.Name, escapeText(f.Help))
 	}
 	w.written.Series += len(f.series)
-	for _, m := range w.metrics(f) {
+	for _, m := range w.groupMetrics(f) {
 		if w.failed {
 			return
 		}
-		w.metric(m)
+		w.writeMetric(m)
 	}
 }
 
@@ -261,8 +261,8 @@ type part struct {
 	ordered float64
 }
 
-// metrics groups a family's series by the metric that they are parts of.
-func (w *writer) metrics(f *family) [][]*part {
+// groupMetrics groups a family's series by the metric that they are parts of.
+func (w *writer) groupMetrics(f *family) [][]*part {
 	parts := make([]*part, 0, len(f.series))
 	for _, s := range f.series {
 		parts = append(parts, w.part(f, s))
@@ -291,43 +291,43 @@ func (w *writer) part(f *family, s *series.Series) *part {
 		p.rank = 2
 	}
 	var base, all []byte
-	for _, l := range s.Exposed(w.options.labelling) {
+	for _, l := range s.Exposed(w.options.targetLabels) {
 		if split && (l.Name == "le" || l.Name == "quantile") {
-			p.ordered, l.Value = bound(l.Value)
+			p.ordered, l.Value = boundText(l.Value)
 		} else {
-			base = label(base, l)
+			base = appendLabel(base, l)
 		}
-		all = label(all, l)
+		all = appendLabel(all, l)
 	}
 	p.base = string(base)
 	p.head = append([]byte(s.Name), '{')
 	p.head = append(append(p.head, all...), "} "...)
-	w.advance(p)
+	w.advanceTime(p)
 	return p
 }
 
-func label(b []byte, l record.Label) []byte {
+func appendLabel(b []byte, l record.Label) []byte {
 	if len(b) > 0 {
 		b = append(b, ',')
 	}
-	return append(append(append(append(b, l.Name...), `="`...), escape(l.Value)...), '"')
+	return append(append(append(append(b, l.Name...), `="`...), escapeText(l.Value)...), '"')
 }
 
-// bound writes the bound of a bucket or a quantile as OpenMetrics wants it: as
+// boundText writes the bound of a bucket or a quantile as OpenMetrics wants it: as
 // a number that is not a whole one, 1.0.
-func bound(text string) (float64, string) {
+func boundText(text string) (float64, string) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return 0, text
 	}
-	text = number(v)
+	text = numberText(v)
 	if !strings.ContainsAny(text, ".eIN") {
 		text += ".0"
 	}
 	return v, text
 }
 
-func number(v float64) string {
+func numberText(v float64) string {
 	text := strconv.FormatFloat(v, 'g', -1, 64)
 	if text == "Inf" {
 		return "+Inf"
@@ -335,8 +335,8 @@ func number(v float64) string {
 	return text
 }
 
-// advance goes on to the next sample of a later millisecond.
-func (w *writer) advance(p *part) {
+// advanceTime goes on to the next sample of a later millisecond.
+func (w *writer) advanceTime(p *part) {
 	for p.more = p.cursor.Next(); p.more; p.more = p.cursor.Next() {
 		if ms := w.milliseconds(p.cursor.At()); !p.cursor.Stale() && ms > p.at {
 			p.at = ms
@@ -347,9 +347,9 @@ func (w *writer) advance(p *part) {
 
 func (w *writer) milliseconds(t clock.Time) int64 { return w.epoch.Add(time.Duration(t)).UnixMilli() }
 
-// metric writes a metric's samples in the order of time, all parts of one time
+// writeMetric writes a metric's samples in the order of time, all parts of one time
 // together.
-func (w *writer) metric(parts []*part) {
+func (w *writer) writeMetric(parts []*part) {
 	next := soonest{}
 	for i, p := range parts {
 		if p.place = i; p.more {
@@ -359,7 +359,7 @@ func (w *writer) metric(parts []*part) {
 	heap.Init(&next)
 	for len(next) > 0 && !w.failed {
 		w.sample(next[0])
-		if w.advance(next[0]); next[0].more {
+		if w.advanceTime(next[0]); next[0].more {
 			heap.Fix(&next, 0)
 		} else {
 			heap.Pop(&next)
@@ -385,7 +385,7 @@ func (s *soonest) Pop() any {
 func (w *writer) sample(p *part) {
 	w.written.Samples++
 	w.line = append(w.line[:0], p.head...)
-	w.line = append(w.line, number(p.cursor.Value())...)
+	w.line = append(w.line, numberText(p.cursor.Value())...)
 	w.line = append(w.line, ' ')
 	w.line = strconv.AppendInt(w.line, p.at/1000, 10)
 	w.line = append(w.line, '.', byte('0'+p.at/100%10), byte('0'+p.at/10%10), byte('0'+p.at%10), '\n')
@@ -394,7 +394,7 @@ func (w *writer) sample(p *part) {
 	}
 }
 
-func escape(s string) string {
+func escapeText(s string) string {
 	if !strings.ContainsAny(s, "\\\n\"") {
 		return s // nearly all
 	}

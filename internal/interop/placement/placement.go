@@ -36,8 +36,8 @@ type Labels struct {
 // hostname tells nodes apart, so that no selector of it fits them all.
 const hostname = "kubernetes.io/hostname"
 
-// own are the labels that every simulated node has in any case.
-func own() map[string]string {
+// ownLabels returns the labels that every simulated node has in any case.
+func ownLabels() map[string]string {
 	return map[string]string{
 		"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
 	}
@@ -66,7 +66,7 @@ func (l *Labels) Want(p Pod) {
 	var selector map[string]string
 	if json.Unmarshal(p.NodeSelector, &selector) == nil {
 		for _, key := range slices.Sorted(maps.Keys(selector)) {
-			if !l.holds(expression{key, "In", []string{selector[key]}}) {
+			if !l.makeHold(expression{key, "In", []string{selector[key]}}) {
 				l.miss(key + "=" + selector[key])
 			}
 		}
@@ -80,7 +80,7 @@ func (l *Labels) Want(p Pod) {
 		return
 	}
 	terms := affinity.NodeAffinity.Required.NodeSelectorTerms
-	if slices.ContainsFunc(terms, l.take) || len(terms) == 0 {
+	if slices.ContainsFunc(terms, l.takeTerm) || len(terms) == 0 {
 		return
 	}
 	var wanted []string
@@ -107,11 +107,11 @@ func (l *Labels) miss(what string) {
 	}
 }
 
-// take makes all expressions of a term hold, or leaves everything as it is.
-func (l *Labels) take(t term) bool {
+// takeTerm makes all expressions of a term hold, or leaves everything as it is.
+func (l *Labels) takeTerm(t term) bool {
 	trial := Labels{Fixed: l.Fixed, values: maps.Clone(l.values), avoid: maps.Clone(l.avoid)}
 	for _, e := range t.MatchExpressions {
-		if !trial.holds(e) {
+		if !trial.makeHold(e) {
 			return false
 		}
 	}
@@ -122,22 +122,22 @@ func (l *Labels) take(t term) bool {
 	return true
 }
 
-// holds makes an expression hold, if the nodes can still be made so.
-func (l *Labels) holds(e expression) bool {
-	value, set := l.value(e.Key)
+// makeHold makes an expression hold, if the nodes can still be made so.
+func (l *Labels) makeHold(e expression) bool {
+	value, set := l.labelValue(e.Key)
 	switch e.Operator {
 	case "NotIn":
-		return (!set || !slices.Contains(e.Values, value)) && l.shun(e.Key, e.Values...)
+		return (!set || !slices.Contains(e.Values, value)) && l.avoidValues(e.Key, e.Values...)
 	case "DoesNotExist":
-		return !set && l.shun(e.Key, "*")
+		return !set && l.avoidValues(e.Key, "*")
 	}
-	if set && e.fits(value) {
+	if set && e.fitsValue(value) {
 		return true
 	}
 	if _, given := l.values[e.Key]; given || l.Fixed != nil || e.Key == hostname {
 		return false
 	}
-	for _, v := range e.candidates() {
+	for _, v := range e.candidateValues() {
 		if !slices.Contains(l.avoid[e.Key], v) && !slices.Contains(l.avoid[e.Key], "*") {
 			if l.values == nil {
 				l.values = map[string]string{}
@@ -149,9 +149,9 @@ func (l *Labels) holds(e expression) bool {
 	return false
 }
 
-// value is a label of the nodes.
-func (l *Labels) value(key string) (string, bool) {
-	for _, labels := range []map[string]string{l.values, l.Fixed, own()} {
+// labelValue is a label of the nodes.
+func (l *Labels) labelValue(key string) (string, bool) {
+	for _, labels := range []map[string]string{l.values, l.Fixed, ownLabels()} {
 		if v, ok := labels[key]; ok {
 			return v, true
 		}
@@ -159,8 +159,8 @@ func (l *Labels) value(key string) (string, bool) {
 	return "", false
 }
 
-// shun keeps values away from a label from now on.
-func (l *Labels) shun(key string, values ...string) bool {
+// avoidValues keeps values away from a label from now on.
+func (l *Labels) avoidValues(key string, values ...string) bool {
 	if l.avoid == nil {
 		l.avoid = map[string][]string{}
 	}
@@ -168,8 +168,8 @@ func (l *Labels) shun(key string, values ...string) bool {
 	return true
 }
 
-// fits tells whether a label's value makes the expression hold.
-func (e expression) fits(value string) bool {
+// fitsValue tells whether a label's value makes the expression hold.
+func (e expression) fitsValue(value string) bool {
 	switch e.Operator {
 	case "In":
 		return slices.Contains(e.Values, value)
@@ -183,8 +183,8 @@ func (e expression) fits(value string) bool {
 	return false
 }
 
-// candidates are values that make the expression hold.
-func (e expression) candidates() []string {
+// candidateValues returns values that make the expression hold.
+func (e expression) candidateValues() []string {
 	switch bound, ok := e.bound(); {
 	case e.Operator == "In":
 		return e.Values

@@ -27,11 +27,11 @@ func (f *Facts) Ask(ctx context.Context, db Asker) error {
 	if f.Window.To <= f.Window.From {
 		return nil
 	}
-	for _, q := range questions() {
-		if f.Coarse && !q.sampled() {
+	for _, q := range listQuestions() {
+		if f.Coarse && !q.isSampled() {
 			continue
 		}
-		answer, err := f.ask(ctx, db, q)
+		answer, err := f.askQuestion(ctx, db, q)
 		if err != nil {
 			return fmt.Errorf("diagnose: %s: %w", q.name, err)
 		}
@@ -42,9 +42,9 @@ func (f *Facts) Ask(ctx context.Context, db Asker) error {
 	return nil
 }
 
-// sampled tells whether a question is about what windtunnel samples each second itself:
+// isSampled tells whether a question is about what windtunnel samples each second itself:
 // CPU and memory of processes, of control groups and of the machine.
-func (q question) sampled() bool {
+func (q question) isSampled() bool {
 	switch q.name {
 	case busy, cpu, planeCPU, waiting, held, throttles, resident, charged, limitHits:
 		return true
@@ -52,8 +52,8 @@ func (q question) sampled() bool {
 	return false
 }
 
-// over writes a question's expression for a length of time.
-func (q question) over(d time.Duration) string {
+// exprOver writes a question's expression for a length of time.
+func (q question) exprOver(d time.Duration) string {
 	ms := max(d.Milliseconds(), 1)
 	window, seconds := strconv.FormatInt(ms, 10)+"ms", strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64)
 	if ms%1000 == 0 {
@@ -62,25 +62,25 @@ func (q question) over(d time.Duration) string {
 	return strings.NewReplacer("$w", window, "$s", seconds).Replace(q.expr)
 }
 
-func (f *Facts) ask(ctx context.Context, db Asker, q question) (Answer, error) {
+func (f *Facts) askQuestion(ctx context.Context, db Asker, q question) (Answer, error) {
 	w := f.Window
-	out := Answer{Expr: q.over(w.To.Sub(w.From))}
+	out := Answer{Expr: q.exprOver(w.To.Sub(w.From))}
 	whole, err := db.Instant(ctx, out.Expr, w.To)
 	if err != nil {
 		return out, err
 	}
 	for _, s := range whole.Series {
 		if n := len(s.Points); n > 0 && s.Points[n-1].Histogram == nil {
-			out.add(s.Labels, s.Points[n-1].Value)
+			out.addSeries(s.Labels, s.Points[n-1].Value)
 		}
 	}
 	step := w.Step()
-	parts, err := db.Range(ctx, q.over(step), w.From.Add(step), w.To, step)
+	parts, err := db.Range(ctx, q.exprOver(step), w.From.Add(step), w.To, step)
 	if err != nil {
 		return out, err
 	}
 	for _, s := range parts.Series {
-		one := out.at(s.Labels, w.Slices)
+		one := out.seriesWith(s.Labels, w.Slices)
 		for _, p := range s.Points {
 			if i := int(math.Round(float64(p.At.Sub(w.From))/float64(step))) - 1; one != nil && i >= 0 && i < w.Slices && p.Histogram == nil {
 				one.Slices[i] = zeroUnsound(p.Value)
@@ -95,8 +95,8 @@ func (f *Facts) ask(ctx context.Context, db Asker, q question) (Answer, error) {
 	return out, nil
 }
 
-// add adds a series.
-func (a *Answer) add(labels []record.Label, v float64) {
+// addSeries adds a series.
+func (a *Answer) addSeries(labels []record.Label, v float64) {
 	named := map[string]string{}
 	for _, l := range labels {
 		named[l.Name] = l.Value
@@ -104,9 +104,9 @@ func (a *Answer) add(labels []record.Label, v float64) {
 	a.Series = append(a.Series, Series{Labels: named, Whole: zeroUnsound(v)})
 }
 
-// at returns the series with these labels, with room for its slices; nil where
+// seriesWith returns the series with these labels, with room for its slices; nil where
 // the whole window has no such series: it is gone, and nobody can ask for it.
-func (a *Answer) at(labels []record.Label, n int) *Series {
+func (a *Answer) seriesWith(labels []record.Label, n int) *Series {
 	for i := range a.Series {
 		s := &a.Series[i]
 		if len(s.Labels) != len(labels) {

@@ -43,7 +43,7 @@ func Findings(f *Facts) []Finding {
 	observed := f.Window.To > f.Window.From
 	if observed {
 		d := newDelays(f)
-		for _, c := range causes() {
+		for _, c := range listCauses() {
 			for _, found := range c.find(f, d) {
 				found.Cause, found.computes = c.name, c.computes
 				all = append(all, found)
@@ -77,10 +77,10 @@ type cause struct {
 	computes bool // it is made of computing, which a full machine slows down
 }
 
-// causes are all but three: Machine is what the others leave, Nothing that there are none,
+// listCauses returns all but three: Machine is what the others leave, Nothing that there are none,
 // and a component that was killed at its memory limit is found in a run without a window,
 // too. Of equal scores the first in this list comes first.
-func causes() []cause {
+func listCauses() []cause {
 	return []cause{
 		{CPULimit, findCPULimit, false},
 		{Memory, findMemory, false},

@@ -19,7 +19,7 @@ const (
 
 // findClientCeiling finds clients whose requests keep to a ceiling.
 func findClientCeiling(f *Facts, d delays) (out []candidate) {
-	for _, name := range f.names(sent) {
+	for _, name := range f.componentNames(sent) {
 		rate, share := steadyRate(f, name)
 		if share.mean() < minScore {
 			continue
@@ -27,11 +27,11 @@ func findClientCeiling(f *Facts, d delays) (out []candidate) {
 		out = append(out, newCandidate(Finding{
 			Component: name,
 			Sentence: fmt.Sprintf("%s sent a steady %s requests/s while items waited for its busy workers, and the API server answered in %s on average: a client-side rate limiter that exports no metric, or something outside the cluster, holds its workers back.",
-				nameComponent(name, true), unit.Number(roundFigure(rate)), unit.Text(f.whole(requestMean), "seconds")),
+				nameComponent(name, true), unit.Number(roundFigure(rate)), unit.Text(f.wholeValue(requestMean), "seconds")),
 			Evidence: []Evidence{
-				f.evidence(sent, newFigure("1/s", boundAt(roundFigure(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
-				f.evidence(working, newFigure("workers", nil, "workers that are busy at a time"), instance, name),
-				f.evidence(requestMean, newFigure("seconds", nil, "mean time of a request in the API server")),
+				f.newEvidence(sent, newFigure("1/s", boundAt(roundFigure(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
+				f.newEvidence(working, newFigure("workers", nil, "workers that are busy at a time"), instance, name),
+				f.newEvidence(requestMean, newFigure("seconds", nil, "mean time of a request in the API server")),
 			},
 			Try: fmt.Sprintf("Compare the rate with QPS of the rest.Config of %s: unset, client-go allows 5 requests/s with a burst of 10; QPS -1 sets no limit. "+
 				"If its limit is higher, find out what else its workers wait for.", name),
@@ -44,13 +44,13 @@ func findClientCeiling(f *Facts, d delays) (out []candidate) {
 // which items wait for it.
 func steadyRate(f *Facts, component string) (rate float64, share track) {
 	none := make(track, f.Window.Slices)
-	_, exported := f.find(throttled, instance, component)
+	_, exported := f.findSeries(throttled, instance, component)
 	if _, known := f.Answers[requestMean]; exported || !known {
 		return 0, none
 	}
 	stands := waitingForAnyWorkers(f, component)
-	requests, work, cores := f.sum(sent, instance, component), f.sum(working, instance, component), f.sum(cpu, instance, component)
-	mean := f.whole(requestMean)
+	requests, work, cores := f.sumSeries(sent, instance, component), f.sumSeries(working, instance, component), f.sumSeries(cpu, instance, component)
+	mean := f.wholeValue(requestMean)
 	var rates []float64
 	for i := range stands {
 		if stands[i] > 0 {

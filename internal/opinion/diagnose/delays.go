@@ -25,11 +25,11 @@ const apiServer, etcdName, self = "kube-apiserver", "etcd", "windtunnel"
 func newDelays(f *Facts) delays {
 	d := delays{crowded: make(track, f.Window.Slices)}
 	if !f.Remote {
-		d.crowded = waitingForCore(f, f.names(waiting)...)
+		d.crowded = waitingForCore(f, f.componentNames(waiting)...)
 	}
-	in := f.sum(requests)
+	in := f.sumSeries(requests)
 	d.active = f.perSlice(func(i int) float64 { return clampShare(in.at(i)) })
-	waits, hooks, reads, lag := f.sum(apfWait), f.sum(webhooks), f.sum(cacheWait), f.sum(cacheMean)
+	waits, hooks, reads, lag := f.sumSeries(apfWait), f.sumSeries(webhooks), f.sumSeries(cacheWait), f.sumSeries(cacheMean)
 	d.apf = f.perSlice(func(i int) float64 { return shareOf(waits.at(i), in.at(i)) })
 	d.webhook = f.perSlice(func(i int) float64 { return shareOf(hooks.at(i), in.at(i)) })
 	d.watchCache = f.perSlice(func(i int) float64 { return shareOf(reads.at(i), in.at(i)) * shareBeyond(lag.at(i), cacheBound) })
@@ -43,7 +43,7 @@ func newDelays(f *Facts) delays {
 // for etcd longer than usual, and how much of that is for its disk. It looks at the
 // quickest tenth of the writes: a full machine makes many calls slow, but not all of them.
 func waitingForEtcd(f *Facts) (otherwise, disk track) {
-	in, calls, floor, all, sync := f.sum(requests), f.sum(etcdCalls), f.sum(etcdFloor), f.sum(etcdMean), f.sum(fsyncMean)
+	in, calls, floor, all, sync := f.sumSeries(requests), f.sumSeries(etcdCalls), f.sumSeries(etcdFloor), f.sumSeries(etcdMean), f.sumSeries(fsyncMean)
 	share := func(i int) float64 {
 		return shareOf(calls.at(i), in.at(i)) * shareOf(floor.at(i)*shareBeyond(floor.at(i), etcdBound), all.at(i))
 	}
@@ -76,13 +76,13 @@ func heldBackByPlane(f *Facts, component string) track {
 // not counted. Where the kernel does not count, a full machine is taken for the
 // whole reason.
 func waitingForCore(f *Facts, components ...string) track {
-	use := f.sum(busy)
+	use := f.sumSeries(busy)
 	ran, waited := make(track, f.Window.Slices), make(track, f.Window.Slices)
 	for _, name := range components {
 		if f.Remote && name != self {
 			continue // the full machine is not its
 		}
-		limit, r, w := throttledShare(f, name), f.sum(cpu, instance, name), f.sum(waiting, instance, name)
+		limit, r, w := throttledShare(f, name), f.sumSeries(cpu, instance, name), f.sumSeries(waiting, instance, name)
 		for i := range ran {
 			ran[i], waited[i] = ran[i]+r[i]*leftAfter(limit[i]), waited[i]+w[i]*leftAfter(limit[i])
 		}
@@ -112,6 +112,6 @@ func throttledShare(f *Facts, component string) track {
 // back, but no more of the slice than they take. Most of the time a component
 // that hardly computes wants nothing.
 func ownThrottledShare(f *Facts, component string) track {
-	share, periods := f.sum(held, instance, component), f.sum(throttles, instance, component)
+	share, periods := f.sumSeries(held, instance, component), f.sumSeries(throttles, instance, component)
 	return f.perSlice(func(i int) float64 { return min(share.at(i), clampShare(periods.at(i)*cpuPeriod)) })
 }

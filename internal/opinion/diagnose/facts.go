@@ -87,8 +87,8 @@ type Series struct {
 	Slices []float64 // over each slice; 0 where there was none
 }
 
-// component returns what is known of a component.
-func (f *Facts) component(name string) record.ComponentFact {
+// componentFact returns what is known of a component.
+func (f *Facts) componentFact(name string) record.ComponentFact {
 	for _, c := range f.Components {
 		if c.Name == name {
 			return c
@@ -97,8 +97,8 @@ func (f *Facts) component(name string) record.ComponentFact {
 	return record.ComponentFact{Name: name}
 }
 
-// names returns the components that an answer is about.
-func (f *Facts) names(question string) []string {
+// componentNames returns the components that an answer is about.
+func (f *Facts) componentNames(question string) []string {
 	var out []string
 	for _, s := range f.Answers[question].Series {
 		if name := s.Labels[instance]; !slices.Contains(out, name) {
@@ -109,18 +109,18 @@ func (f *Facts) names(question string) []string {
 	return out
 }
 
-// find returns the series of an answer with these labels, given in pairs.
-func (f *Facts) find(question string, labels ...string) (Series, bool) {
+// findSeries returns the series of an answer with these labels, given in pairs.
+func (f *Facts) findSeries(question string, labels ...string) (Series, bool) {
 	for _, s := range f.Answers[question].Series {
-		if s.has(labels) {
+		if s.hasLabels(labels) {
 			return s, true
 		}
 	}
 	return Series{}, false
 }
 
-// has reports whether a series has these labels, given in pairs.
-func (s Series) has(labels []string) bool {
+// hasLabels reports whether a series has these labels, given in pairs.
+func (s Series) hasLabels(labels []string) bool {
 	for pair := range slices.Chunk(labels, 2) {
 		if s.Labels[pair[0]] != pair[1] {
 			return false
@@ -129,9 +129,9 @@ func (s Series) has(labels []string) bool {
 	return true
 }
 
-// whole returns the value over the whole window; 0 where there is none.
-func (f *Facts) whole(question string, labels ...string) float64 {
-	s, _ := f.find(question, labels...)
+// wholeValue returns the value over the whole window; 0 where there is none.
+func (f *Facts) wholeValue(question string, labels ...string) float64 {
+	s, _ := f.findSeries(question, labels...)
 	return s.Whole
 }
 

@@ -24,23 +24,23 @@ const (
 
 // findCPULimit finds components at their CPU limit, and the plane as a whole at its own.
 func findCPULimit(f *Facts, d delays) (out []candidate) {
-	for _, name := range f.names(held) {
+	for _, name := range f.componentNames(held) {
 		hold, memory, shared := ownThrottledShare(f, name), shortOfMemory(f, name), heldBackByPlane(f, name)
 		uneven, scans, passed := excessOverReplicas(f, name), scanShareOfCPU(f, name), track(nil)
 		if name == apiServer {
 			passed = proxiedShare(f)
 		}
 		given := ""
-		if c := f.component(name); c.CPULimit > 0 {
+		if c := f.componentFact(name); c.CPULimit > 0 {
 			given = fmt.Sprintf(" of the %.3g that it was started with", c.CPULimit)
 		}
 		out = append(out, newCandidate(Finding{
 			Component: name,
 			Sentence: fmt.Sprintf("%s was held back by its CPU limit in %s of the periods in which it wanted to run, and used %.2g cores%s.",
-				nameComponent(name, true), formatPercent(f.whole(held, instance, name)), f.whole(coresOf(name), instance, name), given),
+				nameComponent(name, true), formatPercent(f.wholeValue(held, instance, name)), f.wholeValue(coresOf(name), instance, name), given),
 			Evidence: []Evidence{
-				f.evidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, name),
-				f.evidence(coresOf(name), newFigure("cores", nil, "cores that it used"), instance, name),
+				f.newEvidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, name),
+				f.newEvidence(coresOf(name), newFigure("cores", nil, "cores that it used"), instance, name),
 			},
 			Try: fmt.Sprintf("Give %s a higher CPU limit or none; if that is what it will have in production, this is how far it goes.", nameComponent(name, false)),
 		}, f.perSlice(func(i int) float64 {
@@ -75,8 +75,8 @@ func coresOf(name string) string {
 // counts where GOMEMLIMIT is reached or the component keeps a core busy: who hardly
 // computes collects on time that nobody wants.
 func shortOfMemory(f *Facts, component string) track {
-	hits, gc, used := f.sum(limitHits, instance, component), f.sum(collecting, instance, component), f.sum(cpu, instance, component)
-	reached := f.sum(goLimit, instance, component)
+	hits, gc, used := f.sumSeries(limitHits, instance, component), f.sumSeries(collecting, instance, component), f.sumSeries(cpu, instance, component)
+	reached := f.sumSeries(goLimit, instance, component)
 	return f.perSlice(func(i int) float64 {
 		full := oneIf(used.at(i) >= fullFrom || reached.at(i) >= nearLimit)
 		excess := clampShare((gc.at(i)-gcBound)/(1-gcBound)) * clampShare(used.at(i)) * full
@@ -86,8 +86,8 @@ func shortOfMemory(f *Facts, component string) track {
 
 // findMemory finds components short of it.
 func findMemory(f *Facts, d delays) (out []candidate) {
-	names := f.names(collecting)
-	for _, name := range append(f.names(limitHits), f.names(resident)...) {
+	names := f.componentNames(collecting)
+	for _, name := range append(f.componentNames(limitHits), f.componentNames(resident)...) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -96,8 +96,8 @@ func findMemory(f *Facts, d delays) (out []candidate) {
 		if slices.ContainsFunc(f.Deaths, func(d Death) bool { owner, ok := d.atMemoryLimit(); return ok && owner == name }) {
 			continue // killed says it
 		}
-		c, shared := f.component(name), heldBackByPlane(f, name)
-		starving, size := shortOfMemory(f, name), f.sum(charged, instance, name)
+		c, shared := f.componentFact(name), heldBackByPlane(f, name)
+		starving, size := shortOfMemory(f, name), f.sumSeries(charged, instance, name)
 		near := func(i int) float64 {
 			if c.MemoryLimit == 0 {
 				return 0
@@ -115,14 +115,14 @@ func findMemory(f *Facts, d delays) (out []candidate) {
 
 func describeMemory(f *Facts, name string) string {
 	var parts []string
-	if gc := f.whole(collecting, instance, name); gc > gcBound {
+	if gc := f.wholeValue(collecting, instance, name); gc > gcBound {
 		parts = append(parts, fmt.Sprintf("spent %s of the CPU that it used on collecting garbage", formatPercent(gc)))
 	}
-	if hits := f.whole(limitHits, instance, name); hits > 0 {
+	if hits := f.wholeValue(limitHits, instance, name); hits > 0 {
 		parts = append(parts, fmt.Sprintf("ran into its memory limit %.3g times a second", hits))
 	}
-	if limit := f.component(name).MemoryLimit; limit > 0 {
-		parts = append(parts, fmt.Sprintf("had %s of at most %s", unit.Text(f.whole(charged, instance, name), "bytes"), unit.Text(float64(limit), "bytes")))
+	if limit := f.componentFact(name).MemoryLimit; limit > 0 {
+		parts = append(parts, fmt.Sprintf("had %s of at most %s", unit.Text(f.wholeValue(charged, instance, name), "bytes"), unit.Text(float64(limit), "bytes")))
 	}
 	if len(parts) == 0 {
 		parts = []string{"was short of memory in a part of the time"}
@@ -132,14 +132,14 @@ func describeMemory(f *Facts, name string) string {
 
 func memoryEvidence(f *Facts, name string) (out []Evidence) {
 	found := func(question string, e Evidence) {
-		if _, ok := f.find(question, instance, name); ok {
-			out = append(out, f.evidence(question, e, instance, name))
+		if _, ok := f.findSeries(question, instance, name); ok {
+			out = append(out, f.newEvidence(question, e, instance, name))
 		}
 	}
 	found(collecting, newFigure("ratio", boundAt(gcBound), "garbage collection's share of the CPU used"))
 	found(limitHits, newFigure("1/s", boundAt(0), "times that the kernel ran into the memory limit"))
 	var most *float64
-	if limit := f.component(name).MemoryLimit; limit > 0 {
+	if limit := f.componentFact(name).MemoryLimit; limit > 0 {
 		most = boundAt(nearLimit * float64(limit))
 	}
 	found(charged, newFigure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"))
@@ -174,7 +174,7 @@ func findKilled(f *Facts, observed bool) (out []candidate) {
 		finding := Finding{
 			Cause: Memory, Component: d.Component, Score: 1,
 			Sentence: fmt.Sprintf("%s was killed at %s, and the run ended there.", d.Component, limit),
-			Evidence: []Evidence{{Value: float64(f.component(owner).MemoryLimit), Unit: "bytes", Sentence: limit + "; logs/ has its last words"}},
+			Evidence: []Evidence{{Value: float64(f.componentFact(owner).MemoryLimit), Unit: "bytes", Sentence: limit + "; logs/ has its last words"}},
 			Try:      fmt.Sprintf("Give %s more memory, or set GOMEMLIMIT to nine tenths of the limit, so that it collects garbage before it is killed.", nameComponent(owner, false)),
 		}
 		if observed {
@@ -204,15 +204,15 @@ func findMachine(f *Facts, d delays, others []candidate) []candidate {
 		}
 		return d.crowded[i] * leftAfter(most)
 	})
-	use := f.whole(busy)
+	use := f.wholeValue(busy)
 	whose, foreign := largestCPUUser(f)
 	try := "Fly on more cores, or ask for less; before that, see in profiles/ what the hungriest component spends them on."
 	if foreign {
 		try = "Stop other workloads on this machine, or run elsewhere."
 	}
-	evidence := []Evidence{f.evidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle"))}
+	evidence := []Evidence{f.newEvidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle"))}
 	if _, ok := f.Answers[waiting]; ok {
-		evidence = append(evidence, f.evidence(waiting, newFigure("threads", nil, "threads of kube-apiserver that were ready to run and had no core, at a time"), instance, apiServer))
+		evidence = append(evidence, f.newEvidence(waiting, newFigure("threads", nil, "threads of kube-apiserver that were ready to run and had no core, at a time"), instance, apiServer))
 	}
 	return []candidate{newCandidate(Finding{
 		Cause:    Machine,
@@ -226,10 +226,10 @@ func findMachine(f *Facts, d delays, others []candidate) []candidate {
 func findOwnMachine(f *Facts) []candidate {
 	return []candidate{newCandidate(Finding{
 		Cause: Machine, Component: self,
-		Sentence: fmt.Sprintf("The %s of windtunnel's own machine %s busy for %s of the time.", unit.Count(f.Machine.Cores, "cores"), unit.Verb(f.Machine.Cores, "was", "were"), formatPercent(f.whole(busy))),
+		Sentence: fmt.Sprintf("The %s of windtunnel's own machine %s busy for %s of the time.", unit.Count(f.Machine.Cores, "cores"), unit.Verb(f.Machine.Cores, "was", "were"), formatPercent(f.wholeValue(busy))),
 		Evidence: []Evidence{
-			f.evidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle")),
-			f.evidence(waiting, newFigure("threads", nil, "threads of windtunnel that were ready to run and had no core, at a time"), instance, self),
+			f.newEvidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle")),
+			f.newEvidence(waiting, newFigure("threads", nil, "threads of windtunnel that were ready to run and had no core, at a time"), instance, self),
 		},
 		Try: "Run from another machine, or stop other workloads on this one.",
 	}, waitingForCore(f, self))}
@@ -244,7 +244,7 @@ func largestCPUUser(f *Facts) (name string, foreign bool) {
 			name, most = fmt.Sprintf("%s (%.2f cores)", s.Labels[instance], s.Whole), s.Whole
 		}
 	}
-	if rest := f.whole(busy)*float64(f.Machine.Cores) - known; rest > most {
+	if rest := f.wholeValue(busy)*float64(f.Machine.Cores) - known; rest > most {
 		return "processes other than the plane and windtunnel", true
 	}
 	return name, false

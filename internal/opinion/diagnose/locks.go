@@ -39,7 +39,7 @@ func readContention(dir record.Dir, component string) (c Contention, ok bool, er
 	if err != nil {
 		return c, false, fmt.Errorf("read profile %s: %w", c.File, err)
 	}
-	ok = c.read(p)
+	ok = c.readProfile(p)
 	return c, ok, nil
 }
 
@@ -63,10 +63,10 @@ func unpackProfile(raw []byte) ([]byte, error) {
 	return out, err
 }
 
-// read adds up the waiting of each function. A profile of blocking has waits for
+// readProfile adds up the waiting of each function. A profile of blocking has waits for
 // channels too, most of which are goroutines that have nothing to do; they are
 // left out.
-func (c *Contention) read(p *profile.Profile) bool {
+func (c *Contention) readProfile(p *profile.Profile) bool {
 	nanoseconds := -1
 	for i, t := range p.SampleType {
 		if t.Type == "delay" && t.Unit == "nanoseconds" {

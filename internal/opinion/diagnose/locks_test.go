@@ -109,7 +109,7 @@ func FuzzLocks(f *testing.F) {
 			return
 		}
 		var c Contention
-		if c.read(p) && (c.Where == "" && c.Share > 0 || c.Share > 1) {
+		if c.readProfile(p) && (c.Where == "" && c.Share > 0 || c.Share > 1) {
 			t.Errorf("%+v", c)
 		}
 	})

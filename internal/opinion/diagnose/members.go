@@ -23,8 +23,8 @@ const (
 // to them, as far as a gateway in between waits for their answers, where even the
 // quickest tenth of these is slow.
 func waitingForClusters(f *Facts, component string) track {
-	work, calls := f.sum(working, instance, component), f.sum(remote, instance, component)
-	all, waits, floor := f.sum(remote), f.sum(upstream), f.sum(upstreamFloor)
+	work, calls := f.sumSeries(working, instance, component), f.sumSeries(remote, instance, component)
+	all, waits, floor := f.sumSeries(remote), f.sumSeries(upstream), f.sumSeries(upstreamFloor)
 	return f.perSlice(func(i int) float64 {
 		return shareOf(calls.at(i), work.at(i)) * shareOf(waits.at(i), all.at(i)) * oneIf(floor.at(i) > farBound)
 	})
@@ -35,22 +35,22 @@ func waitingForClusters(f *Facts, component string) track {
 func findDistance(f *Facts, d delays) (out []candidate) {
 	for _, s := range f.Answers[queued].Series {
 		component, queue := s.Labels[instance], s.Labels["name"]
-		if _, ok := f.find(remote, instance, component); !ok {
+		if _, ok := f.findSeries(remote, instance, component); !ok {
 			continue
 		}
 		stands := waitingForWorkers(f, component, queue)
-		way, tokens, work := waitingForClusters(f, component), f.sum(throttled, instance, component), f.sum(working, instance, component)
+		way, tokens, work := waitingForClusters(f, component), f.sumSeries(throttled, instance, component), f.sumSeries(working, instance, component)
 		n, _ := workersOf(f, component, queue)
 		back := heldBack(f, component)
 		out = append(out, newCandidate(Finding{
 			Component: component,
 			Sentence: fmt.Sprintf("The %.3g busy workers of %s waited for other clusters: a call there took %s on average, of which the cluster itself and the way to it took %s.",
-				f.whole(working, instance, component), component, unit.Text(f.whole(remoteMean, instance, component), "seconds"), unit.Text(f.whole(upstreamMean), "seconds")),
+				f.wholeValue(working, instance, component), component, unit.Text(f.wholeValue(remoteMean, instance, component), "seconds"), unit.Text(f.wholeValue(upstreamMean), "seconds")),
 			Evidence: []Evidence{
-				f.evidence(upstreamFloor, newFigure("seconds", boundAt(farBound), "the quickest tenth of the clusters' answers took at most so long, seen from the gateway")),
-				f.evidence(upstreamMean, newFigure("seconds", nil, "mean time of the clusters' answers, seen from the gateway")),
-				f.evidence(remoteMean, newFigure("seconds", nil, "mean time of a call to another cluster"), instance, component),
-				f.evidence(working, newFigure("workers", boundIfKnown(n), "workers that are busy at a time, of so many"), instance, component, "name", queue),
+				f.newEvidence(upstreamFloor, newFigure("seconds", boundAt(farBound), "the quickest tenth of the clusters' answers took at most so long, seen from the gateway")),
+				f.newEvidence(upstreamMean, newFigure("seconds", nil, "mean time of the clusters' answers, seen from the gateway")),
+				f.newEvidence(remoteMean, newFigure("seconds", nil, "mean time of a call to another cluster"), instance, component),
+				f.newEvidence(working, newFigure("workers", boundIfKnown(n), "workers that are busy at a time, of so many"), instance, component, "name", queue),
 			},
 			Try: "Give " + component + " more workers, and its limiter as many calls a second as they make: each of them waits for one round trip after another. " +
 				"Or run it nearer to the clusters.",
@@ -71,7 +71,7 @@ func boundIfKnown(n float64) *float64 {
 // waitingForWorkers is the share of each slice in which items wait for busy workers.
 func waitingForWorkers(f *Facts, component, queue string) track {
 	labels := []string{instance, component, "name", queue}
-	waits, items, busy := f.sum(queued, labels...), f.sum(depth, labels...), workersBusy(f, component, queue)
+	waits, items, busy := f.sumSeries(queued, labels...), f.sumSeries(depth, labels...), workersBusy(f, component, queue)
 	return f.perSlice(func(i int) float64 { return busy[i] * clampShare(max(waits.at(i), items.at(i))) })
 }
 
@@ -97,7 +97,7 @@ func scanningWorkers(f *Facts, component string) track {
 		if s.Labels[instance] != component {
 			continue
 		}
-		took := f.sum(scanMean, instance, component, "kind", s.Labels["kind"])
+		took := f.sumSeries(scanMean, instance, component, "kind", s.Labels["kind"])
 		for i := range out {
 			out[i] += track(s.Slices).at(i) * oneIf(took.at(i) > scanBound)
 		}
@@ -107,7 +107,7 @@ func scanningWorkers(f *Facts, component string) track {
 
 // scanShare is the share of a component's work that goes into looking through caches.
 func scanShare(f *Facts, component string) track {
-	scans, work := scanningWorkers(f, component), f.sum(working, instance, component)
+	scans, work := scanningWorkers(f, component), f.sumSeries(working, instance, component)
 	return f.perSlice(func(i int) float64 { return shareOf(scans.at(i), work.at(i)) })
 }
 
@@ -119,9 +119,9 @@ func scanShare(f *Facts, component string) track {
 // limit; but scans are no more than their part of what workers do beside waiting: of
 // several that want to compute the kernel sees those alone that have a thread.
 func scanShareOfCPU(f *Facts, component string) track {
-	scans, used, ready, hold := scanningWorkers(f, component), f.sum(cpu, instance, component), f.sum(waiting, instance, component), heldBack(f, component)
-	work, calls := f.sum(working, instance, component), f.sum(asking, instance, component)
-	_, counted := f.find(waiting, instance, component)
+	scans, used, ready, hold := scanningWorkers(f, component), f.sumSeries(cpu, instance, component), f.sumSeries(waiting, instance, component), heldBack(f, component)
+	work, calls := f.sumSeries(working, instance, component), f.sumSeries(asking, instance, component)
+	_, counted := f.findSeries(waiting, instance, component)
 	return f.perSlice(func(i int) float64 {
 		if !counted {
 			return shareOf(scans.at(i)*leftAfter(hold[i]), used.at(i))
@@ -134,19 +134,19 @@ func scanShareOfCPU(f *Facts, component string) track {
 // findScan finds components that look through all there is for a few objects. It is their
 // CPU that goes into it: it counts where that, or their workers, are used up.
 func findScan(f *Facts, d delays) (out []candidate) {
-	for _, name := range f.names(scanning) {
+	for _, name := range f.componentNames(scanning) {
 		share, ofCPU, hold, crowded, what := scanShare(f, name), scanShareOfCPU(f, name), heldBack(f, name), waitingForCore(f, name), mostScannedCache(f, name)
 		stands := waitingForAnyWorkers(f, name)
 		out = append(out, newCandidate(Finding{
 			Component: name,
 			Sentence: fmt.Sprintf("%s looked through a whole cache%s for a few objects: %s each time, and %.2g workers did at a time.",
-				name, ofKind(what), unit.Text(f.whole(scanMean, what...), "seconds"), f.whole(scanning, what...)),
+				name, ofKind(what), unit.Text(f.wholeValue(scanMean, what...), "seconds"), f.wholeValue(scanning, what...)),
 			Evidence: []Evidence{
-				f.evidence(scanMean, newFigure("seconds", boundAt(scanBound), "mean time of a list from that cache"), what...),
-				f.evidence(scanning, newFigure("workers", nil, "workers that list from that cache at a time"), what...),
-				f.evidence(working, newFigure("workers", nil, "workers that are busy at a time"), instance, name),
-				f.evidence(cpu, newFigure("cores", nil, "cores that it used"), instance, name),
-				f.evidence(waiting, newFigure("threads", nil, "threads of it that were ready to run and did not, for the machine or a limit, at a time"), instance, name),
+				f.newEvidence(scanMean, newFigure("seconds", boundAt(scanBound), "mean time of a list from that cache"), what...),
+				f.newEvidence(scanning, newFigure("workers", nil, "workers that list from that cache at a time"), what...),
+				f.newEvidence(working, newFigure("workers", nil, "workers that are busy at a time"), instance, name),
+				f.newEvidence(cpu, newFigure("cores", nil, "cores that it used"), instance, name),
+				f.newEvidence(waiting, newFigure("threads", nil, "threads of it that were ready to run and did not, for the machine or a limit, at a time"), instance, name),
 			},
 			Try: "Find these objects by an index: a list that goes through all of them takes longer with each one that there is.",
 		}, f.perSlice(func(i int) float64 {
@@ -180,12 +180,12 @@ func ofKind(labels []string) string {
 // requests on. One that nobody asked anything counts nothing, and is one of them.
 func replicasByService(f *Facts) map[string][]string {
 	out := map[string][]string{}
-	for _, name := range f.names(proxied) {
+	for _, name := range f.componentNames(proxied) {
 		if service := serviceOf(name); service != "" {
 			out[service] = nil
 		}
 	}
-	for _, name := range f.names(cpu) {
+	for _, name := range f.componentNames(cpu) {
 		service := serviceOf(name)
 		if _, ok := out[service]; ok {
 			out[service] = append(out[service], name)
@@ -210,14 +210,14 @@ func excessOverReplicas(f *Facts, name string) track {
 	if len(all) < 2 {
 		return make(track, f.Window.Slices)
 	}
-	mean, own := meanCPU(f, all), f.sum(cpu, instance, name)
+	mean, own := meanCPU(f, all), f.sumSeries(cpu, instance, name)
 	return f.perSlice(func(i int) float64 { return shareBeyond(own.at(i), mean[i]) })
 }
 
 func meanCPU(f *Facts, all []string) track {
 	out := make(track, f.Window.Slices)
 	for _, name := range all {
-		for i, v := range f.sum(cpu, instance, name) {
+		for i, v := range f.sumSeries(cpu, instance, name) {
 			out[i] += v / float64(len(all))
 		}
 	}
@@ -239,7 +239,7 @@ func findImbalance(f *Facts, d delays) (out []candidate) {
 			for i := range share {
 				share[i] = max(share[i], hold.at(i)*more[i])
 			}
-			used := f.whole(cpu, instance, name)
+			used := f.wholeValue(cpu, instance, name)
 			if used > most {
 				first, most = name, used
 			}
@@ -248,11 +248,11 @@ func findImbalance(f *Facts, d delays) (out []candidate) {
 		out = append(out, newCandidate(Finding{
 			Component: service,
 			Sentence: fmt.Sprintf("%s had more to do than the others of its %s, and was at its CPU limit: it used %.2g cores where they used %.2g on average, and answered %.3g requests a second.",
-				first, unit.Count(len(all[service]), "replicas"), most, mean, f.whole(proxied, instance, first)),
+				first, unit.Count(len(all[service]), "replicas"), most, mean, f.wholeValue(proxied, instance, first)),
 			Evidence: []Evidence{
-				f.evidence(cpu, newFigure("cores", boundAt(roundFigure(mean)), "cores that it used; the bound is the mean of all replicas"), instance, first),
-				f.evidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, first),
-				f.evidence(proxied, newFigure("1/s", nil, "requests that it passed on"), instance, first),
+				f.newEvidence(cpu, newFigure("cores", boundAt(roundFigure(mean)), "cores that it used; the bound is the mean of all replicas"), instance, first),
+				f.newEvidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, first),
+				f.newEvidence(proxied, newFigure("1/s", nil, "requests that it passed on"), instance, first),
 			},
 			Try: "Let clients open more connections, so that chance spreads them better, or run one large replica in place of several small ones: a client of HTTP/2 stays with one.",
 		}, share))
@@ -263,7 +263,7 @@ func findImbalance(f *Facts, d delays) (out []candidate) {
 // proxiedShare is the share of the API server's requests that it only passes on to a
 // gateway.
 func proxiedShare(f *Facts) track {
-	by, own := f.sum(byHub), f.sum(served)
+	by, own := f.sumSeries(byHub), f.sumSeries(served)
 	return f.perSlice(func(i int) float64 { return shareOf(by.at(i), by.at(i)+own.at(i)) })
 }
 
@@ -277,11 +277,11 @@ func findProxying(f *Facts, d delays) []candidate {
 	return []candidate{newCandidate(Finding{
 		Component: apiServer,
 		Sentence: fmt.Sprintf("%s was at its CPU limit while it passed %.3g requests a second on to a gateway, beside %.3g that it answered itself.",
-			apiServer, f.whole(byHub), f.whole(served)),
+			apiServer, f.wholeValue(byHub), f.wholeValue(served)),
 		Evidence: []Evidence{
-			f.evidence(byHub, newFigure("1/s", boundAt(0), "requests that came to the gateway through the API server")),
-			f.evidence(served, newFigure("1/s", nil, "requests that the API server answered itself")),
-			f.evidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, apiServer),
+			f.newEvidence(byHub, newFigure("1/s", boundAt(0), "requests that came to the gateway through the API server")),
+			f.newEvidence(served, newFigure("1/s", nil, "requests that the API server answered itself")),
+			f.newEvidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, apiServer),
 		},
 		Try: "Let the controller connect to the gateway itself (--cluster-gateway-url).",
 	}, f.perSlice(func(i int) float64 { return hold.at(i) * share[i] }))}

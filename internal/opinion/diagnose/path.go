@@ -31,10 +31,10 @@ const (
 // must do. Seats that webhooks or etcd keep taken are theirs.
 func findAPF(f *Facts, d delays) (out []candidate) {
 	const level = "priority_level"
-	in, api := f.sum(requests), heldBack(f, apiServer)
+	in, api := f.sumSeries(requests), heldBack(f, apiServer)
 	for _, s := range f.Answers[apfWait].Series {
 		name := s.Labels[level]
-		waits, rejected := f.sum(apfWait, level, name), f.sum(apfRejected, level, name)
+		waits, rejected := f.sumSeries(apfWait, level, name), f.sumSeries(apfRejected, level, name)
 		taken := seatsTaken(f, name)
 		share := f.perSlice(func(i int) float64 {
 			executing := 1 - d.apf[i]
@@ -42,17 +42,17 @@ func findAPF(f *Facts, d delays) (out []candidate) {
 			held := max(min(d.active[i]*shareOf(waits.at(i), in.at(i)), taken[i]), clampShare(rejected.at(i)))
 			return held * leftAfter(api.at(i), deeper)
 		})
-		seats := f.whole(apfSeats, level, name)
+		seats := f.wholeValue(apfSeats, level, name)
 		sentence := fmt.Sprintf("Priority level %s kept %.3g requests waiting at a time for its seats, of which it had %.0f", name, s.Whole, seats)
 		evidence := []Evidence{
-			f.evidence(apfWait, newFigure("requests", boundAt(0), "requests in the level's queues at a time"), level, name),
-			f.evidence(requests, newFigure("requests", nil, "requests in progress at a time, those in queues among them")),
-			f.evidence(apfSeats, newFigure("seats", nil, "seats of the level at the end"), level, name),
-			f.evidence(apfUse, newFigure("ratio", boundAt(fullFrom), "share of the level's seats that were taken"), level, name),
+			f.newEvidence(apfWait, newFigure("requests", boundAt(0), "requests in the level's queues at a time"), level, name),
+			f.newEvidence(requests, newFigure("requests", nil, "requests in progress at a time, those in queues among them")),
+			f.newEvidence(apfSeats, newFigure("seats", nil, "seats of the level at the end"), level, name),
+			f.newEvidence(apfUse, newFigure("ratio", boundAt(fullFrom), "share of the level's seats that were taken"), level, name),
 		}
-		if r := f.whole(apfRejected, level, name); r > 0 {
+		if r := f.wholeValue(apfRejected, level, name); r > 0 {
 			sentence += fmt.Sprintf(", and rejected %s of all", formatPercent(r))
-			evidence = append(evidence, f.evidence(apfRejected, newFigure("ratio", boundAt(0), "share of the level's requests that it rejected"), level, name))
+			evidence = append(evidence, f.newEvidence(apfRejected, newFigure("ratio", boundAt(0), "share of the level's requests that it rejected"), level, name))
 		}
 		out = append(out, newCandidate(Finding{
 			Component: apiServer, Sentence: sentence + ".", Evidence: evidence,
@@ -67,8 +67,8 @@ func findAPF(f *Facts, d delays) (out []candidate) {
 // requests stand as it has seats (they come in bursts) the time that its seats were.
 func seatsTaken(f *Facts, name string) track {
 	const level = "priority_level"
-	waits, use, seats := f.sum(apfWait, level, name), f.sum(apfUse, level, name), f.sum(apfSeats, level, name)
-	_, counted := f.find(apfUse, level, name)
+	waits, use, seats := f.sumSeries(apfWait, level, name), f.sumSeries(apfUse, level, name), f.sumSeries(apfSeats, level, name)
+	_, counted := f.findSeries(apfUse, level, name)
 	return f.perSlice(func(i int) float64 {
 		switch {
 		case !counted:
@@ -82,18 +82,18 @@ func seatsTaken(f *Facts, name string) track {
 
 // findWebhook finds admission webhooks, one by one.
 func findWebhook(f *Facts, d delays) (out []candidate) {
-	in, api := f.sum(requests), heldBack(f, apiServer)
+	in, api := f.sumSeries(requests), heldBack(f, apiServer)
 	for _, s := range f.Answers[webhooks].Series {
 		name := s.Labels["name"]
-		calls, means := f.sum(webhooks, "name", name), f.sum(webhookMean, "name", name)
-		took := f.whole(webhookMean, "name", name)
+		calls, means := f.sumSeries(webhooks, "name", name), f.sumSeries(webhookMean, "name", name)
+		took := f.wholeValue(webhookMean, "name", name)
 		out = append(out, newCandidate(Finding{
 			Component: name,
 			Sentence:  fmt.Sprintf("Admission waited for webhook %s: %s for each request on average.", name, unit.Text(took, "seconds")),
 			Evidence: []Evidence{
-				f.evidence(webhookMean, newFigure("seconds", boundAt(hookBound), "mean time of the webhook's answers"), "name", name),
-				f.evidence(webhooks, newFigure("requests", nil, "requests that wait for it at a time"), "name", name),
-				f.evidence(requests, newFigure("requests", nil, "requests in progress at a time, these among them")),
+				f.newEvidence(webhookMean, newFigure("seconds", boundAt(hookBound), "mean time of the webhook's answers"), "name", name),
+				f.newEvidence(webhooks, newFigure("requests", nil, "requests that wait for it at a time"), "name", name),
+				f.newEvidence(requests, newFigure("requests", nil, "requests in progress at a time, these among them")),
 			},
 			Try: "Make the webhook quicker, or narrow its rules, its selectors and its matchConditions, so that fewer requests go through it.",
 		}, f.perSlice(func(i int) float64 {
@@ -106,16 +106,16 @@ func findWebhook(f *Facts, d delays) (out []candidate) {
 // findEtcdLatency finds answers of etcd that are slow for another reason than its disk.
 func findEtcdLatency(f *Facts, d delays) []candidate {
 	api, own := heldBack(f, apiServer), heldBack(f, etcdName)
-	floor, took := f.whole(etcdFloor), f.whole(etcdMean)
+	floor, took := f.wholeValue(etcdFloor), f.wholeValue(etcdMean)
 	return []candidate{newCandidate(Finding{
 		Component: etcdName,
 		Sentence: fmt.Sprintf("etcd's answers took %s on average, and the quickest tenth of the writes up to %s, of which its disk took %s.",
-			unit.Text(took, "seconds"), unit.Text(floor, "seconds"), unit.Text(f.whole(fsyncMean), "seconds")),
+			unit.Text(took, "seconds"), unit.Text(floor, "seconds"), unit.Text(f.wholeValue(fsyncMean), "seconds")),
 		Evidence: []Evidence{
-			f.evidence(etcdFloor, newFigure("seconds", boundAt(etcdBound), "the quickest tenth of the writes took at most so long")),
-			f.evidence(etcdMean, newFigure("seconds", nil, "mean time of etcd's answers to the API server")),
-			f.evidence(fsyncMean, newFigure("seconds", boundAt(etcdBound), "mean time of a sync of the log")),
-			f.evidence(etcdCalls, newFigure("requests", nil, "requests that wait for etcd at a time")),
+			f.newEvidence(etcdFloor, newFigure("seconds", boundAt(etcdBound), "the quickest tenth of the writes took at most so long")),
+			f.newEvidence(etcdMean, newFigure("seconds", nil, "mean time of etcd's answers to the API server")),
+			f.newEvidence(fsyncMean, newFigure("seconds", boundAt(etcdBound), "mean time of a sync of the log")),
+			f.newEvidence(etcdCalls, newFigure("requests", nil, "requests that wait for etcd at a time")),
 		},
 		Try: "Bring etcd nearer to the API server (same host or zone); with several members, measure the way between them: a write waits for a majority.",
 	}, f.perSlice(func(i int) float64 { return d.active[i] * d.etcd[i] * leftAfter(api.at(i), own.at(i)) }))}
@@ -126,10 +126,10 @@ func findWatchCache(f *Facts, d delays) []candidate {
 	api, own := heldBack(f, apiServer), heldBack(f, etcdName)
 	return []candidate{newCandidate(Finding{
 		Component: apiServer,
-		Sentence:  fmt.Sprintf("Reads waited %s on average for the watch cache to catch up with etcd.", unit.Text(f.whole(cacheMean), "seconds")),
+		Sentence:  fmt.Sprintf("Reads waited %s on average for the watch cache to catch up with etcd.", unit.Text(f.wholeValue(cacheMean), "seconds")),
 		Evidence: []Evidence{
-			f.evidence(cacheWait, newFigure("requests", nil, "reads that wait for the watch cache at a time")),
-			f.evidence(cacheMean, newFigure("seconds", boundAt(cacheBound), "mean time that they wait")),
+			f.newEvidence(cacheWait, newFigure("requests", nil, "reads that wait for the watch cache at a time")),
+			f.newEvidence(cacheMean, newFigure("seconds", boundAt(cacheBound), "mean time that they wait")),
 		},
 		Try: "See how many events the resource has and how many watchers want them; let clients read with resourceVersion=0 where they may see an older state.",
 	}, f.perSlice(func(i int) float64 {
@@ -141,17 +141,17 @@ func findWatchCache(f *Facts, d delays) []candidate {
 // the share of the time that they are being written is how full they are.
 func findEtcdDisk(f *Facts, d delays) []candidate {
 	api, own, crowded := heldBack(f, apiServer), heldBack(f, etcdName), waitingForCore(f, etcdName)
-	log, backend := f.sum(fsync), f.sum(commit)
+	log, backend := f.sumSeries(fsync), f.sumSeries(commit)
 	return []candidate{newCandidate(Finding{
 		Component: etcdName,
 		Sentence: fmt.Sprintf("etcd synced its log for %s of the time (%s each) and committed for %s of it (%s each).",
-			formatPercent(f.whole(fsync)), unit.Text(f.whole(fsyncMean), "seconds"), formatPercent(f.whole(commit)), unit.Text(f.whole(commitMean), "seconds")),
+			formatPercent(f.wholeValue(fsync)), unit.Text(f.wholeValue(fsyncMean), "seconds"), formatPercent(f.wholeValue(commit)), unit.Text(f.wholeValue(commitMean), "seconds")),
 		Evidence: []Evidence{
-			f.evidence(fsync, newFigure("ratio", boundAt(fullFrom), "share of the time in which the log was synced")),
-			f.evidence(fsyncMean, newFigure("seconds", boundAt(etcdBound), "mean time of a sync")),
-			f.evidence(commit, newFigure("ratio", boundAt(fullFrom), "share of the time in which the backend was committed")),
-			f.evidence(commitMean, newFigure("seconds", boundAt(commitBound), "mean time of a commit")),
-			f.evidence(etcdFloor, newFigure("seconds", boundAt(etcdBound), "the quickest tenth of the writes took at most so long")),
+			f.newEvidence(fsync, newFigure("ratio", boundAt(fullFrom), "share of the time in which the log was synced")),
+			f.newEvidence(fsyncMean, newFigure("seconds", boundAt(etcdBound), "mean time of a sync")),
+			f.newEvidence(commit, newFigure("ratio", boundAt(fullFrom), "share of the time in which the backend was committed")),
+			f.newEvidence(commitMean, newFigure("seconds", boundAt(commitBound), "mean time of a commit")),
+			f.newEvidence(etcdFloor, newFigure("seconds", boundAt(etcdBound), "the quickest tenth of the writes took at most so long")),
 		},
 		Try: "Give etcd a quicker disk of its own; events may have an etcd of their own (--etcd-servers-overrides); durability: memory shows how far the plane goes without its disk.",
 	}, f.perSlice(func(i int) float64 {
@@ -162,11 +162,11 @@ func findEtcdDisk(f *Facts, d delays) []candidate {
 // findEtcdQuota finds how much of the last fifth of its quota etcd's database takes: when it
 // is full, no write is served any more.
 func findEtcdQuota(f *Facts, d delays) []candidate {
-	size := f.sum(dbShare)
+	size := f.sumSeries(dbShare)
 	return []candidate{newCandidate(Finding{
 		Component: etcdName,
-		Sentence:  fmt.Sprintf("etcd's database takes %s of its quota; at all of it etcd refuses every write.", formatPercent(f.whole(dbShare))),
-		Evidence:  []Evidence{f.evidence(dbShare, newFigure("ratio", boundAt(quotaBound), "share of --quota-backend-bytes"))},
+		Sentence:  fmt.Sprintf("etcd's database takes %s of its quota; at all of it etcd refuses every write.", formatPercent(f.wholeValue(dbShare))),
+		Evidence:  []Evidence{f.newEvidence(dbShare, newFigure("ratio", boundAt(quotaBound), "share of --quota-backend-bytes"))},
 		Try:       "Raise --quota-backend-bytes, compact and defragment, or keep fewer and smaller objects.",
 	}, f.perSlice(func(i int) float64 { return clampShare((size.at(i) - quotaBound) / (1 - quotaBound)) }))}
 }

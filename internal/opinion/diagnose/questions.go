@@ -75,17 +75,17 @@ const instance = "instance"
 // duration, and $s its seconds.
 type question struct{ name, expr string }
 
-// increase is by how much a counter grew within the window, summed up by labels. A
+// increaseOf is by how much a counter grew within the window, summed up by labels. A
 // series that appeared meanwhile grew from nothing, which increase() of PromQL
 // does not know; after a restart only what came later than the next look counts.
-func increase(counter, by string) string {
+func increaseOf(counter, by string) string {
 	return strings.NewReplacer("COUNTER", counter, "BY", by).
 		Replace("(sum by (BY) (COUNTER) - (sum by (BY) (COUNTER offset $w) or 0 * sum by (BY) (COUNTER)))")
 }
 
 // perSecond is the same for each second: of a counter of seconds, how many
 // waited or worked at a time.
-func perSecond(counter, by string) string { return increase(counter, by) + " / $s" }
+func perSecond(counter, by string) string { return increaseOf(counter, by) + " / $s" }
 
 // meanOfGauge is the mean of a gauge that is read every second.
 func meanOfGauge(gauge, by string) string {
@@ -109,7 +109,7 @@ func meanOf(histogram, by string) string {
 	if selector != "" {
 		selector = "{" + selector
 	}
-	return increase(name+"_sum"+selector, by) + " / " + increase(name+"_count"+selector, by)
+	return increaseOf(name+"_sum"+selector, by) + " / " + increaseOf(name+"_count"+selector, by)
 }
 
 // Selections of requests: watches last as long as they like, and lists of etcd
@@ -131,21 +131,21 @@ const (
 	etcdB      = `etcd_request_duration_seconds_bucket{operation=~"create|update|delete"}`
 )
 
-// questions are all that is asked of a run's series.
-func questions() []question {
+// listQuestions returns all that is asked of a run's series.
+func listQuestions() []question {
 	const queue, level, hook, kind = instance + ", name", instance + ", priority_level", instance + ", name", instance + ", kind"
 	return []question{
-		{busy, "1 - " + increase(`host_cpu_seconds_total{mode=~"idle|iowait"}`, instance) + " / " + increase("host_cpu_seconds_total", instance)},
+		{busy, "1 - " + increaseOf(`host_cpu_seconds_total{mode=~"idle|iowait"}`, instance) + " / " + increaseOf("host_cpu_seconds_total", instance)},
 		{cpu, perSecond("process_cpu_seconds_total", instance)},
 		{planeCPU, `label_replace(` + perSecond(planeS, "") + `, "instance", "` + record.WholePlane + `", "", "")`},
 		{waiting, perSecond("process_cpu_wait_seconds_total", instance)},
-		{held, increase("cgroup_cpu_throttled_periods_total", instance) + " / " + increase("cgroup_cpu_periods_total", instance)},
+		{held, increaseOf("cgroup_cpu_throttled_periods_total", instance) + " / " + increaseOf("cgroup_cpu_periods_total", instance)},
 		{throttles, perSecond("cgroup_cpu_throttled_periods_total", instance)},
 		{resident, "max by (instance) (process_resident_memory_bytes)"},
 		{charged, "max by (instance) (cgroup_memory_working_set_bytes)"},
 		{limitHits, perSecond("cgroup_memory_limit_hits_total", instance)},
-		{collecting, increase("go_cpu_classes_gc_total_cpu_seconds_total", instance) + " / (" +
-			increase("go_cpu_classes_total_cpu_seconds_total", instance) + " - " + increase("go_cpu_classes_idle_cpu_seconds_total", instance) + ")"},
+		{collecting, increaseOf("go_cpu_classes_gc_total_cpu_seconds_total", instance) + " / (" +
+			increaseOf("go_cpu_classes_total_cpu_seconds_total", instance) + " - " + increaseOf("go_cpu_classes_idle_cpu_seconds_total", instance) + ")"},
 		{goLimit, "max by (instance) (process_resident_memory_bytes) / max by (instance) (go_gc_gomemlimit_bytes)"},
 		{throttled, withKubeVirt(perSecond, "rest_client_rate_limiter_duration_seconds_sum", instance)},
 		{paced, withKubeVirt(perSecond, "rest_client_rate_limiter_duration_seconds_count", instance)},
@@ -153,20 +153,20 @@ func questions() []question {
 		{asking, perSecond("rest_client_request_duration_seconds_sum", instance) + " or " + perSecond("kubevirt_rest_client_request_latency_seconds_sum", instance)},
 		{queued, withKubeVirt(perSecond, "workqueue_queue_duration_seconds_sum", queue)},
 		{depth, withKubeVirt(meanOfGauge, "workqueue_depth", queue)},
-		{working, "((" + withKubeVirt(increase, "workqueue_work_duration_seconds_sum", queue) + ") + (" + withKubeVirt(increase, "workqueue_unfinished_work_seconds", queue) + ")) / $s"},
+		{working, "((" + withKubeVirt(increaseOf, "workqueue_work_duration_seconds_sum", queue) + ") + (" + withKubeVirt(increaseOf, "workqueue_unfinished_work_seconds", queue) + ")) / $s"},
 		{reconcilers, "max by (instance, controller) (controller_runtime_max_concurrent_reconciles)"},
 		{requests, perSecond(requestS, instance)},
 		{requestMean, meanOf(request, instance)},
 		{apfWait, perSecond("apiserver_flowcontrol_request_wait_duration_seconds_sum", level)},
-		{apfRejected, increase("apiserver_flowcontrol_rejected_requests_total", level) + " / (" + increase("apiserver_flowcontrol_rejected_requests_total", level) +
-			" + " + increase("apiserver_flowcontrol_dispatched_requests_total", level) + ")"},
+		{apfRejected, increaseOf("apiserver_flowcontrol_rejected_requests_total", level) + " / (" + increaseOf("apiserver_flowcontrol_rejected_requests_total", level) +
+			" + " + increaseOf("apiserver_flowcontrol_dispatched_requests_total", level) + ")"},
 		{apfSeats, "max by (" + level + ") (apiserver_flowcontrol_current_limit_seats)"},
 		{apfUse, meanOf(`apiserver_flowcontrol_priority_level_seat_utilization{phase="executing"}`, level)},
 		{webhooks, perSecond("apiserver_admission_webhook_admission_duration_seconds_sum", hook)},
 		{webhookMean, meanOf("apiserver_admission_webhook_admission_duration_seconds", hook)},
 		{etcdCalls, perSecond(etcdS, instance)},
 		{etcdMean, meanOf(etcd, instance)},
-		{etcdFloor, "histogram_quantile(0.1, " + increase(etcdB, instance+", le") + ")"},
+		{etcdFloor, "histogram_quantile(0.1, " + increaseOf(etcdB, instance+", le") + ")"},
 		{fsync, perSecond("etcd_disk_wal_fsync_duration_seconds_sum", instance)},
 		{fsyncMean, meanOf("etcd_disk_wal_fsync_duration_seconds", instance)},
 		{commit, perSecond("etcd_disk_backend_commit_duration_seconds_sum", instance)},
@@ -177,18 +177,18 @@ func questions() []question {
 		{mutex, perSecond("go_sync_mutex_wait_total_seconds_total", instance)},
 		{algorithm, perSecond("scheduler_scheduling_algorithm_duration_seconds_sum", instance)},
 		{algoMean, meanOf("scheduler_scheduling_algorithm_duration_seconds", instance)},
-		{plugin, "topk by (instance) (1, " + increase(pluginS, instance+", extension_point, plugin") + " / on (instance) group_left () " + increase(pluginS, instance) + ")"},
+		{plugin, "topk by (instance) (1, " + increaseOf(pluginS, instance+", extension_point, plugin") + " / on (instance) group_left () " + increaseOf(pluginS, instance) + ")"},
 		{remote, perSecond(velaCallS+`{cluster!="local"}`, instance)},
 		{remoteMean, meanOf(velaCall+`{cluster!="local"}`, instance)},
 		{upstream, perSecond("ocm_proxy_proxied_request_duration_seconds_sum", "")},
 		{upstreamMean, meanOf("ocm_proxy_proxied_request_duration_seconds", "")},
-		{upstreamFloor, "histogram_quantile(0.1, " + increase("ocm_proxy_proxied_request_duration_seconds_bucket", "le") + ")"},
+		{upstreamFloor, "histogram_quantile(0.1, " + increaseOf("ocm_proxy_proxied_request_duration_seconds_bucket", "le") + ")"},
 		{proxied, perSecond("ocm_proxy_proxied_requests_by_cluster_total", instance)},
 		{byHub, perSecond(`cluster_gateway_requests_total{way="aggregated"}`, "")},
 		{served, perSecond(`apiserver_request_total{verb!~"WATCH.*|CONNECT|PROXY"}`, "")},
 		{scanning, perSecond(velaCallS+`{verb="ListCache"}`, kind)},
 		{scanMean, meanOf(velaCall+`{verb="ListCache"}`, kind)},
-		{stage, "topk by (instance) (1, " + increase(velaStageS, instance+", stage") + " / on (instance) group_left () " + increase("application_reconcile_time_seconds_sum", instance) + ")"},
+		{stage, "topk by (instance) (1, " + increaseOf(velaStageS, instance+", stage") + " / on (instance) group_left () " + increaseOf("application_reconcile_time_seconds_sum", instance) + ")"},
 		{revisions, `max_over_time(max(apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"})[$w:1s])`},
 		{madeRevisions, lastOf(velaMade+`verb="Create"}`, instance) + " - (" + lastOf(velaMade+`verb="Delete"}`, instance) +
 			" or 0 * " + lastOf(velaMade+`verb="Create"}`, instance) + ")"},

@@ -13,7 +13,7 @@ const stageBound = 0.5
 // longestStage is the stage of a component's work that takes most of it, with its share;
 // empty where it counts none.
 func longestStage(f *Facts, component string) (name string, share float64) {
-	s, ok := f.find(stage, instance, component)
+	s, ok := f.findSeries(stage, instance, component)
 	if !ok {
 		return "", 0
 	}
@@ -24,7 +24,7 @@ func longestStage(f *Facts, component string) (name string, share float64) {
 // that is more than half of it.
 func longestStageShare(f *Facts, component string) track {
 	name, share := longestStage(f, component)
-	long := f.sum(stage, instance, component, "stage", name)
+	long := f.sumSeries(stage, instance, component, "stage", name)
 	return f.perSlice(func(i int) float64 {
 		return clampShare(long.at(i)) * oneIf(share > stageBound && long.at(i) > stageBound)
 	})
@@ -49,11 +49,11 @@ func findStage(f *Facts, d delays) (out []candidate) {
 		out = append(out, newCandidate(Finding{
 			Component: component,
 			Sentence: fmt.Sprintf("Of what the workers of %s did, %s went into stage %s, while %.3g items waited for them at a time.",
-				component, formatPercent(part), name, max(f.whole(queued, labels...), f.whole(depth, labels...))),
+				component, formatPercent(part), name, max(f.wholeValue(queued, labels...), f.wholeValue(depth, labels...))),
 			Evidence: []Evidence{
-				f.evidence(stage, newFigure("ratio", boundAt(stageBound), "that stage's share of the time of all passes"), instance, component, "stage", name),
-				f.evidence(working, newFigure("workers", boundIfKnown(n), "workers that are busy at a time, of so many"), labels...),
-				f.evidence(queued, newFigure("items", boundAt(0), "items that wait at a time, by those that have left the queue"), labels...),
+				f.newEvidence(stage, newFigure("ratio", boundAt(stageBound), "that stage's share of the time of all passes"), instance, component, "stage", name),
+				f.newEvidence(working, newFigure("workers", boundIfKnown(n), "workers that are busy at a time, of so many"), labels...),
+				f.newEvidence(queued, newFigure("items", boundAt(0), "items that wait at a time, by those that have left the queue"), labels...),
 			},
 			Try: adviseStage(name) + " Or give queue " + queue + " more workers" + beyondNow(n) + ".",
 		}, share))
@@ -90,11 +90,11 @@ func adviseStage(stage string) string {
 // API server counts once a minute, and what was killed before that has its own count.
 func cachedRevisions(f *Facts, component string) (n float64, question string) {
 	name, _ := longestStage(f, component)
-	made, makes := f.find(madeRevisions, instance, component)
+	made, makes := f.findSeries(madeRevisions, instance, component)
 	if name == "" && !makes {
 		return 0, ""
 	}
-	if n := f.whole(revisions); n > 0 {
+	if n := f.wholeValue(revisions); n > 0 {
 		return n, revisions
 	}
 	return made.Whole, madeRevisions
@@ -107,9 +107,9 @@ func revisionEvidence(f *Facts, component string) []Evidence {
 	case n <= 0:
 		return nil
 	case question == revisions:
-		return []Evidence{f.evidence(revisions, newFigure("objects", nil, "revisions at most, each with a copy of the definitions that it uses"))}
+		return []Evidence{f.newEvidence(revisions, newFigure("objects", nil, "revisions at most, each with a copy of the definitions that it uses"))}
 	}
-	return []Evidence{f.evidence(madeRevisions, newFigure("objects", nil, "revisions that it made and did not delete again, each with a copy of the definitions that it uses"), instance, component)}
+	return []Evidence{f.newEvidence(madeRevisions, newFigure("objects", nil, "revisions that it made and did not delete again, each with a copy of the definitions that it uses"), instance, component)}
 }
 
 // adviseFewerRevisions is what to do about the memory of such a component.

@@ -76,12 +76,12 @@ func oneIf(holds bool) float64 {
 	return 0
 }
 
-// sum adds up the series of an answer that have these labels, given in pairs.
-func (f *Facts) sum(question string, labels ...string) track {
+// sumSeries adds up the series of an answer that have these labels, given in pairs.
+func (f *Facts) sumSeries(question string, labels ...string) track {
 	out := make(track, f.Window.Slices)
 	for _, s := range f.Answers[question].Series {
 		for i := range out {
-			if s.has(labels) {
+			if s.hasLabels(labels) {
 				out[i] += track(s.Slices).at(i)
 			}
 		}
@@ -94,13 +94,13 @@ func newFigure(unit string, bound *float64, sentence string) Evidence {
 	return Evidence{Unit: unit, Bound: bound, Sentence: sentence}
 }
 
-// evidence gives a figure the value of an expression's answer: of the first of its
+// newEvidence gives a figure the value of an expression's answer: of the first of its
 // series with these labels.
-func (f *Facts) evidence(question string, e Evidence, labels ...string) Evidence {
+func (f *Facts) newEvidence(question string, e Evidence, labels ...string) Evidence {
 	e.Expr = f.Answers[question].Expr
 	at := f.Epoch.Add(f.Window.To.Sub(0)).UTC()
 	e.At = &at
-	if s, ok := f.find(question, labels...); ok {
+	if s, ok := f.findSeries(question, labels...); ok {
 		e.Value, e.Labels = roundFigure(s.Whole), s.Labels
 		for _, v := range s.Slices {
 			e.Values = append(e.Values, roundFigure(v))

@@ -25,7 +25,7 @@ func findNothing(f *Facts) []Finding {
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(all, func(x, y resource) int { return -cmp.Compare(x.most(), y.most()) })
+	slices.SortStableFunc(all, func(x, y resource) int { return -cmp.Compare(x.highestUse(), y.highestUse()) })
 	first := all[0]
 	verdict := "No bottleneck"
 	if f.Remote {
@@ -34,10 +34,10 @@ func findNothing(f *Facts) []Finding {
 	finding := Finding{
 		Rank: 1, Cause: Nothing,
 		Sentence: fmt.Sprintf("%s. Closest to its limit: %s, %s in its busiest %s.",
-			verdict, first.name, formatPercent(first.most()), unit.Text(f.Window.Step().Seconds(), "seconds")),
+			verdict, first.name, formatPercent(first.highestUse()), unit.Text(f.Window.Step().Seconds(), "seconds")),
 		Try: "Ask for more: windtunnel search finds the largest load that passes.",
 	}
-	if first.most() >= fullFrom {
+	if first.highestUse() >= fullFrom {
 		finding.Sentence += " Too little work waited for this to matter."
 	}
 	for _, r := range all[:min(len(all), shownUses)] {
@@ -46,7 +46,7 @@ func findNothing(f *Facts) []Finding {
 	return []Finding{finding}
 }
 
-func (r resource) most() float64 { return slices.Max(append(track{0}, r.use...)) }
+func (r resource) highestUse() float64 { return slices.Max(append(track{0}, r.use...)) }
 
 // listResources returns those that have a limit, and of which it is known how much was
 // used.
@@ -69,12 +69,12 @@ func listResources(f *Facts) []resource {
 // resourceUse is the resource that a question asks of, with its limit in the same unit;
 // none where there is no answer.
 func resourceUse(f *Facts, question, name string, limit float64, e Evidence, labels ...string) []resource {
-	if _, ok := f.find(question, labels...); !ok || limit <= 0 {
+	if _, ok := f.findSeries(question, labels...); !ok || limit <= 0 {
 		return nil
 	}
-	values := f.sum(question, labels...)
+	values := f.sumSeries(question, labels...)
 	use := f.perSlice(func(i int) float64 { return clampShare(values.at(i) / limit) })
-	return []resource{{name, use, f.evidence(question, e, labels...)}}
+	return []resource{{name, use, f.newEvidence(question, e, labels...)}}
 }
 
 func machineUse(f *Facts) []resource {
@@ -96,7 +96,7 @@ func componentUses(f *Facts) (out []resource) {
 		out = append(out, resourceUse(f, charged, "the memory limit of "+name, memory,
 			newFigure("bytes", boundAt(nearLimit*memory), "of the memory of "+name+" at the end"), instance, c.Name)...)
 	}
-	for _, name := range f.names(throttled) {
+	for _, name := range f.componentNames(throttled) {
 		out = append(out, resourceUse(f, throttled, "the rate limiter of "+name, 1,
 			newFigure("calls", boundAt(1), "calls of "+name+" that wait for its limiter at a time"), instance, name)...)
 	}

@@ -21,9 +21,9 @@ const (
 // was empty for no more of the time than the calls that went are of those that
 // could have gone, however many of them stood before it at a time.
 func findClientThrottle(f *Facts, d delays) (out []candidate) {
-	for _, name := range f.names(throttled) {
-		waits, went := f.sum(throttled, instance, name), f.sum(paced, instance, name)
-		qps, burst, raise := limiterOf(f.component(name))
+	for _, name := range f.componentNames(throttled) {
+		waits, went := f.sumSeries(throttled, instance, name), f.sumSeries(paced, instance, name)
+		qps, burst, raise := limiterOf(f.componentFact(name))
 		setting := ""
 		switch {
 		case qps > 0 && burst > 0:
@@ -34,10 +34,10 @@ func findClientThrottle(f *Facts, d delays) (out []candidate) {
 		out = append(out, newCandidate(Finding{
 			Component: name,
 			Sentence: fmt.Sprintf("On average %.3[3]g requests were queued in the client-side rate limiter of %[1]s%[2]s; it sent %.3[4]g requests/s.",
-				name, setting, f.whole(throttled, instance, name), f.whole(paced, instance, name)),
+				name, setting, f.wholeValue(throttled, instance, name), f.wholeValue(paced, instance, name)),
 			Evidence: []Evidence{
-				f.evidence(throttled, newFigure("calls", boundAt(0), "requests queued in the limiter, on average"), instance, name),
-				f.evidence(paced, newFigure("1/s", boundIfKnown(qps), "requests that passed the limiter; each client of the component has its own"), instance, name),
+				f.newEvidence(throttled, newFigure("calls", boundAt(0), "requests queued in the limiter, on average"), instance, name),
+				f.newEvidence(paced, newFigure("1/s", boundIfKnown(qps), "requests that passed the limiter; each client of the component has its own"), instance, name),
 			},
 			Try: fmt.Sprintf("Raise %s of %s, and see that API priority and fairness protects the server from it.", raise, name),
 		}, f.perSlice(func(i int) float64 {
@@ -122,7 +122,7 @@ func findWorkQueue(f *Facts, d delays) (out []candidate) {
 // waitingInQueue is the share of each slice in which items wait for busy workers for no
 // deeper reason.
 func waitingInQueue(f *Facts, d delays, component, queue string) track {
-	work, tokens, calls := f.sum(working, instance, component), f.sum(throttled, instance, component), f.sum(asking, instance, component)
+	work, tokens, calls := f.sumSeries(working, instance, component), f.sumSeries(throttled, instance, component), f.sumSeries(asking, instance, component)
 	stands, held, way, scans := waitingForWorkers(f, component, queue), heldBack(f, component), waitingForClusters(f, component), scanShare(f, component)
 	_, ceiling := steadyRate(f, component)
 	return f.perSlice(func(i int) float64 {
@@ -135,14 +135,14 @@ func waitingInQueue(f *Facts, d delays, component, queue string) track {
 // workersOf returns how many take from a queue, and the flag that says so; 0 where
 // that is not known.
 func workersOf(f *Facts, component, queue string) (n float64, name string) {
-	if s, ok := f.find(reconcilers, instance, component, "controller", queue); ok {
+	if s, ok := f.findSeries(reconcilers, instance, component, "controller", queue); ok {
 		return s.Whole, ""
 	}
 	name, n = workersFlag(queue)
 	if name == "" {
 		return 0, ""
 	}
-	return flagValue(f.component(component), name, n), name
+	return flagValue(f.componentFact(component), name, n), name
 }
 
 // workersBusy is 1 where a queue's workers are busy: four fifths of them, or half where
@@ -151,7 +151,7 @@ func workersOf(f *Facts, component, queue string) (n float64, name string) {
 // work at must be waiting.
 func workersBusy(f *Facts, component, queue string) track {
 	labels := []string{instance, component, "name", queue}
-	work, waits, items := f.sum(working, labels...), f.sum(queued, labels...), f.sum(depth, labels...)
+	work, waits, items := f.sumSeries(working, labels...), f.sumSeries(queued, labels...), f.sumSeries(depth, labels...)
 	n, _ := workersOf(f, component, queue)
 	known := n > 0
 	if !known {
@@ -179,11 +179,11 @@ func describeQueue(f *Facts, component, queue string) Finding {
 	return Finding{
 		Component: component + " " + queue,
 		Sentence: fmt.Sprintf("Work queue %q of %s: %.3g items waiting on average, %.3g %s busy.", queue, component,
-			max(f.whole(queued, labels...), f.whole(depth, labels...)), f.whole(working, labels...), have),
+			max(f.wholeValue(queued, labels...), f.wholeValue(depth, labels...)), f.wholeValue(working, labels...), have),
 		Evidence: []Evidence{
-			f.evidence(queued, newFigure("items", boundAt(0), "items that wait at a time, by those that have left the queue"), labels...),
-			f.evidence(depth, newFigure("items", boundAt(0), "items that wait at a time, as the scrapes saw it"), labels...),
-			f.evidence(working, newFigure("workers", busy, "workers that are busy at a time, of so many"), labels...),
+			f.newEvidence(queued, newFigure("items", boundAt(0), "items that wait at a time, by those that have left the queue"), labels...),
+			f.newEvidence(depth, newFigure("items", boundAt(0), "items that wait at a time, as the scrapes saw it"), labels...),
+			f.newEvidence(working, newFigure("workers", busy, "workers that are busy at a time, of so many"), labels...),
 		},
 		Try: try + " If its workers wait for something, the causes before this one say for what.",
 	}
@@ -195,22 +195,22 @@ func describeQueue(f *Facts, component, queue string) Finding {
 // where more than half goes into searching, with pods waiting, the search is it.
 func findScheduler(f *Facts, d delays) []candidate {
 	const name = "kube-scheduler"
-	search, waits, held, crowded := f.sum(algorithm), f.sum(pending), heldBack(f, name), waitingForCore(f, name)
+	search, waits, held, crowded := f.sumSeries(algorithm), f.sumSeries(pending), heldBack(f, name), waitingForCore(f, name)
 	finding := Finding{
 		Component: name,
 		Sentence: fmt.Sprintf("The scheduler searched for nodes in %s of the time, %s for each pod, while %.3g pods waited.",
-			formatPercent(f.whole(algorithm)), unit.Text(f.whole(algoMean), "seconds"), f.whole(pending)),
+			formatPercent(f.wholeValue(algorithm)), unit.Text(f.wholeValue(algoMean), "seconds"), f.wholeValue(pending)),
 		Evidence: []Evidence{
-			f.evidence(algorithm, newFigure("ratio", boundAt(searchBound), "share of the time in which a node is searched for")),
-			f.evidence(algoMean, newFigure("seconds", nil, "mean time of a search")),
-			f.evidence(pending, newFigure("pods", nil, "pods that wait in the active queue")),
+			f.newEvidence(algorithm, newFigure("ratio", boundAt(searchBound), "share of the time in which a node is searched for")),
+			f.newEvidence(algoMean, newFigure("seconds", nil, "mean time of a search")),
+			f.newEvidence(pending, newFigure("pods", nil, "pods that wait in the active queue")),
 		},
 		Try: "Lower percentageOfNodesToScore, drop the plugins that are not needed, or look at pods with costly constraints (inter-pod affinity, topology spread).",
 	}
-	if s, ok := f.find(plugin); ok {
+	if s, ok := f.findSeries(plugin); ok {
 		what, point := s.Labels["plugin"], s.Labels["extension_point"]
 		finding.Sentence += fmt.Sprintf(" Of what its plugins took, %s went into %s of %s.", formatPercent(s.Whole), point, what)
-		finding.Evidence = append(finding.Evidence, f.evidence(plugin, newFigure("ratio", nil, "the most costly plugin's share of what plugins take in a search")))
+		finding.Evidence = append(finding.Evidence, f.newEvidence(plugin, newFigure("ratio", nil, "the most costly plugin's share of what plugins take in a search")))
 		if what == "PodTopologySpread" && point == "PreScore" {
 			// It counts the pods of all nodes, whatever share of them is scored, for
 			// each pod that a service or a controller selects: spreading is on by default.
@@ -253,19 +253,19 @@ func findLateCalls(f *Facts, d delays, sender string, w Waiting, try string) []c
 // component does at a time: requests, queue items or pods. They count where one of
 // them waits at any time: no lock is full before.
 func findLocks(f *Facts, d delays) (out []candidate) {
-	for _, name := range f.names(mutex) {
-		waits, held, crowded := f.sum(mutex, instance, name), heldBack(f, name), waitingForCore(f, name)
-		work := f.sum(working, instance, name)
+	for _, name := range f.componentNames(mutex) {
+		waits, held, crowded := f.sumSeries(mutex, instance, name), heldBack(f, name), waitingForCore(f, name)
+		work := f.sumSeries(working, instance, name)
 		switch name {
 		case apiServer:
-			work = f.sum(requests)
+			work = f.sumSeries(requests)
 		case "kube-scheduler":
-			work = f.sum(attempts)
+			work = f.sumSeries(attempts)
 		}
 		finding := Finding{
 			Component: name,
-			Sentence:  fmt.Sprintf("In %s, %.3g goroutines waited for locks at a time.", name, f.whole(mutex, instance, name)),
-			Evidence:  []Evidence{f.evidence(mutex, newFigure("goroutines", boundAt(lockBound), "goroutines that wait for a lock at a time"), instance, name)},
+			Sentence:  fmt.Sprintf("In %s, %.3g goroutines waited for locks at a time.", name, f.wholeValue(mutex, instance, name)),
+			Evidence:  []Evidence{f.newEvidence(mutex, newFigure("goroutines", boundAt(lockBound), "goroutines that wait for a lock at a time"), instance, name)},
 			Try:       fmt.Sprintf("Look at the profiles of %s in profiles/ (go tool pprof), and start it with --contention-profiling for one of its locks.", name),
 		}
 		if c, ok := f.Contended[name]; ok {

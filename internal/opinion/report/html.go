@@ -90,7 +90,7 @@ func (p Page) HTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return p.write(w, raw, "")
+	return p.writeShell(w, raw, "")
 }
 
 // JSON is the page as the live page is sent it, in one line.
@@ -106,7 +106,7 @@ func (p Page) JSON() ([]byte, error) {
 // dashboard, which fetches runs from where it was loaded from, and from nowhere
 // else.
 func Shell(w io.Writer) error {
-	return Page{Title: "windtunnel"}.write(w, nil, "; connect-src 'self'")
+	return Page{Title: "windtunnel"}.writeShell(w, nil, "; connect-src 'self'")
 }
 
 // shell is what the outer template is filled from.
@@ -118,9 +118,9 @@ type shell struct {
 	JSON   template.JS
 }
 
-// write fills the outer template. Characters that could end the data's script
+// writeShell fills the outer template. Characters that could end the data's script
 // element were escaped by json.Marshal; script and style are our own files.
-func (p Page) write(w io.Writer, data []byte, more string) error {
+func (p Page) writeShell(w io.Writer, data []byte, more string) error {
 	script, err := files.ReadFile("bundle/report.js")
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)

@@ -52,12 +52,12 @@ func Files(in *run.Run, j slo.Judgement) (map[string][]byte, error) {
 	r := results{in, j}
 	at := r.Manifest.Started.Add(time.Duration(r.Facts.End)).UTC().Format(time.RFC3339)
 	out := map[string][]byte{}
-	for name, content := range r.summaries() {
+	for name, content := range r.listSummaries() {
 		raw, err := json.MarshalIndent(content, "", "  ")
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", name, err)
 		}
-		out[strings.Join([]string{clean(name), clean(r.Scenario.Name), at}, "_")+".json"] = append(raw, '\n')
+		out[strings.Join([]string{cleanName(name), cleanName(r.Scenario.Name), at}, "_")+".json"] = append(raw, '\n')
 	}
 	return out, nil
 }
@@ -83,36 +83,36 @@ func Write(dir string, r *run.Run, j slo.Judgement) ([]string, error) {
 	return names, errors.Join(faults...)
 }
 
-// summaries returns what there is, by ClusterLoader2's name of it.
-func (r results) summaries() map[string]any {
+// listSummaries returns what there is, by ClusterLoader2's name of it.
+func (r results) listSummaries() map[string]any {
 	out := map[string]any{}
 	for _, group := range r.Facts.PodGroups() {
-		if items := r.startup(group); len(items) > 0 {
+		if items := r.startupSummary(group); len(items) > 0 {
 			out["PodStartupLatency_"+group] = Data{Version: phaseVersion, Items: items}
 		}
 	}
-	if items := r.calls(); len(items) > 0 {
+	if items := r.callsSummary(); len(items) > 0 {
 		out["APIResponsivenessPrometheus_simple"] = Data{Version: callVersion, Items: items}
 	}
-	if t, ok := r.throughput(); ok {
+	if t, ok := r.throughputSummary(); ok {
 		out["SchedulingThroughput"] = t
 	}
-	if u := r.usage(); len(u) > 0 {
+	if u := r.usageSummary(); len(u) > 0 {
 		out["ResourceUsageSummary"] = u
 	}
-	if e, ok := r.etcd(); ok {
+	if e, ok := r.etcdSummary(); ok {
 		out["EtcdMetrics"] = e
 	}
-	if items := r.timers(); len(items) > 0 {
+	if items := r.timerSummary(); len(items) > 0 {
 		out["Timer"] = Data{Version: callVersion, Items: items}
 	}
-	maps.Copy(out, r.queries())
+	maps.Copy(out, r.querySummaries())
 	return out
 }
 
-// clean makes a part of a file's name of a text: an underscore separates the
+// cleanName makes a part of a file's name of a text: an underscore separates the
 // parts, but the summaries' own names have some.
-func clean(text string) string {
+func cleanName(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || strings.ContainsRune(`/\`, c) {
 			return '-'
@@ -121,13 +121,13 @@ func clean(text string) string {
 	}, text)
 }
 
-// percentiles are those that ClusterLoader2 gives.
-func percentiles() map[string]float64 {
+// listPercentiles returns those that ClusterLoader2 gives.
+func listPercentiles() map[string]float64 {
 	return map[string]float64{"Perc50": 0.5, "Perc90": 0.9, "Perc99": 0.99}
 }
 
-// milliseconds gives a time of seconds with the digits of a nanosecond.
-func milliseconds(seconds float64) float64 { return math.Round(seconds*1e9) / 1e6 }
+// toMilliseconds gives a time of seconds with the digits of a nanosecond.
+func toMilliseconds(seconds float64) float64 { return math.Round(seconds*1e9) / 1e6 }
 
-// finite tells whether JSON has a number for it.
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// isFinite tells whether JSON has a number for it.
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

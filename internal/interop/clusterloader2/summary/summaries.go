@@ -16,10 +16,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
-// startup is how long the pods of a group took from phase to phase. A
+// startupSummary is how long the pods of a group took from phase to phase. A
 // percentile that nothing bounds, because pods did not get there, is left out,
 // and so is a stretch without any.
-func (r results) startup(group string) []Item {
+func (r results) startupSummary(group string) []Item {
 	var out []Item
 	for _, m := range []struct{ name, from, to string }{
 		{"create_to_schedule", record.PhaseCreated, record.PhaseBound},
@@ -30,9 +30,9 @@ func (r results) startup(group string) []Item {
 	} {
 		d := r.Facts.Took(r.Facts.Pods([]string{group}), m.from, m.to)
 		item := Item{Data: map[string]float64{}, Unit: "ms", Labels: map[string]string{"Metric": m.name}}
-		for name, q := range percentiles() {
-			if e := d.Quantile(q); e.Samples > 0 && finite(e.High) && e.Exact() {
-				item.Data[name] = milliseconds(e.Value)
+		for name, q := range listPercentiles() {
+			if e := d.Quantile(q); e.Samples > 0 && isFinite(e.High) && e.Exact() {
+				item.Data[name] = toMilliseconds(e.Value)
 			}
 		}
 		if len(item.Data) > 0 {
@@ -48,9 +48,9 @@ const (
 	family    = "apiserver_request_sli_duration_seconds"
 )
 
-// calls are the API server's own latencies by resource, subresource, verb and
+// callsSummary returns the API server's own latencies by resource, subresource, verb and
 // scope, of everybody's calls, slowest first.
-func (r results) calls() []Item {
+func (r results) callsSummary() []Item {
 	streams := []string{"log", "exec", "portforward", "attach", "proxy"}
 	groups, _ := r.Facts.Series.Histograms(series.HistogramQuery{
 		Target: apiServer, Family: family, By: []string{"resource", "scope", "subresource", "verb"},
@@ -73,11 +73,11 @@ func (r results) calls() []Item {
 		for _, l := range g.Labels {
 			labels[strings.ToUpper(l.Name[:1])+l.Name[1:]] = l.Value
 		}
-		labels["Count"] = whole(h.Count())
-		labels["SlowCount"] = whole(h.Count() - upTo(h, slowAbove(labels)))
+		labels["Count"] = toWhole(h.Count())
+		labels["SlowCount"] = toWhole(h.Count() - upTo(h, slowAbove(labels)))
 		item := Item{Data: map[string]float64{}, Unit: "ms", Labels: labels}
-		for name, q := range percentiles() {
-			item.Data[name] = milliseconds(h.Quantile(q).Value)
+		for name, q := range listPercentiles() {
+			item.Data[name] = toMilliseconds(h.Quantile(q).Value)
 		}
 		out = append(out, item)
 	}
@@ -107,7 +107,7 @@ func upTo(h stats.Histogram, v float64) float64 {
 	return n
 }
 
-func whole(v float64) string { return strconv.Itoa(int(math.Round(v))) }
+func toWhole(v float64) string { return strconv.Itoa(int(math.Round(v))) }
 
 // throughput is how many pods the scheduler bound per second.
 type throughput struct {
@@ -117,9 +117,9 @@ type throughput struct {
 	Max    float64 `json:"max"`
 }
 
-// throughput is that of the group that an objective bounds, in stretches of the
+// throughputSummary is that of the group that an objective bounds, in stretches of the
 // objective's length; without one that of all groups in stretches of 5 s.
-func (r results) throughput() (throughput, bool) {
+func (r results) throughputSummary() (throughput, bool) {
 	window, groups := 5*time.Second, []string(nil)
 	for _, o := range r.Scenario.Objectives {
 		if o.SLI != "pods-bound-rate" {
@@ -148,18 +148,18 @@ type usage struct {
 	Mem  uint64  // bytes
 }
 
-// usage gives CPU and memory of the plane's components, by percentile. CPU is
+// usageSummary gives CPU and memory of the plane's components, by percentile. CPU is
 // the mean between two samples.
-func (r results) usage() map[string][]usage {
+func (r results) usageSummary() map[string][]usage {
 	out := map[string][]usage{}
 	names := r.Facts.Series.Targets(run.CPUSeries)
 	for _, name := range names {
 		if name == run.Instrument {
 			continue
 		}
-		cpu := rates(r.values(name, run.CPUSeries))
+		cpu := ratesOf(r.sampleValues(name, run.CPUSeries))
 		var memory []float64
-		for _, p := range r.values(name, "process_resident_memory_bytes") {
+		for _, p := range r.sampleValues(name, "process_resident_memory_bytes") {
 			memory = append(memory, p.value)
 		}
 		if len(cpu) == 0 || len(memory) == 0 {
@@ -181,8 +181,8 @@ type point struct {
 	value float64
 }
 
-// values are the samples of one metric of a target during the run.
-func (r results) values(target, name string) []point {
+// sampleValues returns the samples of one metric of a target during the run.
+func (r results) sampleValues(target, name string) []point {
 	var out []point
 	for _, s := range r.Facts.Series.Select(target, name, nil) {
 		for i := range s.Len() {
@@ -194,8 +194,8 @@ func (r results) values(target, name string) []point {
 	return out
 }
 
-// rates are the rises per second between neighbours.
-func rates(points []point) []float64 {
+// ratesOf returns the rises per second between neighbours.
+func ratesOf(points []point) []float64 {
 	var out []float64
 	for i := 1; i < len(points); i++ {
 		a, b := points[i-1], points[i]
@@ -220,7 +220,7 @@ type histogram struct {
 	Buckets map[string]int    `json:"buckets"` // by upper bound in seconds, cumulative
 }
 
-func (r results) etcd() (etcd, bool) {
+func (r results) etcdSummary() (etcd, bool) {
 	e := etcd{}
 	any := false
 	for _, f := range []struct {
@@ -247,15 +247,15 @@ func (r results) etcd() (etcd, bool) {
 			any = true
 		}
 	}
-	for _, p := range r.values("etcd", "etcd_mvcc_db_total_size_in_bytes") {
+	for _, p := range r.sampleValues("etcd", "etcd_mvcc_db_total_size_in_bytes") {
 		e.MaxDatabaseSize = max(e.MaxDatabaseSize, p.value)
 		any = true
 	}
 	return e, any
 }
 
-// timers are the scenario's stretches of time between steps, in seconds.
-func (r results) timers() []Item {
+// timerSummary returns the scenario's stretches of time between steps, in seconds.
+func (r results) timerSummary() []Item {
 	item := Item{Data: map[string]float64{}, Unit: "s", Labels: map[string]string{"test": "phases"}}
 	for _, m := range r.Scenario.Measures {
 		if got, ok := r.Judgement.Measures[slo.Key(m.Name, "seconds")]; ok && m.Query == "" {
@@ -268,9 +268,9 @@ func (r results) timers() []Item {
 	return []Item{item}
 }
 
-// queries are the answers of PromQL. METRIC: QUERY names the query QUERY of
+// querySummaries returns the answers of PromQL. METRIC: QUERY names the query QUERY of
 // the metric METRIC; each set of labels is an item of its own.
-func (r results) queries() map[string]any {
+func (r results) querySummaries() map[string]any {
 	asked := map[string]bool{}
 	for _, o := range r.Scenario.Objectives {
 		asked[o.Name] = o.Query != ""

@@ -22,8 +22,8 @@ type job struct {
 // round is one.
 type group struct{ name, run string }
 
-// jobs returns the jobs of a scenario in their order.
-func jobs(s *scenario.Scenario) []job {
+// listJobs returns the jobs of a scenario in their order.
+func listJobs(s *scenario.Scenario) []job {
 	var out []job
 	for _, m := range s.Measures {
 		if name, ok := strings.CutPrefix(m.Name, importer.JobMeasure); ok && m.Query == "" {
@@ -32,23 +32,23 @@ func jobs(s *scenario.Scenario) []job {
 	}
 	if len(out) > 0 {
 		for i := range out {
-			out[i].fill(between(s, out[i].since, out[i].till))
+			out[i].fillFromSteps(stepsBetween(s, out[i].since, out[i].till))
 		}
 		return out
 	}
 	for step := range s.AllSteps() {
 		if step.Create != nil {
 			j := job{name: step.Name, since: step.Name, till: step.Name, config: jobConfig{Name: step.Name}}
-			j.fill([]*scenario.Step{step})
+			j.fillFromSteps([]*scenario.Step{step})
 			out = append(out, j)
 		}
 	}
 	return out
 }
 
-// between returns the steps from one to another, in the order of the file, with
+// stepsBetween returns the steps from one to another, in the order of the file, with
 // those that they hold.
-func between(s *scenario.Scenario, since, till string) []*scenario.Step {
+func stepsBetween(s *scenario.Scenario, since, till string) []*scenario.Step {
 	var out []*scenario.Step
 	last := map[*scenario.Step]bool{}
 	on := false
@@ -71,12 +71,12 @@ func between(s *scenario.Scenario, since, till string) []*scenario.Step {
 	return out
 }
 
-// fill completes a job from its steps.
-func (j *job) fill(steps []*scenario.Step) {
+// fillFromSteps completes a job from its steps.
+func (j *job) fillFromSteps(steps []*scenario.Step) {
 	for _, s := range steps {
 		switch {
 		case s.Create != nil:
-			j.create(s)
+			j.noteCreate(s)
 		case s.Churn != nil:
 			j.churns = append(j.churns, s.Name)
 		case s.Requests != nil && s.Requests.Rounds > 0 && j.config.JobType != "create":
@@ -84,15 +84,15 @@ func (j *job) fill(steps []*scenario.Step) {
 			verb := c.Mix[0].Verb
 			if len(j.groups) == 0 {
 				j.config.JobType = map[string]string{"get": "read", "patch": "patch", "delete": "delete"}[verb]
-				j.config.JobIterations, j.config.QPS = max(j.config.JobIterations, c.Rounds, iterations(c.Mix[0].With)), c.Pace.Constant
+				j.config.JobIterations, j.config.QPS = max(j.config.JobIterations, c.Rounds, countIterations(c.Mix[0].With)), c.Pace.Constant
 			}
 		}
 	}
 }
 
-// create notes what a create step says of its job. That of the job's namespaces
+// noteCreate notes what a create step says of its job. That of the job's namespaces
 // has one body, those of its objects a list.
-func (j *job) create(s *scenario.Step) {
+func (j *job) noteCreate(s *scenario.Step) {
 	c := s.Create
 	if name, imported := c.With["JobName"].(string); imported && (name != j.name || c.Body != "") {
 		return
@@ -104,7 +104,7 @@ func (j *job) create(s *scenario.Step) {
 	j.config.JobType, j.config.QPS = "create", c.Pace.Constant
 	j.config.JobIterations = max(j.config.JobIterations, c.Count, c.PerNamespace)
 	for _, o := range c.Objects {
-		j.config.JobIterations = max(j.config.JobIterations, iterations(o.With))
+		j.config.JobIterations = max(j.config.JobIterations, countIterations(o.With))
 	}
 	j.config.Namespace = c.Namespace
 	if r := c.Namespaces; r != nil {
@@ -112,8 +112,8 @@ func (j *job) create(s *scenario.Step) {
 	}
 }
 
-// iterations is how many there are at least when a step is of one of them.
-func iterations(with map[string]any) int {
+// countIterations is how many there are at least when a step is of one of them.
+func countIterations(with map[string]any) int {
 	if i, ok := with["Iteration"].(int64); ok {
 		return int(i) + 1
 	}

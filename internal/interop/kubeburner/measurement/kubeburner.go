@@ -66,7 +66,7 @@ type jobConfig struct {
 // files' names. Files of those names are replaced.
 func Write(folder string, of *run.Run, j slo.Judgement) ([]string, error) {
 	r := results{of, j}
-	seen := read(r.Facts)
+	seen := readFacts(r.Facts)
 	files := map[string][]any{}
 	var order []string
 	put := func(name string, documents ...any) {
@@ -75,13 +75,13 @@ func Write(folder string, of *run.Run, j slo.Judgement) ([]string, error) {
 		}
 		files[name] = append(files[name], documents...)
 	}
-	for _, j := range jobs(r.Scenario) {
-		from, to, ok := seen.span(j)
+	for _, j := range listJobs(r.Scenario) {
+		from, to, ok := seen.spanOf(j)
 		if !ok {
 			continue // the run ended before it
 		}
-		put(Summary+".json", r.summary(j, seen, [2]clock.Time{from, to}))
-		lives, quantiles := r.latencies(j, seen)
+		put(Summary+".json", r.jobSummaries(j, seen, [2]clock.Time{from, to}))
+		lives, quantiles := r.latencyDocuments(j, seen)
 		if len(lives) > 0 {
 			put(Latency+"-"+j.name+".json", lives...)
 			put(Quantiles+"-"+j.name+".json", quantiles...)
@@ -103,12 +103,14 @@ func Write(folder string, of *run.Run, j slo.Judgement) ([]string, error) {
 	return order, nil
 }
 
-// wall is the wall time of a moment of the run.
-func (r results) wall(t clock.Time) time.Time { return r.Manifest.Started.Add(time.Duration(t)).UTC() }
+// wallTime is the wall time of a moment of the run.
+func (r results) wallTime(t clock.Time) time.Time {
+	return r.Manifest.Started.Add(time.Duration(t)).UTC()
+}
 
-// uuid is that of the scenario's own variables, or one made of the run's begin
+// runUUID is that of the scenario's own variables, or one made of the run's begin
 // and seed where it has none.
-func (r results) uuid() string {
+func (r results) runUUID() string {
 	for s := range r.Scenario.AllSteps() {
 		if s.Create != nil {
 			if id, ok := s.Create.With["UUID"].(string); ok {
@@ -121,17 +123,17 @@ func (r results) uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-func (r results) summary(j job, seen *facts, span [2]clock.Time) summary {
+func (r results) jobSummaries(j job, seen *facts, span [2]clock.Time) summary {
 	s := summary{
-		Timestamp: r.wall(span[0]), EndTimestamp: r.wall(span[1]), ElapsedTime: span[1].Sub(span[0]).Round(time.Second).Seconds(),
-		UUID: r.uuid(), MetricName: Summary, JobConfig: j.config, Version: "windtunnel " + r.Manifest.Versions["windtunnel"],
+		Timestamp: r.wallTime(span[0]), EndTimestamp: r.wallTime(span[1]), ElapsedTime: span[1].Sub(span[0]).Round(time.Second).Seconds(),
+		UUID: r.runUUID(), MetricName: Summary, JobConfig: j.config, Version: "windtunnel " + r.Manifest.Versions["windtunnel"],
 		Passed: r.Judgement.Verdict == slo.Pass, K8sVersion: r.Manifest.Versions["kubernetes"], TotalNodes: r.Manifest.Fleet.Nodes,
 	}
 	if !s.Passed {
 		s.ExecutionErrors = strings.Join(r.Judgement.Reasons, "; ")
 	}
-	if from, to, ok := seen.churn(j); ok {
-		begin, end := r.wall(from), r.wall(to)
+	if from, to, ok := seen.churnSpan(j); ok {
+		begin, end := r.wallTime(from), r.wallTime(to)
 		s.ChurnStartTimestamp, s.ChurnEndTimestamp = &begin, &end
 	}
 	return s

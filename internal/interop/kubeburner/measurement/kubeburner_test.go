@@ -160,7 +160,7 @@ type document struct {
 	}
 }
 
-func read(t *testing.T, text string) []document {
+func readFacts(t *testing.T, text string) []document {
 	t.Helper()
 	var out []document
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
@@ -185,7 +185,7 @@ func TestJobs(t *testing.T) {
 	f.w.Event(record.Event{At: seconds(47), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Interrupted}})
 	f.j = slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"It was interrupted."}}
 	var got []string
-	for _, d := range read(t, f.write()["jobSummary.json"]) {
+	for _, d := range readFacts(t, f.write()["jobSummary.json"]) {
 		c := d.JobConfig
 		got = append(got, fmt.Sprintf("%s %s %d %g %s %v %g s %s", c.Name, c.JobType, c.JobIterations, c.QPS, c.Namespace, d.Passed, d.ElapsedTime, d.ExecutionErrors))
 	}
@@ -207,7 +207,7 @@ func TestRoundsAndChurn(t *testing.T) {
 	f.pod("grow-round-1", "a", 3, 0.1, 0.2, 0.25)
 	f.pod("grow-round-2", "b", 5, 0.1, 0.2, 0.5)
 	files := f.write()
-	quantiles := read(t, files["podLatencyQuantilesMeasurement-grow.json"])
+	quantiles := readFacts(t, files["podLatencyQuantilesMeasurement-grow.json"])
 	if len(quantiles) != 8 || quantiles[3].P99 != 250 || quantiles[7].P99 != 500 || quantiles[3].Metadata["incrementalLoadUUID"] == quantiles[7].Metadata["incrementalLoadUUID"] {
 		t.Errorf("%d documents: %+v", len(quantiles), quantiles)
 	}
@@ -221,11 +221,11 @@ func TestRoundsAndChurn(t *testing.T) {
 	f.step("by-namespace-churn", 10, 20)
 	f.pod("by-namespace", "within", 15, 0.1, -1, 0.3)
 	files = f.write()
-	pods := read(t, files["podLatencyMeasurement-by-namespace.json"])
+	pods := readFacts(t, files["podLatencyMeasurement-by-namespace.json"])
 	if len(pods) != 2 || pods[0].ChurnMetric || !pods[1].ChurnMetric || *pods[1].PodReadyLatency != 300 {
 		t.Errorf("%+v", pods)
 	}
-	summary := read(t, files["jobSummary.json"])[0]
+	summary := readFacts(t, files["jobSummary.json"])[0]
 	if summary.ChurnStartTimestamp != "2026-09-14T10:00:10Z" || summary.ChurnEndTimestamp != "2026-09-14T10:00:20Z" || summary.ElapsedTime != 19 {
 		t.Errorf("%+v", summary)
 	}
@@ -255,11 +255,11 @@ steps:
 	if len(files) != 5 {
 		t.Errorf("%d files", len(files))
 	}
-	summaries := read(t, files["jobSummary.json"])
+	summaries := readFacts(t, files["jobSummary.json"])
 	if len(summaries) != 2 || !summaries[0].Passed || summaries[1].JobConfig.JobIterations != 4 || len(summaries[0].UUID) != 36 {
 		t.Errorf("%+v", summaries)
 	}
-	if d := read(t, files["podLatencyMeasurement-second.json"]); len(d) != 1 || *d[0].SchedulingLatency != 1 || d[0].JobName != "second" {
+	if d := readFacts(t, files["podLatencyMeasurement-second.json"]); len(d) != 1 || *d[0].SchedulingLatency != 1 || d[0].JobName != "second" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -52,7 +52,7 @@ type facts struct {
 	last       clock.Time
 }
 
-func read(f *run.Facts) *facts {
+func readFacts(f *run.Facts) *facts {
 	out := &facts{begin: map[string]clock.Time{}, end: map[string]clock.Time{}, last: f.Last}
 	for _, s := range f.Steps {
 		out.begin[s.Name] = s.From
@@ -69,8 +69,8 @@ type pod struct {
 	phases map[string]clock.Time
 }
 
-// pods are those of a group, in the order in which they were first seen.
-func (r results) pods(group string) []pod {
+// podsOf returns those of a group, in the order in which they were first seen.
+func (r results) podsOf(group string) []pod {
 	var out []pod
 	for _, l := range r.Facts.Lifecycles {
 		if l.Resource != "pods" || l.Name != "" || l.Group != group {
@@ -89,9 +89,9 @@ func (r results) pods(group string) []pod {
 	return out
 }
 
-// span returns when a job began and ended; a job that was cut short ended with
+// spanOf returns when a job began and ended; a job that was cut short ended with
 // the run.
-func (f *facts) span(j job) (from, to clock.Time, ok bool) {
+func (f *facts) spanOf(j job) (from, to clock.Time, ok bool) {
 	from, ok = f.begin[j.since]
 	to, done := f.end[j.till]
 	if !done {
@@ -100,8 +100,8 @@ func (f *facts) span(j job) (from, to clock.Time, ok bool) {
 	return from, to, ok
 }
 
-// churn returns when a job's churn began and ended.
-func (f *facts) churn(j job) (from, to clock.Time, ok bool) {
+// churnSpan returns when a job's churn began and ended.
+func (f *facts) churnSpan(j job) (from, to clock.Time, ok bool) {
 	for _, step := range j.churns {
 		begin, began := f.begin[step]
 		if !began {
@@ -119,28 +119,28 @@ func (f *facts) churn(j job) (from, to clock.Time, ok bool) {
 	return from, to, ok
 }
 
-// conditions are what quantiles are of: a pod's condition, and the phase that
+// podConditions returns what quantiles are of: a pod's condition, and the phase that
 // shows it. Simulated containers are ready when their pod is.
-func conditions() [][2]string {
+func podConditions() [][2]string {
 	return [][2]string{
 		{"PodScheduled", record.PhaseBound}, {"ContainersStarted", record.PhaseRunning},
 		{"ContainersReady", record.PhaseReady}, {"Ready", record.PhaseReady},
 	}
 }
 
-// latencies makes the documents of a job's pods that came to be ready, and of
+// latencyDocuments makes the documents of a job's pods that came to be ready, and of
 // their quantiles. How many did not, or not while they were watched, is in the
 // latter's metadata.
-func (r results) latencies(j job, f *facts) (lives, summaries []any) {
-	uuid := r.uuid()
-	churnFrom, churnTo, churned := f.churn(j)
+func (r results) latencyDocuments(j job, f *facts) (lives, summaries []any) {
+	uuid := r.runUUID()
+	churnFrom, churnTo, churned := f.churnSpan(j)
 	for _, g := range j.groups {
 		metadata, behind := map[string]string{}, 0
 		if len(j.groups) > 1 && g.run != "" {
 			metadata["incrementalLoadUUID"] = g.run
 		}
 		samples := map[string]*stats.Durations{}
-		for _, p := range r.pods(g.name) {
+		for _, p := range r.podsOf(g.name) {
 			created, ok := p.phases[record.PhaseCreated]
 			_, ready := p.phases[record.PhaseReady]
 			_, vague := p.phases[record.PhaseUnknown]
@@ -148,7 +148,7 @@ func (r results) latencies(j job, f *facts) (lives, summaries []any) {
 				behind++
 				continue
 			}
-			for _, c := range conditions() {
+			for _, c := range podConditions() {
 				if at, ok := p.phases[c[1]]; ok {
 					if samples[c[0]] == nil {
 						samples[c[0]] = &stats.Durations{}
@@ -156,8 +156,8 @@ func (r results) latencies(j job, f *facts) (lives, summaries []any) {
 					samples[c[0]].Add(at.Sub(created))
 				}
 			}
-			d := p.document(created)
-			d.UUID, d.JobName, d.Timestamp, d.Metadata = uuid, j.name, r.wall(created), metadata
+			d := p.podDocument(created)
+			d.UUID, d.JobName, d.Timestamp, d.Metadata = uuid, j.name, r.wallTime(created), metadata
 			d.ChurnMetric = churned && created >= churnFrom && created <= churnTo
 			lives = append(lives, d)
 		}
@@ -168,11 +168,11 @@ func (r results) latencies(j job, f *facts) (lives, summaries []any) {
 		if behind > 0 {
 			said["podsNotMeasured"] = fmt.Sprint(behind)
 		}
-		_, end, _ := f.span(j)
-		for _, c := range conditions() {
+		_, end, _ := f.spanOf(j)
+		for _, c := range podConditions() {
 			if s := samples[c[0]]; s != nil {
-				q := summarise(s)
-				q.QuantileName, q.UUID, q.JobName, q.Timestamp, q.Metadata = c[0], uuid, j.name, r.wall(end), said
+				q := summarizeSample(s)
+				q.QuantileName, q.UUID, q.JobName, q.Timestamp, q.Metadata = c[0], uuid, j.name, r.wallTime(end), said
 				summaries = append(summaries, q)
 			}
 		}
@@ -180,8 +180,8 @@ func (r results) latencies(j job, f *facts) (lives, summaries []any) {
 	return lives, summaries
 }
 
-// document is a pod's, without what it shares with others.
-func (p pod) document(created clock.Time) latency {
+// podDocument is a pod's, without what it shares with others.
+func (p pod) podDocument(created clock.Time) latency {
 	since := func(phase string) *int64 {
 		at, ok := p.phases[phase]
 		if !ok {
@@ -197,8 +197,8 @@ func (p pod) document(created clock.Time) latency {
 	}
 }
 
-// summarise computes the quantiles of a sample that is not empty.
-func summarise(s *stats.Durations) quantiles {
+// summarizeSample computes the quantiles of a sample that is not empty.
+func summarizeSample(s *stats.Durations) quantiles {
 	s.Sort()
 	ms := func(seconds float64) int64 { return int64(seconds*1000 + 0.5) }
 	return quantiles{

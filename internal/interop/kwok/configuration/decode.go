@@ -36,23 +36,23 @@ func (o *Objects) add(d kwok.Document) (known bool, err error) {
 func (o *Objects) decode(d kwok.Document) error {
 	switch d.Kind {
 	case KindLogs, KindClusterLogs:
-		return take(&o.Logs, d, "logs", (*checker).log)
+		return takeDocument(&o.Logs, d, "logs", (*checker).log)
 	case KindExec, KindClusterExec:
-		return take(&o.Execs, d, "execs", (*checker).exec)
+		return takeDocument(&o.Execs, d, "execs", (*checker).exec)
 	case KindAttach, KindClusterAttach:
-		return take(&o.Attaches, d, "attaches", (*checker).attach)
+		return takeDocument(&o.Attaches, d, "attaches", (*checker).attach)
 	case KindPortForward, KindClusterPortForward:
-		return take(&o.PortForwards, d, "forwards", (*checker).forward)
+		return takeDocument(&o.PortForwards, d, "forwards", (*checker).forward)
 	case KindResourceUsage, KindClusterResourceUsage:
-		return take(&o.Usages, d, "usages", (*checker).usage)
+		return takeDocument(&o.Usages, d, "usages", (*checker).usage)
 	}
 	return o.metric(d)
 }
 
-// take decodes and checks a document that is about pods, and adds it to the rules
+// takeDocument decodes and checks a document that is about pods, and adds it to the rules
 // of its kind. list is the field of its entries. A selector is only for the Cluster
 // kinds.
-func take[T any](rules *Rules[T], d kwok.Document, list string, check func(*checker, string, *T)) error {
+func takeDocument[T any](rules *Rules[T], d kwok.Document, list string, check func(*checker, string, *T)) error {
 	spec := reflect.StructOf([]reflect.StructField{
 		{Name: "Selector", Type: reflect.TypeFor[*Selector](), Tag: `yaml:"selector"`},
 		{Name: "Entries", Type: reflect.TypeFor[[]T](), Tag: reflect.StructTag(fmt.Sprintf("yaml:%q", list))},

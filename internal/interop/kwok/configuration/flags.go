@@ -19,8 +19,8 @@ type flag struct {
 	field func(*Options) any // pointer to what it sets
 }
 
-// flags are kwok's, and client-ca-file.
-func flags() []flag {
+// kwokFlags returns kwok's, and client-ca-file.
+func kwokFlags() []flag {
 	return []flag{
 		{"cidr", "network that pods without an address of their own get theirs from", func(o *Options) any { return &o.CIDR }},
 		{"client-ca-file", "file of certificate authorities; only clients that one of them has signed are answered", func(o *Options) any { return &o.ClientCAFile }},
@@ -56,10 +56,10 @@ type Flags struct {
 // parsed: call Load then.
 func Register(set *pflag.FlagSet) *Flags {
 	f := &Flags{set: set, given: Default()}
-	for _, one := range flags() {
+	for _, one := range kwokFlags() {
 		switch p := one.field(&f.given).(type) {
 		case *string:
-			set.StringVarP(p, one.name, shorthand(one.name), *p, one.usage)
+			set.StringVarP(p, one.name, flagOfLetter(one.name), *p, one.usage)
 		case *bool:
 			set.BoolVar(p, one.name, *p, one.usage)
 		case *int:
@@ -77,8 +77,8 @@ func Register(set *pflag.FlagSet) *Flags {
 	return f
 }
 
-// shorthand is the flag of one letter; kwok has it for v alone.
-func shorthand(name string) string {
+// flagOfLetter is the flag of one letter; kwok has it for v alone.
+func flagOfLetter(name string) string {
 	if len(name) == 1 {
 		return name
 	}
@@ -98,7 +98,7 @@ func (f *Flags) Load(stdin io.Reader) (*Configuration, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range flags() {
+	for _, one := range kwokFlags() {
 		if f.set.Changed(one.name) {
 			reflect.ValueOf(one.field(&c.Options)).Elem().Set(reflect.ValueOf(one.field(&f.given)).Elem())
 		}
@@ -124,7 +124,7 @@ func (f *Flags) paths() ([]string, error) {
 		}
 	}
 	for _, given := range f.given.Config {
-		path, err := expand(given)
+		path, err := expandHome(given)
 		if err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
@@ -143,11 +143,11 @@ func ownFile() (string, error) {
 	if folder == "" {
 		folder = "~/.kwok"
 	}
-	return expand(filepath.Join(folder, "kwok.yaml"))
+	return expandHome(filepath.Join(folder, "kwok.yaml"))
 }
 
-// expand puts the home folder in the place of a leading ~.
-func expand(path string) (string, error) {
+// expandHome puts the home folder in the place of a leading ~.
+func expandHome(path string) (string, error) {
 	rest, home := strings.CutPrefix(path, "~")
 	if !home || (rest != "" && rest[0] != '/') {
 		return path, nil
@@ -171,7 +171,7 @@ func (c *Configuration) kubeconfig(given bool) error {
 	if c.Options.Kubeconfig == "" {
 		return errors.New("kubeconfig: the name that was given is empty")
 	}
-	path, err := expand(c.Options.Kubeconfig)
+	path, err := expandHome(c.Options.Kubeconfig)
 	if err != nil && given {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}

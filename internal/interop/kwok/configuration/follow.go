@@ -51,7 +51,7 @@ func Follow(ctx context.Context, s Source, changed func(*Objects)) error {
 		}
 		wait.Go(func() { m.follow(ctx, s, k) })
 	}
-	m.tell(ctx, changed)
+	m.tellLater(ctx, changed)
 	wait.Wait()
 	return ctx.Err()
 }
@@ -69,8 +69,8 @@ type mirror struct {
 	faults  map[objectID]string // what was said about an object
 }
 
-// tell calls changed some time after each change.
-func (m *mirror) tell(ctx context.Context, changed func(*Objects)) {
+// tellLater calls changed some time after each change.
+func (m *mirror) tellLater(ctx context.Context, changed func(*Objects)) {
 	for {
 		select {
 		case <-m.dirty:
@@ -84,7 +84,7 @@ func (m *mirror) tell(ctx context.Context, changed func(*Objects)) {
 			timer.Stop()
 			return
 		}
-		changed(m.build())
+		changed(m.buildObjects())
 	}
 }
 
@@ -95,8 +95,8 @@ func (m *mirror) touch() {
 	}
 }
 
-// build makes the objects anew, in the order of kinds and names.
-func (m *mirror) build() *Objects {
+// buildObjects makes the objects anew, in the order of kinds and names.
+func (m *mirror) buildObjects() *Objects {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := &Objects{}
@@ -105,7 +105,7 @@ func (m *mirror) build() *Objects {
 		out.Stages = append(out.Stages, f.Stages...)
 		for _, d := range f.Others {
 			_, err := out.add(d)
-			m.say(id, err)
+			m.logOnce(id, err)
 		}
 	}
 	return out
@@ -115,8 +115,8 @@ func compare(a, b objectID) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// say logs what is wrong with an object, once.
-func (m *mirror) say(id objectID, err error) {
+// logOnce logs what is wrong with an object, once.
+func (m *mirror) logOnce(id objectID, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -171,7 +171,7 @@ func (h *handler) ListEnd() {
 	h.mirror.mu.Lock()
 	for _, id := range h.listing.End(maps.Keys(h.mirror.objects)) {
 		if id.kind == h.kind.name {
-			h.mirror.forget(id)
+			h.mirror.forgetLocked(id)
 		}
 	}
 	h.mirror.mu.Unlock()
@@ -179,8 +179,8 @@ func (h *handler) ListEnd() {
 	h.mirror.touch()
 }
 
-// forget takes an object out; callers hold mu.
-func (m *mirror) forget(id objectID) {
+// forgetLocked takes an object out; callers hold mu.
+func (m *mirror) forgetLocked(id objectID) {
 	delete(m.objects, id)
 	delete(m.faults, id)
 }
@@ -204,11 +204,11 @@ func (m *mirror) set(id objectID, e watch.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.Kind == watch.Deleted {
-		m.forget(id)
+		m.forgetLocked(id)
 		return
 	}
 	f, err := kwok.LoadObject(id.String(), e.Object)
-	m.say(id, err)
+	m.logOnce(id, err)
 	if err != nil {
 		delete(m.objects, id)
 		return

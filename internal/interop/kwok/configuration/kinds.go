@@ -32,8 +32,8 @@ type kind struct {
 	scoped   bool
 }
 
-// kinds are those that --enable-crds can name.
-func kinds() []kind {
+// crdKinds returns those that --enable-crds can name.
+func crdKinds() []kind {
 	return []kind{
 		{KindStage, "stages", false},
 		{KindLogs, "logs", true},
@@ -51,7 +51,7 @@ func kinds() []kind {
 }
 
 func kindOf(name string) (kind, bool) {
-	for _, k := range kinds() {
+	for _, k := range crdKinds() {
 		if k.name == name {
 			return k, true
 		}

@@ -96,8 +96,8 @@ func (r *reader) content(name string, from io.Reader) {
 	}
 }
 
-// kustomizations are the names that a folder's list of files may have.
-func kustomizations() []string {
+// kustomizationNames returns the names that a folder's list of files may have.
+func kustomizationNames() []string {
 	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 }
 
@@ -108,7 +108,7 @@ func (r *reader) folder(path string, depth int) {
 		r.fault(fmt.Errorf("%s: %s deep: does it name itself?", path, unit.Count(depth, "folders")))
 		return
 	}
-	for _, name := range kustomizations() {
+	for _, name := range kustomizationNames() {
 		name = filepath.Join(path, name)
 		file, err := os.Open(name)
 		if errors.Is(err, os.ErrNotExist) {
@@ -242,7 +242,7 @@ func (r *Rules[T]) documents() []kwok.Document {
 
 func names() []string {
 	var out []string
-	for _, k := range kinds() {
+	for _, k := range crdKinds() {
 		out = append(out, k.name)
 	}
 	return out

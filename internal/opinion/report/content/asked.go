@@ -35,7 +35,7 @@ func askedCharts(in *run.Run) []TimeChart {
 	}
 	var out []TimeChart
 	for i, c := range in.Scenario.Charts {
-		out = append(out, a.chart("asked-"+strconv.Itoa(i+1), c))
+		out = append(out, a.newChart("asked-"+strconv.Itoa(i+1), c))
 	}
 	return out
 }
@@ -56,16 +56,16 @@ func newAsker(in *run.Run) (asker, bool) {
 	return asker{db, newGrid(span{first, last}, askedPoints, binWidths()[3])}, true
 }
 
-func (a asker) answer(query string) (promql.Result, error) {
+func (a asker) answerQuery(query string) (promql.Result, error) {
 	g := a.grid
 	return a.db.Range(context.Background(), query, g.from, g.from.Add(g.width*time.Duration(g.n-1)), g.width)
 }
 
-func (a asker) chart(id string, c scenario.Chart) TimeChart {
+func (a asker) newChart(id string, c scenario.Chart) TimeChart {
 	g := a.grid
 	out := newTimeChart(g, id, c.Name, c.Unit)
 	out.Stacked = c.Stacked
-	r, err := a.answer(c.Query)
+	r, err := a.answerQuery(c.Query)
 	switch {
 	case err != nil:
 		out.Note = err.Error()
@@ -105,7 +105,7 @@ func foldSmallest(lines []Line, most int) []Line {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(lines[b].sum(), lines[a].sum()) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(lines[b].sumValues(), lines[a].sumValues()) })
 	large, small := order[:most-1], order[most-1:]
 	slices.Sort(large)
 	var out []Line
@@ -114,13 +114,13 @@ func foldSmallest(lines []Line, most int) []Line {
 	}
 	rest := Line{Name: strconv.Itoa(len(small)) + " others", Limit: Num(math.NaN()), Mean: slices.Clone(lines[small[0]].Mean)}
 	for _, i := range small[1:] {
-		rest.add(lines[i])
+		rest.addLine(lines[i])
 	}
 	return append(out, rest)
 }
 
-// sum adds up a line's values.
-func (l Line) sum() (sum float64) {
+// sumValues adds up a line's values.
+func (l Line) sumValues() (sum float64) {
 	for _, v := range l.Mean {
 		if isFinite(v) {
 			sum += float64(v)
@@ -129,8 +129,8 @@ func (l Line) sum() (sum float64) {
 	return sum
 }
 
-// add adds another line's values; a gap is left where both have one.
-func (l *Line) add(other Line) {
+// addLine adds another line's values; a gap is left where both have one.
+func (l *Line) addLine(other Line) {
 	for i, v := range other.Mean {
 		switch {
 		case !isFinite(v):

@@ -43,8 +43,8 @@ func podParting() parting {
 	return parting{[]string{record.PhaseCreated, record.PhaseBound, record.PhaseRunning, record.PhaseReady}, 2}
 }
 
-// names are what the parts are called.
-func (p parting) names() []string {
+// partNames returns what the parts are called.
+func (p parting) partNames() []string {
 	var out []string
 	for i := 1; i < len(p.phases); i++ {
 		out = append(out, p.phases[i-1]+" to "+p.phases[i])

@@ -103,8 +103,8 @@ type heatMap struct {
 	Cells  []int  `json:"cells"`
 }
 
-// charts arranges the records for drawing.
-func (t *tally) charts(r *Report) Data {
+// newCharts arranges the records for drawing.
+func (t *tally) newCharts(r *Report) Data {
 	c := Data{
 		From: Num(t.span.from.Seconds()), To: Num(t.span.to.Seconds()),
 		Startup: r.Startup, Bound: startupBound(r.Objectives),
@@ -144,19 +144,19 @@ func (t *tally) loadCharts() []TimeChart {
 	if len(line.Due) == 0 {
 		return nil
 	}
-	counted := t.rebin(line.Due)
+	counted := t.sumBins(line.Due)
 	width := rateWindow(t.base, counted)
 	g, due := perSecond(t.base, counted, width)
-	_, ok := perSecond(t.base, t.rebin(line.OK), width)
+	_, ok := perSecond(t.base, t.sumBins(line.OK), width)
 	lines := []namedValues{{"requested", t.requestedRate(g)}, {"offered (due)", due}, {"achieved (succeeded)", ok}}
 	if slices.Max(line.Bad) > 0 {
-		_, bad := perSecond(t.base, t.rebin(line.Bad), width)
+		_, bad := perSecond(t.base, t.sumBins(line.Bad), width)
 		lines = append(lines, namedValues{"failed or unanswered", bad})
 	}
 	return []TimeChart{
 		drawLines(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate, Note: meanOver(g.width)}, lines),
 		drawLines(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls", Shape: shapeLevel},
-			[]namedValues{{"waiting", t.average(line.Open())}}),
+			[]namedValues{{"waiting", t.averageBins(line.Open())}}),
 	}
 }
 

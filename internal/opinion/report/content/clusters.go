@@ -35,9 +35,9 @@ func (t *tally) clusterCharts() []TimeChart {
 		}
 		id, phases := "lifecycle-"+strconv.Itoa(i+1), orderPhases(t.run, name, all)
 		phases = phases[:min(drawnPhases, len(phases))]
-		lines := []namedValues{{"exist", t.level(all, record.PhaseCreated)}}
+		lines := []namedValues{{"exist", t.countLevel(all, record.PhaseCreated)}}
 		for _, phase := range phases {
-			lines = append(lines, namedValues{phase, t.level(all, phase)})
+			lines = append(lines, namedValues{phase, t.countLevel(all, phase)})
 		}
 		out = append(out, drawLines(t.base, TimeChart{ID: id + "-sum", Title: name + ", in all clusters", Unit: "objects", Shape: shapeLevel}, lines))
 		last := record.PhaseCreated
@@ -64,21 +64,21 @@ func (t *tally) byCluster(id, title string, all []*run.Lifecycles, phase string)
 	var lines []namedValues
 	own := names[:min(drawnClusters, len(names))]
 	for _, name := range own {
-		lines = append(lines, namedValues{cmp.Or(name, "the plane"), t.level(run.In(all, name), phase)})
+		lines = append(lines, namedValues{cmp.Or(name, "the plane"), t.countLevel(run.In(all, name), phase)})
 	}
 	if others := names[len(own):]; len(others) > 0 {
 		var rest []*run.Lifecycles
 		for _, name := range others {
 			rest = append(rest, run.In(all, name)...)
 		}
-		lines = append(lines, namedValues{fmt.Sprintf("%d others", len(others)), t.level(rest, phase)})
+		lines = append(lines, namedValues{fmt.Sprintf("%d others", len(others)), t.countLevel(rest, phase)})
 	}
 	return []TimeChart{drawLines(t.base, TimeChart{ID: id + "-by-cluster", Title: title + ", by cluster", Unit: "objects", Shape: shapeLevel}, lines)}
 }
 
-// level counts the objects that have reached a phase and are not deleted, at each
+// countLevel counts the objects that have reached a phase and are not deleted, at each
 // bin's end.
-func (t *tally) level(all []*run.Lifecycles, phase string) []float64 {
+func (t *tally) countLevel(all []*run.Lifecycles, phase string) []float64 {
 	g := t.base
 	change := make([]float64, g.n)
 	for _, l := range all {

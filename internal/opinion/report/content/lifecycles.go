@@ -84,7 +84,7 @@ func (t *tally) podCharts() []TimeChart {
 			l.Drawn(phase, func(_ int, at clock.Time) { reached[p][g.bin(at)]++ })
 		}
 	}
-	number := []namedValues{{"exist", t.level(pods, record.PhaseCreated)}, {"bound to a node", t.level(pods, record.PhaseBound)}, {"running", t.level(pods, record.PhaseRunning)}}
+	number := []namedValues{{"exist", t.countLevel(pods, record.PhaseCreated)}, {"bound to a node", t.countLevel(pods, record.PhaseBound)}, {"running", t.countLevel(pods, record.PhaseRunning)}}
 	pace := []namedValues{{"created", reached[0]}, {"running", reached[1]}, {"deleted", reached[2]}}
 	window := g
 	for i := range pace {

@@ -77,7 +77,7 @@ func mapValues(in *run.Run) map[string][]string {
 		return out
 	}
 	for _, v := range in.Scenario.Map {
-		r, err := a.answer(v.Query)
+		r, err := a.answerQuery(v.Query)
 		if err != nil {
 			continue // a query that nothing answers says nothing of any member
 		}

@@ -213,20 +213,20 @@ func (r *Report) Sentence() string {
 	case r.Judgement.Verdict == slo.Unknown:
 		return "No verdict: there was nothing to judge."
 	case r.Judgement.Verdict == slo.Pass && n == 1:
-		return "The objective is met: " + r.worst("of") + "."
+		return "The objective is met: " + r.worstObjective("of") + "."
 	case r.Judgement.Verdict == slo.Pass && n == 2:
-		return "Both objectives are met; the tighter one: " + r.worst("of") + "."
+		return "Both objectives are met; the tighter one: " + r.worstObjective("of") + "."
 	case r.Judgement.Verdict == slo.Pass:
-		return fmt.Sprintf("All %s objectives are met; the tightest: %s.", unit.Number(float64(n)), r.worst("of"))
+		return fmt.Sprintf("All %s objectives are met; the tightest: %s.", unit.Number(float64(n)), r.worstObjective("of"))
 	case r.Refuted():
 		first, _ := text.CutSentence(r.Judgement.Reasons[0])
 		return text.Sentence(first)
 	case failed > 0 && n == 1:
-		return "The objective is missed: " + r.worst("instead of") + "."
+		return "The objective is missed: " + r.worstObjective("instead of") + "."
 	case failed == 1:
-		return fmt.Sprintf("One of %s objectives is missed: %s.", unit.Number(float64(n)), r.worst("instead of"))
+		return fmt.Sprintf("One of %s objectives is missed: %s.", unit.Number(float64(n)), r.worstObjective("instead of"))
 	default:
-		return fmt.Sprintf("%s of %s objectives are missed; the worst: %s.", unit.Number(float64(failed)), unit.Number(float64(n)), r.worst("instead of"))
+		return fmt.Sprintf("%s of %s objectives are missed; the worst: %s.", unit.Number(float64(failed)), unit.Number(float64(n)), r.worstObjective("instead of"))
 	}
 }
 
@@ -239,15 +239,15 @@ func (r *Report) Refuted() bool {
 
 // soFar says where a run is that has not ended.
 func (r *Report) soFar() string {
-	out := "Under way for " + unit.Seconds(math.Round(r.Duration)) + prefixed(", in step ", r.step)
+	out := "Under way for " + unit.Seconds(math.Round(r.Duration)) + prefixIfAny(", in step ", r.step)
 	if r.Pods > 0 {
 		out += ": " + unit.Text(float64(r.Pods), "pods") + " so far"
 	}
 	return out + "."
 }
 
-// worst is the first objective as a clause: "p99 of pod startup is 3.1 s of at most 5 s".
-func (r *Report) worst(relation string) string {
+// worstObjective is the first objective as a clause: "p99 of pod startup is 3.1 s of at most 5 s".
+func (r *Report) worstObjective(relation string) string {
 	if len(r.Objectives) == 0 {
 		return "none"
 	}

@@ -54,7 +54,7 @@ func Overlay(arms []Arm) Data {
 	g := newGrid(s, chartBins, time.Second)
 	for _, o := range slices.Concat(overlaidFirst(), linesOf(arms, "cpu", "CPU of "), linesOf(arms, "memory", "Memory of "),
 		linesOf(arms, "inflight", "Requests at kube-apiserver: "), linesOf(arms, "queues", "Queue: ")) {
-		if c, ok := o.draw(g, arms); ok {
+		if c, ok := o.drawChart(g, arms); ok {
 			out.Time = append(out.Time, c)
 		}
 	}
@@ -82,7 +82,7 @@ func linesOf(arms []Arm, chart, title string) []overlaid {
 	var out []overlaid
 	for _, a := range arms {
 		for _, r := range a.Runs {
-			for _, l := range r.lines(chart) {
+			for _, l := range r.lineNames(chart) {
 				if o := (overlaid{chart, l, title + l}); !slices.Contains(out, o) {
 					out = append(out, o)
 				}
@@ -92,17 +92,17 @@ func linesOf(arms []Arm, chart, title string) []overlaid {
 	return out
 }
 
-func (r *Report) lines(chart string) []string {
+func (r *Report) lineNames(chart string) []string {
 	var out []string
-	c, _ := r.chart(chart)
+	c, _ := r.findChart(chart)
 	for _, l := range c.Lines {
 		out = append(out, l.Name)
 	}
 	return out
 }
 
-// chart finds a chart of the report; "latency" is made of its heat maps.
-func (r *Report) chart(id string) (TimeChart, bool) {
+// findChart finds a chart of the report; "latency" is made of its heat maps.
+func (r *Report) findChart(id string) (TimeChart, bool) {
 	if id == "latency" {
 		return r.latencyChart()
 	}
@@ -113,15 +113,15 @@ func (r *Report) chart(id string) (TimeChart, bool) {
 	return r.Charts.Time[i], true
 }
 
-// draw lays one line of all arms over each other; not where no run has it.
-func (o overlaid) draw(g grid, arms []Arm) (TimeChart, bool) {
+// drawChart lays one line of all arms over each other; not where no run has it.
+func (o overlaid) drawChart(g grid, arms []Arm) (TimeChart, bool) {
 	c := newTimeChart(g, o.chart+"-"+idOf(o.line), o.title, "")
 	found := false
 	for _, a := range arms {
 		var runs []resampled
 		limit := Num(math.NaN())
 		for _, r := range a.Runs {
-			from, ok := r.chart(o.chart)
+			from, ok := r.findChart(o.chart)
 			i := slices.IndexFunc(from.Lines, func(l Line) bool { return l.Name == o.line })
 			if !ok || i < 0 {
 				continue

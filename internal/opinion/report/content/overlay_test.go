@@ -103,7 +103,7 @@ func TestQueuesAddUpTheirSeries(t *testing.T) {
 	v.Gone(record.Gone{Series: 1, At: at(15)}) // it is served no longer
 	all := longestGauges(collectGauges(store), "queues")
 	want := []point{{at(5), 7}, {at(10), 104}, {at(15), 0}}
-	if len(all) != 1 || !slices.Equal(all[0].points, want) || all[0].highest() != 104 {
+	if len(all) != 1 || !slices.Equal(all[0].points, want) || all[0].highestValue() != 104 {
 		t.Errorf("%+v, want %v", all, want)
 	}
 }

@@ -69,8 +69,8 @@ func sumSeries(all []*series.Series) []point {
 	return out
 }
 
-// highest is the greatest value of all.
-func (g *gauge) highest() float64 {
+// highestValue is the greatest value of all.
+func (g *gauge) highestValue() float64 {
 	most := 0.0
 	for _, p := range g.points {
 		most = max(most, p.value)
@@ -140,9 +140,9 @@ func (t *tally) queueCharts() []TimeChart {
 
 // longestGauges returns the gauges of a chart that rose above 0, the highest first.
 func longestGauges(all []gauge, chart string) []gauge {
-	all = slices.DeleteFunc(slices.Clone(all), func(g gauge) bool { return g.key.chart != chart || g.highest() <= 0 })
+	all = slices.DeleteFunc(slices.Clone(all), func(g gauge) bool { return g.key.chart != chart || g.highestValue() <= 0 })
 	slices.SortFunc(all, func(a, b gauge) int {
-		return cmp.Or(cmp.Compare(b.highest(), a.highest()), cmp.Compare(a.key.line, b.key.line))
+		return cmp.Or(cmp.Compare(b.highestValue(), a.highestValue()), cmp.Compare(a.key.line, b.key.line))
 	})
 	return all[:min(len(all), shownGauges)]
 }

@@ -79,13 +79,13 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Scenario:   in.Text,
 		Duration:   t.span.seconds(),
 		Begin:      in.Facts.Begin,
-		PodParts:   podParting().names(),
+		PodParts:   podParting().partNames(),
 	}
 	all := countObjects(pods)
 	r.Pods = cmp.Or(countObjects(in.Facts.Pods(nil)), all)
 	r.OtherPods = all - r.Pods
 	r.Trust = slices.Concat(trustFindings(in.Facts, m, j), cleanStart(m.Preflight), settledFinding(in))
-	r.Charts = t.charts(r)
+	r.Charts = t.newCharts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
 		r.step = r.Steps[n-1].Name
 	}

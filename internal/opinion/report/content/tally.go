@@ -28,7 +28,7 @@ func newTally(r *run.Run) *tally {
 	t.base = newGrid(span{f.First / width * width, f.Last}, baseBins, f.Timeline.Width)
 	t.heat = t.heatGrid()
 	for _, s := range f.Steps {
-		t.steps = append(t.steps, t.step(s))
+		t.steps = append(t.steps, t.newStep(s))
 	}
 	return t
 }
@@ -42,7 +42,7 @@ type Step struct {
 	firstDue clock.Time
 }
 
-func (t *tally) step(s run.Step) Step {
+func (t *tally) newStep(s run.Step) Step {
 	out := Step{Step: s}
 	var due, answered run.Span
 	for _, c := range t.facts.Calls {
@@ -63,10 +63,10 @@ func (t *tally) step(s run.Step) Step {
 // Took is how long the step lasted, in seconds.
 func (s Step) Took() float64 { return s.To.Sub(s.From).Seconds() }
 
-// rebin sums the bins of a timeline, which are of whole parts of the grid's.
-func (t *tally) rebin(fine []float64) []float64 {
+// sumBins sums the bins of a timeline, which are of whole parts of the grid's.
+func (t *tally) sumBins(fine []float64) []float64 {
 	out := make([]float64, t.base.n)
-	k, first := t.ratio()
+	k, first := t.binRatio()
 	for i, v := range fine {
 		if v != 0 {
 			out[min(max(i-first, 0)/k, t.base.n-1)] += v
@@ -75,19 +75,19 @@ func (t *tally) rebin(fine []float64) []float64 {
 	return out
 }
 
-// average is rebin of what is an average over each bin.
-func (t *tally) average(fine []float64) []float64 {
-	out := t.rebin(fine)
-	k, _ := t.ratio()
+// averageBins is rebin of what is an average over each bin.
+func (t *tally) averageBins(fine []float64) []float64 {
+	out := t.sumBins(fine)
+	k, _ := t.binRatio()
 	for i := range out {
 		out[i] /= float64(k)
 	}
 	return out
 }
 
-// ratio says how many bins of the timeline one of the grid has, and which is the
+// binRatio says how many bins of the timeline one of the grid has, and which is the
 // first.
-func (t *tally) ratio() (k, first int) {
+func (t *tally) binRatio() (k, first int) {
 	width := t.facts.Timeline.Width
 	return max(1, int(t.base.width/width)), int(time.Duration(t.base.from) / width)
 }

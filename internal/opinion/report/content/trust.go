@@ -72,15 +72,15 @@ func endingFinding(facts *run.Facts) Finding {
 	case end.Reason == record.Broken:
 		f.Level, f.Text = Bad, text.Sentence("The run failed: "+end.Text)
 	case end.Reason == record.Aborted:
-		f.Level, f.Text = Note, text.Sentence("The run was "+end.Text+prefixed(", in step ", end.Name))
+		f.Level, f.Text = Note, text.Sentence("The run was "+end.Text+prefixIfAny(", in step ", end.Name))
 	case end.Reason != record.Done:
-		f.Level, f.Text = Bad, text.Sentence("The run was "+string(end.Reason)+prefixed(" in step ", end.Name))
+		f.Level, f.Text = Bad, text.Sentence("The run was "+string(end.Reason)+prefixIfAny(" in step ", end.Name))
 	}
 	return f
 }
 
-// prefixed joins prefix and s, or nothing when s is empty.
-func prefixed(prefix, s string) string {
+// prefixIfAny joins prefix and s, or nothing when s is empty.
+func prefixIfAny(prefix, s string) string {
 	if s == "" {
 		return ""
 	}

@@ -132,7 +132,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		limits[f.Name] = f
 	}
 	var out []ComponentRow
-	for _, name := range t.components(facts) {
+	for _, name := range t.sampledComponents(facts) {
 		seconds, known := t.facts.CPUSeconds(name)
 		if !known {
 			seconds = math.NaN()
@@ -185,7 +185,7 @@ func (t *tally) wholeRow(whole record.ComponentFact, rows []ComponentRow) Compon
 	if whole.Limited && whole.CPULimit > 0 { // samples of two components are not of one moment
 		most = min(cmp.Or(most, whole.CPULimit), whole.CPULimit)
 	}
-	out.cpu, out.mem = atMost(t.together(cpu, true), most), t.together(mem, false)
+	out.cpu, out.mem = atMost(t.sumPoints(cpu, true), most), t.sumPoints(mem, false)
 	for _, p := range out.cpu {
 		out.Peak = max(out.Peak, p.value)
 	}
@@ -201,8 +201,8 @@ func (t *tally) wholeRow(whole record.ComponentFact, rows []ComponentRow) Compon
 	return out
 }
 
-// together adds up what several components used at a time, second by second.
-func (t *tally) together(parts [][]point, ahead bool) []point {
+// sumPoints adds up what several components used at a time, second by second.
+func (t *tally) sumPoints(parts [][]point, ahead bool) []point {
 	g := newGrid(t.span, baseBins, sampleEvery)
 	sums, known := make([]float64, g.n), make([]bool, g.n)
 	for _, points := range parts {
@@ -221,9 +221,9 @@ func (t *tally) together(parts [][]point, ahead bool) []point {
 	return out
 }
 
-// components names what was sampled: the plane's components in the manifest's
+// sampledComponents names what was sampled: the plane's components in the manifest's
 // order, then others by name, windtunnel last.
-func (t *tally) components(facts []record.ComponentFact) []string {
+func (t *tally) sampledComponents(facts []record.ComponentFact) []string {
 	rank := map[string]int{run.Instrument: len(facts) + 1}
 	for i, f := range facts {
 		rank[f.Name] = i

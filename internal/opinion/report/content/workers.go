@@ -11,7 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-func seconds(d time.Duration) string { return unit.Seconds(d.Seconds()) }
+func secondsText(d time.Duration) string { return unit.Seconds(d.Seconds()) }
 
 // Name is the scenario's, and which of its workers were lost: whoever quotes a figure
 // quotes that, too.
@@ -35,7 +35,7 @@ func workersFinding(m record.Manifest, f *run.Facts) (out []Finding) {
 	}
 	one := Finding{Fine, "Workers", ""}
 	if n := m.Workers.Senders(); n > 0 {
-		one.Text = fmt.Sprintf("%s sent the load: each part began within %s, clocks are known to %s, no call was more than %s late.", whoWorked(m, n), seconds(skew), seconds(bound), seconds(lateness))
+		one.Text = fmt.Sprintf("%s sent the load: each part began within %s, clocks are known to %s, no call was more than %s late.", whoWorked(m, n), secondsText(skew), secondsText(bound), secondsText(lateness))
 	}
 	if n := m.Workers.Fleets; n > 0 {
 		one.Text = strings.TrimPrefix(one.Text+fmt.Sprintf(" %s kept the %s alive.", whoWorked(m, n), run.Join(m.KeptByWorkers())), " ")

@@ -61,14 +61,14 @@ func New(o Options) *Server {
 		options: o, shelf: newShelf(o.Roots, o.Clock), mux: http.NewServeMux(),
 		feeds: map[string]*feed{}, queries: map[string]*answer{}, comparing: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
-	s.mux.HandleFunc("GET /{$}", s.shell)
-	s.mux.HandleFunc("GET /api/runs", s.list)
-	s.mux.HandleFunc("GET /api/runs/{id}/page", s.page)
-	s.mux.HandleFunc("GET /api/runs/{id}/events", s.events)
-	s.mux.HandleFunc("POST /api/runs/{id}/stop", s.stop)
-	s.mux.HandleFunc("GET /api/compare", s.compare)
-	s.mux.HandleFunc("/prometheus/{id}/", s.prometheus)
-	s.mux.HandleFunc("/api/v1/", s.prometheus) // of the newest run
+	s.mux.HandleFunc("GET /{$}", s.serveShell)
+	s.mux.HandleFunc("GET /api/runs", s.serveList)
+	s.mux.HandleFunc("GET /api/runs/{id}/page", s.servePage)
+	s.mux.HandleFunc("GET /api/runs/{id}/events", s.serveEvents)
+	s.mux.HandleFunc("POST /api/runs/{id}/stop", s.serveStop)
+	s.mux.HandleFunc("GET /api/compare", s.serveComparison)
+	s.mux.HandleFunc("/prometheus/{id}/", s.servePrometheus)
+	s.mux.HandleFunc("/api/v1/", s.servePrometheus) // of the newest run
 	return s
 }
 
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	// A deadline is what not all connections have.
 	_ = http.NewResponseController(w).SetWriteDeadline(s.now().Add(answerTime))
-	if s.admit(w, r) {
+	if s.admitRequest(w, r) {
 		s.mux.ServeHTTP(w, r)
 	}
 }
@@ -89,65 +89,65 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close ends what followers wait for. It is idempotent.
 func (s *Server) Close() { s.once.Do(func() { close(s.closing) }) }
 
-func (s *Server) shell(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) serveShell(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if err := report.Shell(w); err != nil {
 		s.options.Log.Error("the page could not be written", slog.Any("error", err))
 	}
 }
 
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
-	runs, err := s.shelf.list()
+func (s *Server) serveList(w http.ResponseWriter, _ *http.Request) {
+	runs, err := s.shelf.listRuns()
 	if err != nil {
-		s.fault(w, http.StatusInternalServerError, err)
+		s.writeFault(w, http.StatusInternalServerError, err)
 		return
 	}
-	s.json(w, map[string]any{"runs": runs})
+	s.writeJSON(w, map[string]any{"runs": runs})
 }
 
-func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	dir, ok := s.run(w, r)
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	dir, ok := s.runOf(w, r)
 	if !ok {
 		return
 	}
-	f := s.join(dir)
+	f := s.joinFeed(dir)
 	if f == nil {
-		s.fault(w, http.StatusServiceUnavailable, errTooMany)
+		s.writeFault(w, http.StatusServiceUnavailable, errTooMany)
 		return
 	}
-	defer s.part(f)
-	m := f.latest()
+	defer s.partFromFeed(f)
+	m := f.latestPage()
 	if m.err != nil {
-		s.fault(w, http.StatusUnprocessableEntity, m.err)
+		s.writeFault(w, http.StatusUnprocessableEntity, m.err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(m.raw)
 }
 
-// run returns the directory of the run that a request names. Only what the
+// runOf returns the directory of the run that a request names. Only what the
 // shelf found is served: no path is made of what somebody sent.
-func (s *Server) run(w http.ResponseWriter, r *http.Request) (dir string, ok bool) {
-	if dir, ok = s.shelf.find(r.PathValue("id")); !ok {
-		s.fault(w, http.StatusNotFound, errors.New("there is no such run (any more)"))
+func (s *Server) runOf(w http.ResponseWriter, r *http.Request) (dir string, ok bool) {
+	if dir, ok = s.shelf.findRun(r.PathValue("id")); !ok {
+		s.writeFault(w, http.StatusNotFound, errors.New("there is no such run (any more)"))
 	}
 	return dir, ok
 }
 
-func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveComparison(w http.ResponseWriter, r *http.Request) {
 	sides := [2][]string{}
 	for i, name := range []string{"a", "b"} {
 		for _, id := range r.URL.Query()[name] {
-			dir, ok := s.shelf.find(id)
+			dir, ok := s.shelf.findRun(id)
 			if !ok {
-				s.fault(w, http.StatusNotFound, errors.New("one of the runs is not there (any more)"))
+				s.writeFault(w, http.StatusNotFound, errors.New("one of the runs is not there (any more)"))
 				return
 			}
 			sides[i] = append(sides[i], dir)
 		}
 	}
 	if len(sides[0]) == 0 || len(sides[1]) == 0 || len(sides[0])+len(sides[1]) > maxCompared {
-		s.fault(w, http.StatusBadRequest, errors.New("a comparison needs a run for a and one for b, and takes 40 at most"))
+		s.writeFault(w, http.StatusBadRequest, errors.New("a comparison needs a run for a and one for b, and takes 40 at most"))
 		return
 	}
 	select {
@@ -158,10 +158,10 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 	}
 	page, err := s.options.Compare(sides[0], sides[1])
 	if err != nil {
-		s.fault(w, http.StatusUnprocessableEntity, err)
+		s.writeFault(w, http.StatusUnprocessableEntity, err)
 		return
 	}
-	s.json(w, page)
+	s.writeJSON(w, page)
 }
 
 // maxCompared is how many runs are compared in one request.
@@ -169,18 +169,18 @@ const maxCompared = 40
 
 var errTooMany = errors.New("too many pages are open already")
 
-func (s *Server) json(w http.ResponseWriter, v any) {
+func (s *Server) writeJSON(w http.ResponseWriter, v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		s.fault(w, http.StatusInternalServerError, err)
+		s.writeFault(w, http.StatusInternalServerError, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(raw)
 }
 
-// fault answers with a reason in a sentence.
-func (s *Server) fault(w http.ResponseWriter, code int, err error) {
+// writeFault answers with a reason in a sentence.
+func (s *Server) writeFault(w http.ResponseWriter, code int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	raw, _ := json.Marshal(map[string]string{"error": err.Error()}) // of texts: cannot fail

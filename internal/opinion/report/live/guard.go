@@ -17,24 +17,24 @@ const cookieName = "windtunnel"
 // origin cannot set it without being asked first, and is refused then.
 const stopHeader = "X-Windtunnel"
 
-// admit lets a request pass, or answers it.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
+// admitRequest lets a request pass, or answers it.
+func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request) bool {
 	// What another page asks for blindly would cost CPU while something is measured.
 	if r.URL.Path != "/" && !ownOrigin(r) {
-		s.fault(w, http.StatusForbidden, errors.New("asked for by a page of another origin"))
+		s.writeFault(w, http.StatusForbidden, errors.New("asked for by a page of another origin"))
 		return false
 	}
 	if s.options.Token == "" {
 		// A name that somebody else's DNS turned into 127.0.0.1 is not ours.
 		if !loopbackHost(r.Host) {
-			s.fault(w, http.StatusForbidden, errors.New("this server answers to loopback addresses and to localhost only"))
+			s.writeFault(w, http.StatusForbidden, errors.New("this server answers to loopback addresses and to localhost only"))
 			return false
 		}
 		return true
 	}
 	if given := r.URL.Query().Get("token"); given != "" && r.Method == http.MethodGet && r.URL.Path == "/" {
-		if !s.known(given) {
-			s.fault(w, http.StatusUnauthorized, errors.New("this is not the token"))
+		if !s.isKnownToken(given) {
+			s.writeFault(w, http.StatusUnauthorized, errors.New("this is not the token"))
 			return false
 		}
 		http.SetCookie(w, &http.Cookie{
@@ -43,18 +43,18 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return false
 	}
-	if cookie, err := r.Cookie(cookieName); err == nil && s.known(cookie.Value) {
+	if cookie, err := r.Cookie(cookieName); err == nil && s.isKnownToken(cookie.Value) {
 		return true
 	}
-	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.known(bearer) {
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.isKnownToken(bearer) {
 		return true
 	}
-	s.fault(w, http.StatusUnauthorized, errors.New("a token is needed: open the address that windtunnel serve printed"))
+	s.writeFault(w, http.StatusUnauthorized, errors.New("a token is needed: open the address that windtunnel serve printed"))
 	return false
 }
 
-// known compares in constant time, whatever the lengths.
-func (s *Server) known(token string) bool {
+// isKnownToken compares in constant time, whatever the lengths.
+func (s *Server) isKnownToken(token string) bool {
 	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.options.Token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

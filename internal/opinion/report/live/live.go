@@ -71,9 +71,9 @@ func stampOf(dir string) (out stamp) {
 	return out
 }
 
-// join returns the feed of a run; nil where too many follow already. Each other call
+// joinFeed returns the feed of a run; nil where too many follow already. Each other call
 // is followed by one of part.
-func (s *Server) join(dir string) *feed {
+func (s *Server) joinFeed(dir string) *feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.followers >= maxFollowers {
@@ -89,8 +89,8 @@ func (s *Server) join(dir string) *feed {
 	return f
 }
 
-// part lets go of the run when nobody looks at it any more.
-func (s *Server) part(f *feed) {
+// partFromFeed lets go of the run when nobody looks at it any more.
+func (s *Server) partFromFeed(f *feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.followers--
@@ -99,7 +99,7 @@ func (s *Server) part(f *feed) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.release()
+	f.releaseLocked()
 	if f.made == nil || f.made.live || f.made.err != nil {
 		delete(s.feeds, f.dir)
 		return
@@ -130,9 +130,9 @@ func (s *Server) forgetLocked() {
 
 func (s *Server) now() time.Time { return s.options.Clock.Wall(s.options.Clock.Now()) }
 
-// latest returns the run's page: the one that there is, or a new one when that
+// latestPage returns the run's page: the one that there is, or a new one when that
 // is due. What could not be made is not tried again any sooner either.
-func (f *feed) latest() *made {
+func (f *feed) latestPage() *made {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.s.now()
@@ -144,7 +144,7 @@ func (f *feed) latest() *made {
 		return m
 	}
 	begun := process.OwnCPU()
-	page, live, err := f.build()
+	page, live, err := f.buildLocked()
 	f.made = &made{live: live, err: err, of: of}
 	if err == nil {
 		f.made.raw, f.made.err = json.Marshal(page)
@@ -153,10 +153,10 @@ func (f *feed) latest() *made {
 	return f.made
 }
 
-// build makes the page; callers hold mu.
-func (f *feed) build() (page report.Page, live bool, err error) {
+// buildLocked makes the page; callers hold mu.
+func (f *feed) buildLocked() (page report.Page, live bool, err error) {
 	if who, ok := Owner(f.dir); !ok || !who.Alive() {
-		f.release()
+		f.releaseLocked()
 		page, err = f.s.options.Build(f.dir)
 		return page, false, err
 	}
@@ -168,39 +168,39 @@ func (f *feed) build() (page report.Page, live bool, err error) {
 		f.source = source
 	}
 	if page, err = f.source.Page(); err != nil {
-		f.release() // it may be of no use any more: the next page opens the run anew
+		f.releaseLocked() // it may be of no use any more: the next page opens the run anew
 	}
 	return page, true, err
 }
 
-// release closes what is open of a run under way; callers hold mu.
-func (f *feed) release() {
+// releaseLocked closes what is open of a run under way; callers hold mu.
+func (f *feed) releaseLocked() {
 	if f.source != nil {
 		_ = f.source.Close() // it was only read
 		f.source = nil
 	}
 }
 
-// events follows a run until it ends, or until nobody listens.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	dir, ok := s.run(w, r)
+// serveEvents follows a run until it ends, or until nobody listens.
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
+	dir, ok := s.runOf(w, r)
 	if !ok {
 		return
 	}
-	f := s.join(dir)
+	f := s.joinFeed(dir)
 	if f == nil {
-		s.fault(w, http.StatusServiceUnavailable, errTooMany)
+		s.writeFault(w, http.StatusServiceUnavailable, errTooMany)
 		return
 	}
-	defer s.part(f)
+	defer s.partFromFeed(f)
 	out := &stream{w: w, flush: http.NewResponseController(w), clock: s.options.Clock}
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {
-		m := f.latest()
+		m := f.latestPage()
 		if m.err != nil && (out.page == nil || !m.live) {
 			if out.page == nil {
-				s.fault(w, http.StatusUnprocessableEntity, m.err)
+				s.writeFault(w, http.StatusUnprocessableEntity, m.err)
 			}
 			return // who follows on asks again, and is told why
 		}
@@ -208,12 +208,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case m.err != nil: // its last block may be half written
 		case !m.live:
-			_ = errors.Join(out.show(m), out.event("end", []byte("{}")))
+			_ = errors.Join(out.sendPage(m), out.sendEvent("end", []byte("{}")))
 			return
-		case out.show(m) != nil:
+		case out.sendPage(m) != nil:
 			return
 		}
-		if out.status(dir) != nil || out.alive() != nil {
+		if out.sendStatus(dir) != nil || out.keepAlive() != nil {
 			return
 		}
 		select {
@@ -236,82 +236,82 @@ type stream struct {
 	spoke clock.Time
 }
 
-func (s *stream) event(name string, data []byte) error {
-	s.hurry()
+func (s *stream) sendEvent(name string, data []byte) error {
+	s.setDeadline()
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, data); err != nil {
 		return err
 	}
 	return s.flush.Flush()
 }
 
-// hurry gives the follower some time for what is sent next: one that does not read
+// setDeadline gives the follower some time for what is sent next: one that does not read
 // does not keep its page in memory for ever.
-func (s *stream) hurry() {
+func (s *stream) setDeadline() {
 	s.spoke = s.clock.Now()
 	_ = s.flush.SetWriteDeadline(s.clock.Wall(s.spoke.Add(eventTime))) // not all connections have one
 }
 
-// show sends a page unless it is the one that was sent last.
-func (s *stream) show(m *made) error {
+// sendPage sends a page unless it is the one that was sent last.
+func (s *stream) sendPage(m *made) error {
 	if s.page != nil && bytes.Equal(s.page, m.raw) {
 		return nil
 	}
 	s.page = m.raw
-	return s.event("page", m.raw)
+	return s.sendEvent("page", m.raw)
 }
 
-// status sends where the run stands, which costs next to nothing: between two
+// sendStatus sends where the run stands, which costs next to nothing: between two
 // pages it is what shows that the run goes on.
-func (s *stream) status(dir string) error {
+func (s *stream) sendStatus(dir string) error {
 	raw, err := record.Dir(dir).Read(record.StatusFile)
 	var compact bytes.Buffer
 	if err != nil || json.Compact(&compact, raw) != nil || bytes.Equal(compact.Bytes(), s.stand) {
 		return nil
 	}
 	s.stand = compact.Bytes()
-	return s.event("status", s.stand)
+	return s.sendEvent("status", s.stand)
 }
 
-// alive keeps an idle connection open.
-func (s *stream) alive() error {
+// keepAlive keeps an idle connection open.
+func (s *stream) keepAlive() error {
 	if s.clock.Now().Sub(s.spoke) < keepAlive {
 		return nil
 	}
-	s.hurry()
+	s.setDeadline()
 	if _, err := fmt.Fprint(s.w, ": still there\n\n"); err != nil {
 		return err
 	}
 	return s.flush.Flush()
 }
 
-// stop ends a run as Ctrl-C does.
-func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
+// serveStop ends a run as Ctrl-C does.
+func (s *Server) serveStop(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(stopHeader) == "" {
-		s.fault(w, http.StatusForbidden, errors.New("only windtunnel's own page may stop a run"))
+		s.writeFault(w, http.StatusForbidden, errors.New("only windtunnel's own page may stop a run"))
 		return
 	}
-	dir, ok := s.run(w, r)
+	dir, ok := s.runOf(w, r)
 	if !ok {
 		return
 	}
 	who, ok := Owner(dir)
-	if !ok || !writes(who, dir) {
-		s.fault(w, http.StatusConflict, errors.New("the run is not under way"))
+	if !ok || !isWriting(who, dir) {
+		s.writeFault(w, http.StatusConflict, errors.New("the run is not under way"))
 		return
 	}
 	switch err := who.Interrupt(); {
 	case errors.Is(err, process.ErrGone):
-		s.fault(w, http.StatusConflict, errors.New("the run is not under way"))
+		s.writeFault(w, http.StatusConflict, errors.New("the run is not under way"))
 	case err != nil:
-		s.fault(w, http.StatusConflict, err)
+		s.writeFault(w, http.StatusConflict, err)
 	default:
 		w.WriteHeader(http.StatusAccepted)
 	}
 }
 
-// writes says whether a process has the records of a run open: a directory that
+// isWriting says whether a process has the records of a run open: a directory that
 // somebody sent may name any process of the user.
-func writes(who process.Identity, dir string) bool {
+func isWriting(who process.Identity, dir string) bool {
 	records, ok := record.Dir(dir).Stat(record.StreamFile)
 	if !ok {
 		return false

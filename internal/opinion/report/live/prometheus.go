@@ -23,23 +23,23 @@ type answer struct {
 // maxAnswers is how many runs' series are held at a time.
 const maxAnswers = 4
 
-// prometheus answers for the run that the path names, or for the newest.
-func (s *Server) prometheus(w http.ResponseWriter, r *http.Request) {
-	dir, ok := s.shelf.newest()
+// servePrometheus answers for the run that the path names, or for the newest.
+func (s *Server) servePrometheus(w http.ResponseWriter, r *http.Request) {
+	dir, ok := s.shelf.newestRun()
 	if id := r.PathValue("id"); id != "" {
-		if dir, ok = s.shelf.find(id); ok {
+		if dir, ok = s.shelf.findRun(id); ok {
 			r = r.Clone(r.Context())
 			r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, "/prometheus/"+id), ""
 		}
 	}
 	if !ok {
-		s.fault(w, http.StatusNotFound, errors.New("there is no such run (any more)"))
+		s.writeFault(w, http.StatusNotFound, errors.New("there is no such run (any more)"))
 		return
 	}
-	s.query(w, r, dir)
+	s.serveQuery(w, r, dir)
 }
 
-func (s *Server) query(w http.ResponseWriter, r *http.Request, dir string) {
+func (s *Server) serveQuery(w http.ResponseWriter, r *http.Request, dir string) {
 	s.mu.Lock()
 	a := s.queries[dir]
 	if a == nil {
@@ -49,9 +49,9 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, dir string) {
 	}
 	a.used = s.now()
 	s.mu.Unlock()
-	handler, err := a.current(s, dir)
+	handler, err := a.currentHandler(s, dir)
 	if err != nil {
-		s.fault(w, http.StatusUnprocessableEntity, err)
+		s.writeFault(w, http.StatusUnprocessableEntity, err)
 		return
 	}
 	handler.ServeHTTP(w, r)
@@ -71,9 +71,9 @@ func (s *Server) makeRoomLocked() {
 	}
 }
 
-// current returns the handler, over records that were read anew when there are
+// currentHandler returns the handler, over records that were read anew when there are
 // more of them and the last reading is long enough ago.
-func (a *answer) current(s *Server, dir string) (http.Handler, error) {
+func (a *answer) currentHandler(s *Server, dir string) (http.Handler, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	info, ok := record.Dir(dir).Stat(record.StreamFile)

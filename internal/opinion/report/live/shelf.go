@@ -66,9 +66,9 @@ func newShelf(roots []string, c clock.Clock) *shelf {
 	return &shelf{roots: roots, clock: c, dirs: map[string]string{}, known: map[string]remembered{}}
 }
 
-// list returns the runs, newest first.
-func (s *shelf) list() ([]Run, error) {
-	found, err := s.look()
+// listRuns returns the runs, newest first.
+func (s *shelf) listRuns() ([]Run, error) {
+	found, err := s.lookForRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +77,11 @@ func (s *shelf) list() ([]Run, error) {
 	s.dirs = found
 	out := []Run{}
 	for id, dir := range found {
-		if run, ok := s.read(id, dir); ok {
+		if run, ok := s.readLocked(id, dir); ok {
 			out = append(out, run)
 		}
 	}
-	vary(out)
+	describeDifferences(out)
 	slices.SortFunc(out, func(a, b Run) int {
 		if c := b.Started.Compare(a.Started); c != 0 {
 			return c
@@ -91,9 +91,9 @@ func (s *shelf) list() ([]Run, error) {
 	return out, nil
 }
 
-// vary says of each run in what its parameters differ from those of other runs of its
+// describeDifferences says of each run in what its parameters differ from those of other runs of its
 // scenario: one cannot tell the runs of a search apart by anything else.
-func vary(all []Run) {
+func describeDifferences(all []Run) {
 	of := map[string]map[string]string{} // by scenario: those of its first run
 	differs := map[string]map[string]bool{}
 	for _, r := range all {
@@ -123,15 +123,15 @@ func vary(all []Run) {
 	}
 }
 
-// find returns the directory of a run.
-func (s *shelf) find(id string) (string, bool) {
+// findRun returns the directory of a run.
+func (s *shelf) findRun(id string) (string, bool) {
 	s.mu.Lock()
 	dir, ok := s.dirs[id]
 	s.mu.Unlock()
 	if ok {
 		return dir, true
 	}
-	if _, err := s.list(); err != nil {
+	if _, err := s.listRuns(); err != nil {
 		return "", false
 	}
 	s.mu.Lock()
@@ -140,16 +140,16 @@ func (s *shelf) find(id string) (string, bool) {
 	return dir, ok
 }
 
-// newest returns the directory of the run that began last. A dashboard asks many
+// newestRun returns the directory of the run that began last. A dashboard asks many
 // times in a row: the folders are looked through now and then.
-func (s *shelf) newest() (string, bool) {
+func (s *shelf) newestRun() (string, bool) {
 	s.mu.Lock()
 	if s.latest != "" && s.clock.Now() < s.until {
 		defer s.mu.Unlock()
 		return s.latest, true
 	}
 	s.mu.Unlock()
-	runs, err := s.list()
+	runs, err := s.listRuns()
 	if err != nil || len(runs) == 0 {
 		return "", false
 	}
@@ -165,9 +165,9 @@ type place struct {
 	at                time.Time // of its manifest
 }
 
-// look returns the run directories below the roots, by id: the path below the
+// lookForRuns returns the run directories below the roots, by id: the path below the
 // root with ~ for the slashes. Where there are too many, the newest are kept.
-func (s *shelf) look() (map[string]string, error) {
+func (s *shelf) lookForRuns() (map[string]string, error) {
 	var found []place
 	var faults []error
 	for _, root := range s.roots {
@@ -176,7 +176,7 @@ func (s *shelf) look() (map[string]string, error) {
 			continue // nothing flew yet, or it was taken away
 		}
 		if err == nil {
-			err = walk(real, func(p place) { found = append(found, p) })
+			err = walkFolder(real, func(p place) { found = append(found, p) })
 		}
 		faults = append(faults, err)
 	}
@@ -188,13 +188,13 @@ func (s *shelf) look() (map[string]string, error) {
 	slices.SortStableFunc(found, func(a, b place) int { return strings.Compare(a.path, b.path) }) // the same ids each time
 	out := map[string]string{}
 	for _, p := range found {
-		out[unused(out, p.root, p.below)] = p.path
+		out[unusedID(out, p.root, p.below)] = p.path
 	}
 	return out, nil
 }
 
-// walk finds the run directories below a folder. Links inside are not followed.
-func walk(root string, each func(place)) error {
+// walkFolder finds the run directories below a folder. Links inside are not followed.
+func walkFolder(root string, each func(place)) error {
 	left := maxEntries
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if left--; left < 0 {
@@ -215,8 +215,8 @@ func walk(root string, each func(place)) error {
 	})
 }
 
-// unused makes an id of a path; two roots may have the same paths below them.
-func unused(taken map[string]string, root, below string) string {
+// unusedID makes an id of a path; two roots may have the same paths below them.
+func unusedID(taken map[string]string, root, below string) string {
 	if below == "." {
 		below = filepath.Base(root)
 	}
@@ -227,8 +227,8 @@ func unused(taken map[string]string, root, below string) string {
 	return id
 }
 
-// read tells what is known of a run; callers hold mu.
-func (s *shelf) read(id, dir string) (Run, bool) {
+// readLocked tells what is known of a run; callers hold mu.
+func (s *shelf) readLocked(id, dir string) (Run, bool) {
 	d := record.Dir(dir)
 	info, judged := d.Stat(record.VerdictFile)
 	if judged && s.known[dir].at.Equal(info.ModTime()) {
@@ -243,7 +243,7 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 	run := Run{ID: id, Scenario: m.Scenario, Started: m.Started, dir: dir, set: scenario.Settings(m.Parameters), State: string(slo.Unknown)}
 	if who, ok := Owner(dir); ok && who.Alive() {
 		run.State = running
-		run.Sentence, run.Seconds = stands(d)
+		run.Sentence, run.Seconds = progressText(d)
 		return run, true
 	}
 	if !judged {
@@ -262,8 +262,8 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 	return run, true
 }
 
-// stands says in a sentence where a run under way is, and for how many seconds.
-func stands(d record.Dir) (sentence string, seconds float64) {
+// progressText says in a sentence where a run under way is, and for how many seconds.
+func progressText(d record.Dir) (sentence string, seconds float64) {
 	var s record.Status
 	raw, err := d.Read(record.StatusFile)
 	if err != nil || json.Unmarshal(raw, &s) != nil || s.Step == "" {

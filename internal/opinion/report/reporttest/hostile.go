@@ -34,27 +34,27 @@ func HostileRuns() []Hostile {
 	return slices.Concat(evilFiles(), evilManifests(), evilTimes(), evilMasses(), []Hostile{evilNames()})
 }
 
-// instead puts something else in the place of a file.
-func instead(name string, make func(path, outside string) error) func(record.Dir, string) error {
+// replaceFile puts something else in the place of a file.
+func replaceFile(name string, make func(path, outside string) error) func(record.Dir, string) error {
 	return func(dir record.Dir, outside string) error {
 		return errors.Join(os.RemoveAll(dir.File(name)), make(dir.File(name), outside))
 	}
 }
 
-func link(path, outside string) error { return os.Symlink(outside, path) }
+func linkFile(path, outside string) error { return os.Symlink(outside, path) }
 
 func linkFolder(path, outside string) error { return os.Symlink(filepath.Dir(outside), path) }
 
-func pipe(path, _ string) error { return syscall.Mkfifo(path, 0o600) }
+func makePipe(path, _ string) error { return syscall.Mkfifo(path, 0o600) }
 
-func folder(path, _ string) error { return os.Mkdir(path, 0o700) }
+func makeFolder(path, _ string) error { return os.Mkdir(path, 0o700) }
 
-// sparse is a file that says of itself to be a quarter of a terabyte.
-func sparse(path, _ string) error {
+// makeSparse is a file that says of itself to be a quarter of a terabyte.
+func makeSparse(path, _ string) error {
 	return errors.Join(os.WriteFile(path, []byte(recordtest.Header), 0o600), os.Truncate(path, 1<<38))
 }
 
-func write(dir record.Dir, name string, content []byte) error {
+func writeFile(dir record.Dir, name string, content []byte) error {
 	return os.WriteFile(dir.File(name), content, 0o600)
 }
 
@@ -80,35 +80,35 @@ func evilFiles() (out []Hostile) {
 		for _, c := range []struct {
 			what string
 			make func(path, outside string) error
-		}{{"a link", link}, {"a pipe", pipe}, {"a terabyte", sparse}, {"a folder", folder}} {
+		}{{"a link", linkFile}, {"a pipe", makePipe}, {"a terabyte", makeSparse}, {"a folder", makeFolder}} {
 			damaged := c.what == "a terabyte" && name == record.StreamFile // a head, and damage behind it
-			out = append(out, Hostile{Name: c.what + " for " + name, Judged: damaged, Make: instead(name, c.make)})
+			out = append(out, Hostile{Name: c.what + " for " + name, Judged: damaged, Make: replaceFile(name, c.make)})
 		}
 	}
 	for _, name := range []string{record.VerdictFile, record.SummaryFile, record.JUnitFile, record.ReportFile, "diagnosis.json", "." + record.JUnitFile + ".new"} {
 		out = append(out,
-			Hostile{Name: "a link for " + name, Judged: true, Sound: true, Make: instead(name, link)},
-			Hostile{Name: "a pipe for " + name, Judged: true, Sound: true, Make: instead(name, pipe)})
+			Hostile{Name: "a link for " + name, Judged: true, Sound: true, Make: replaceFile(name, linkFile)},
+			Hostile{Name: "a pipe for " + name, Judged: true, Sound: true, Make: replaceFile(name, makePipe)})
 	}
 	return append(out,
 		Hostile{Name: "links for folders", Judged: true, Sound: true, Make: func(dir record.Dir, outside string) error {
 			var all error
 			for _, name := range []string{"profiles", "kube-burner", "clusterloader2", record.LogFolder} {
-				all = errors.Join(all, instead(name, linkFolder)(dir, outside))
+				all = errors.Join(all, replaceFile(name, linkFolder)(dir, outside))
 			}
 			return all
 		}},
 		Hostile{Name: "a link for what an importer's results go to", Make: func(dir record.Dir, outside string) error {
-			return errors.Join(instead("kube-burner", linkFolder)(dir, outside), editManifest(func(m map[string]any) { m["imported"] = "kube-burner" })(dir, outside))
+			return errors.Join(replaceFile("kube-burner", linkFolder)(dir, outside), editManifest(func(m map[string]any) { m["imported"] = "kube-burner" })(dir, outside))
 		}},
-		Hostile{Name: "components elsewhere, and profiles that burst", Judged: true, Sound: true, Make: bursting},
-		Hostile{Name: "a scenario that grows", Make: func(dir record.Dir, _ string) error { return write(dir, record.ScenarioFile, growing()) }},
+		Hostile{Name: "components elsewhere, and profiles that burst", Judged: true, Sound: true, Make: burstingProfile},
+		Hostile{Name: "a scenario that grows", Make: func(dir record.Dir, _ string) error { return writeFile(dir, record.ScenarioFile, growingYAML()) }},
 	)
 }
 
-// bursting has a profile of a few kilobytes that unfolds to 64 MiB, and components
+// burstingProfile has a profile of a few kilobytes that unfolds to 64 MiB, and components
 // whose names lead out of the directory.
-func bursting(dir record.Dir, outside string) error {
+func burstingProfile(dir record.Dir, outside string) error {
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	for range 64 {
@@ -117,14 +117,14 @@ func bursting(dir record.Dir, outside string) error {
 		}
 	}
 	_, err := dir.Folder("profiles")
-	return errors.Join(z.Close(), err, write(dir, "profiles/etcd.block.pb.gz", bomb.Bytes()), editManifest(func(m map[string]any) {
+	return errors.Join(z.Close(), err, writeFile(dir, "profiles/etcd.block.pb.gz", bomb.Bytes()), editManifest(func(m map[string]any) {
 		one := func(name string) map[string]any { return map[string]any{"name": name} }
 		m["plane"] = map[string]any{"components": []any{one("../../../../etc/x"), one("etcd"), one("\x1b[2J")}}
 	})(dir, outside))
 }
 
-// growing is YAML whose anchors stand for 9^12 numbers.
-func growing() []byte {
+// growingYAML is YAML whose anchors stand for 9^12 numbers.
+func growingYAML() []byte {
 	text := "scenario: x\nparameters:\n  a0: &a0 [1,1,1,1,1,1,1,1,1]\n"
 	for i := 1; i < 12; i++ {
 		text += fmt.Sprintf("  a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
@@ -163,14 +163,14 @@ func evilManifests() []Hostile {
 			m["started"] = "9998-01-02T03:00:00Z"
 		})},
 		{Name: "a deep manifest", Make: func(dir record.Dir, _ string) error {
-			return write(dir, record.ManifestFile, []byte(`{"format":2,"parameters":{"a":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000)+"}}"))
+			return writeFile(dir, record.ManifestFile, []byte(`{"format":2,"parameters":{"a":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000)+"}}"))
 		}},
 		{Name: "parameters without number", Make: setMany(100_000)},
 		{Name: "parameters that are near to many", Heavy: true, Make: func(dir record.Dir, outside string) error {
-			return errors.Join(write(dir, record.ScenarioFile, manyParameters()), setMany(100_000)(dir, outside))
+			return errors.Join(writeFile(dir, record.ScenarioFile, manyParameters()), setMany(100_000)(dir, outside))
 		}},
 		{Name: "a parameter at fault among many", Heavy: true, Make: func(dir record.Dir, outside string) error {
-			return errors.Join(write(dir, record.ScenarioFile, manyParameters()), setMany(150)(dir, outside))
+			return errors.Join(writeFile(dir, record.ScenarioFile, manyParameters()), setMany(150)(dir, outside))
 		}},
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-func manifest(s Shape) record.Manifest {
+func newManifest(s Shape) record.Manifest {
 	return record.Manifest{
 		Format: record.Format, Scenario: s.Name + s.Taint, File: s.Name + ".yaml" + s.Taint,
 		Command:    []string{"windtunnel", "run", "examples/density.yaml", "--set", fmt.Sprintf("nodes=%d", s.Nodes), "--seed", "1" + s.Taint},
@@ -76,23 +76,23 @@ func Judgement(s Shape, pass bool) slo.Judgement {
 		},
 		Self: slo.Self{CPUSeconds: 3.91, MaxRSSBytes: 61 << 20, MaxLatenessSeconds: 0.00031, CPUShare: 0.041},
 	}
-	j.Objectives = append(j.Objectives, startup(0.2134, [2]float64{0.1961, 0.2419}, s.Pods+s.Latency))
+	j.Objectives = append(j.Objectives, startupObjective(0.2134, [2]float64{0.1961, 0.2419}, s.Pods+s.Latency))
 	for i, resource := range []string{
 		"pods", "pods/status", "pods/binding", "events.events.k8s.io", "replicasets.apps", "replicasets.apps/status",
 		"deployments.apps", "deployments.apps/status", "leases.coordination.k8s.io", "nodes", "nodes/status", "serviceaccounts", "namespaces", "configmaps",
 	} {
 		for k, verb := range []string{"POST", "PATCH", "DELETE"} {
 			v := 0.0041 * float64(1+(i*7+k*3)%11) / 2
-			j.Objectives = append(j.Objectives, call("mutating calls", verb, resource, "resource", v, 1, 40+i*97))
+			j.Objectives = append(j.Objectives, callObjective("mutating calls", verb, resource, "resource", v, 1, 40+i*97))
 		}
 	}
 	for i, resource := range []string{"pods", "nodes", "leases.coordination.k8s.io", "namespaces", "services"} {
 		j.Objectives = append(j.Objectives,
-			call("reads of one object", "GET", resource, "resource", 0.002*float64(i+1), 1, 30+i*13),
-			call("lists of the cluster", "LIST", resource, "cluster", 0.021*float64(i+1), 30, 4+i))
+			callObjective("reads of one object", "GET", resource, "resource", 0.002*float64(i+1), 1, 30+i*13),
+			callObjective("lists of the cluster", "LIST", resource, "cluster", 0.021*float64(i+1), 30, 4+i))
 	}
 	if !pass {
-		spoil(&j)
+		spoilJudgement(&j)
 	}
 	if s.Taint != "" {
 		r := &j.Objectives[0]
@@ -103,22 +103,22 @@ func Judgement(s Shape, pass bool) slo.Judgement {
 	return j
 }
 
-func startup(v float64, interval [2]float64, n int) slo.Result {
+func startupObjective(v float64, interval [2]float64, n int) slo.Result {
 	return slo.Result{
 		Name: "pod startup", SLI: "pod-startup", Labels: map[string]string{"phase": "startup"}, Statistic: "p99",
 		Value: &v, Unit: "seconds", Threshold: 5, Verdict: slo.Pass, Samples: n, Interval: &interval, Warnings: []string{},
 	}
 }
 
-func call(name, verb, resource, scope string, v, bound float64, n int) slo.Result {
+func callObjective(name, verb, resource, scope string, v, bound float64, n int) slo.Result {
 	return slo.Result{
 		Name: name, SLI: "server-latency", Labels: map[string]string{"verb": verb, "resource": resource, "scope": scope}, Statistic: "p99",
 		Value: &v, Unit: "seconds", Threshold: bound, Verdict: slo.Pass, Samples: n, Interval: &[2]float64{0.8 * v, 1.3 * v}, Warnings: []string{},
 	}
 }
 
-// spoil makes the judgement one of a run that went badly.
-func spoil(j *slo.Judgement) {
+// spoilJudgement makes the judgement one of a run that went badly.
+func spoilJudgement(j *slo.Judgement) {
 	set := func(i int, v float64, lo, hi float64, verdict slo.Verdict, warnings ...string) {
 		r := &j.Objectives[i]
 		r.Value, r.Interval, r.Verdict, r.Warnings = &v, &[2]float64{lo, hi}, verdict, warnings

@@ -85,16 +85,16 @@ func Write(dir string, s Shape) (record.Dir, record.Manifest, error) {
 		return "", record.Manifest{}, err
 	}
 	f := &flight{Shape: s, w: w, rnd: rand.New(rand.NewPCG(s.Seed, 11)), now: 0.2}
-	f.fly()
+	f.flyAll()
 	if err := w.Close(); err != nil {
 		return "", record.Manifest{}, err
 	}
-	m := manifest(s)
+	m := newManifest(s)
 	if err := d.Write(record.ScenarioFile, []byte(scenarioText(s))); err != nil {
 		return "", m, err
 	}
 	if s.Gave {
-		if err := d.Write("diagnosis.json", []byte(diagnosis(s))); err != nil {
+		if err := d.Write("diagnosis.json", []byte(newDiagnosis(s))); err != nil {
 			return d, m, err
 		}
 	}
@@ -103,60 +103,60 @@ func Write(dir string, s Shape) (record.Dir, record.Manifest, error) {
 
 func at(seconds float64) clock.Time { return clock.Time(seconds * float64(time.Second)) }
 
-func (f *flight) event(what record.EventType, name, text string) {
+func (f *flight) writeEvent(what record.EventType, name, text string) {
 	f.w.Event(record.Event{At: at(f.now), Type: what, Name: name, Text: text})
 }
 
-func (f *flight) detail(what record.EventType, name string, d record.Detail) {
+func (f *flight) writeDetail(what record.EventType, name string, d record.Detail) {
 	f.w.Event(record.Event{At: at(f.now), Type: what, Name: name, Detail: d})
 }
 
-func (f *flight) fly() {
+func (f *flight) flyAll() {
 	f.now = 3.1
-	f.detail(record.EventPlaneReady, "", record.Detail{For: 3104 * time.Millisecond})
-	f.step("populate", func() { f.nodes() })
-	f.detail(record.EventFleetReady, "", record.Detail{Count: f.Nodes})
-	f.event(record.EventRunBegan, "", "")
+	f.writeDetail(record.EventPlaneReady, "", record.Detail{For: 3104 * time.Millisecond})
+	f.writeStep("populate", func() { f.createNodes() })
+	f.writeDetail(record.EventFleetReady, "", record.Detail{Count: f.Nodes})
+	f.writeEvent(record.EventRunBegan, "", "")
 	var saturation, latency []pod
 	fill, probe := "saturation"+f.Taint, "latency"+f.Taint
-	f.step(fill, func() { saturation = f.pods(fill, f.Pods, f.Asked, f.Rate) })
+	f.writeStep(fill, func() { saturation = f.createPods(fill, f.Pods, f.Asked, f.Rate) })
 	if f.CutOff {
-		f.usage()
+		f.writeUsage()
 		return
 	}
 	for i := range f.Others {
-		f.pod("", i, f.now, f.now+0.01)
+		f.writePod("", i, f.now, f.now+0.01)
 	}
-	f.step(probe, func() {
+	f.writeStep(probe, func() {
 		if f.Faults {
-			f.event(record.EventFault, "kube-scheduler", "kill"+f.Taint)
+			f.writeEvent(record.EventFault, "kube-scheduler", "kill"+f.Taint)
 		}
-		latency = f.pods(probe, f.Latency, 5, f.Rate)
+		latency = f.createPods(probe, f.Latency, 5, f.Rate)
 		if f.Faults {
-			f.event(record.EventFault, "kube-scheduler", "start")
+			f.writeEvent(record.EventFault, "kube-scheduler", "start")
 		}
 	})
 	if f.Machines > 0 {
-		f.step("machines", func() { f.machines("machines" + f.Taint) })
+		f.writeStep("machines", func() { f.createMachines("machines" + f.Taint) })
 	}
-	f.event(record.EventWarned, "", "the machine's own load was 0.4 before the run"+f.Taint)
-	f.step("delete-"+probe, func() { f.remove(probe, latency, 20) })
-	f.step("delete-"+fill, func() { f.remove(fill, saturation, 4*f.Asked) })
-	f.usage()
-	f.detail(record.EventRunEnded, "", record.Detail{Reason: record.Done})
+	f.writeEvent(record.EventWarned, "", "the machine's own load was 0.4 before the run"+f.Taint)
+	f.writeStep("delete-"+probe, func() { f.removePods(probe, latency, 20) })
+	f.writeStep("delete-"+fill, func() { f.removePods(fill, saturation, 4*f.Asked) })
+	f.writeUsage()
+	f.writeDetail(record.EventRunEnded, "", record.Detail{Reason: record.Done})
 }
 
-func (f *flight) step(name string, do func()) {
+func (f *flight) writeStep(name string, do func()) {
 	f.now += 0.2
-	f.event(record.EventStepBegan, name, "")
+	f.writeEvent(record.EventStepBegan, name, "")
 	do()
-	f.event(record.EventStepEnded, name, "")
+	f.writeEvent(record.EventStepEnded, name, "")
 }
 
 // jitter is a log-normal factor around 1.
 func (f *flight) jitter(sigma float64) float64 { return math.Exp(f.rnd.NormFloat64() * sigma) }
 
-func (f *flight) did(t float64, calls, pods float64) {
+func (f *flight) writeDid(t float64, calls, pods float64) {
 	for int(t) >= len(f.busy) {
 		f.busy = append(f.busy, load{})
 	}
@@ -164,8 +164,8 @@ func (f *flight) did(t float64, calls, pods float64) {
 	f.busy[int(t)].pods += pods
 }
 
-// call sends one call that is due at t and returns when it was answered.
-func (f *flight) call(op record.Op, t, typical float64) float64 {
+// sendCall sends one call that is due at t and returns when it was answered.
+func (f *flight) sendCall(op record.Op, t, typical float64) float64 {
 	id := f.w.Op(op)
 	sent := t + 40e-6*f.jitter(0.5)
 	took := typical * f.jitter(0.45)
@@ -180,14 +180,14 @@ func (f *flight) call(op record.Op, t, typical float64) float64 {
 		c.Code, c.Outcome = 409, record.Failed
 	}
 	f.w.Call(c)
-	f.did(t, 1, 0)
+	f.writeDid(t, 1, 0)
 	return sent + took
 }
 
-func (f *flight) nodes() {
+func (f *flight) createNodes() {
 	create := record.Op{Source: "fleet", Step: "populate", Verb: "create", Resource: "nodes", Scope: "resource"}
 	for i := range f.Nodes {
-		f.call(create, f.now+float64(i)/200, 0.004)
+		f.sendCall(create, f.now+float64(i)/200, 0.004)
 	}
 	f.now += float64(f.Nodes)/200 + 1.1
 }
@@ -197,24 +197,24 @@ type pod struct {
 	running float64
 }
 
-// pods invents a step that creates pods through deployments of ten.
-func (f *flight) pods(group string, n int, asked, rate float64) []pod {
+// createPods invents a step that creates pods through deployments of ten.
+func (f *flight) createPods(group string, n int, asked, rate float64) []pod {
 	const perDeployment = 10
 	count := (n + perDeployment - 1) / perDeployment
-	f.detail(record.EventLoadAsked, group, record.Detail{Count: count, Rate: asked / perDeployment})
+	f.writeDetail(record.EventLoadAsked, group, record.Detail{Count: count, Rate: asked / perDeployment})
 	create := record.Op{Source: "load", Step: group, Verb: "create", Resource: "deployments.apps" + f.Taint, Scope: "resource"}
 	out, begin, free, last := make([]pod, 0, n), f.now, f.now, f.now
 	stall := begin + float64(n)/asked/2
 	for i := range count {
 		due := begin + float64(i)*perDeployment/asked
-		done := f.call(create, due, 0.006)
+		done := f.sendCall(create, due, 0.006)
 		for k := range min(perDeployment, n-len(out)) {
 			born := done + 0.015*f.jitter(0.6) + float64(k)*0.003
 			free = max(free+f.jitter(0.3)/rate, born)
 			if free > stall && free < stall+f.Slow {
 				free = stall + f.Slow
 			}
-			p := f.pod(group, i*perDeployment+k, born, free+0.004*f.jitter(0.5))
+			p := f.writePod(group, i*perDeployment+k, born, free+0.004*f.jitter(0.5))
 			last = max(last, p.running)
 			out = append(out, p)
 		}
@@ -223,25 +223,25 @@ func (f *flight) pods(group string, n int, asked, rate float64) []pod {
 	return out
 }
 
-func (f *flight) pod(group string, i int, born, bound float64) pod {
+func (f *flight) writePod(group string, i int, born, bound float64) pod {
 	id := f.w.Object(record.Object{
 		Resource: "pods", Namespace: "density-1", Name: fmt.Sprintf("%s-%d", group, i), UID: fmt.Sprintf("%016x", f.rnd.Uint64()), Group: group,
 	})
 	patch := record.Op{Source: "fleet", Verb: "patch", Resource: "pods", Subresource: "status", Scope: "resource"}
-	running := f.call(patch, bound+0.001*f.jitter(0.4), 0.005) + 0.0015*f.jitter(0.5)
+	running := f.sendCall(patch, bound+0.001*f.jitter(0.4), 0.005) + 0.0015*f.jitter(0.5)
 	for _, p := range []struct {
 		name string
 		at   float64
 	}{{record.PhaseCreated, born}, {record.PhaseBound, bound}, {record.PhaseRunning, running}, {record.PhaseReady, running}} {
 		f.w.Phase(record.Phase{Object: id, Phase: p.name, At: at(p.at)})
 	}
-	f.did(born, 3, 1)
+	f.writeDid(born, 3, 1)
 	return pod{id, running}
 }
 
-// machines invents instances of virtual machines that start one after the other.
+// createMachines invents instances of virtual machines that start one after the other.
 // One of them fails; all are deleted in the end.
-func (f *flight) machines(group string) {
+func (f *flight) createMachines(group string) {
 	end := f.now
 	ids := make([]record.ObjectID, f.Machines)
 	for i := range ids {
@@ -268,21 +268,21 @@ func (f *flight) machines(group string) {
 	f.now = end
 }
 
-func (f *flight) remove(group string, pods []pod, rate float64) {
-	f.detail(record.EventLoadAsked, "delete-"+group, record.Detail{Count: len(pods) / 10, Rate: rate / 10})
+func (f *flight) removePods(group string, pods []pod, rate float64) {
+	f.writeDetail(record.EventLoadAsked, "delete-"+group, record.Detail{Count: len(pods) / 10, Rate: rate / 10})
 	del := record.Op{Source: "load", Step: "delete-" + group, Verb: "delete", Resource: "deployments.apps", Scope: "resource"}
 	gone := record.Op{Source: "fleet", Verb: "delete", Resource: "pods", Scope: "resource"}
 	begin, last := f.now, f.now
 	for i, p := range pods {
 		due := begin + float64(i/10*10)/rate
 		if i%10 == 0 {
-			f.call(del, due, 0.005)
+			f.sendCall(del, due, 0.005)
 		}
 		marked := due + 0.05*f.jitter(0.7) + float64(i%10)*0.004
-		deleted := f.call(gone, marked+0.002, 0.006) + 0.002*f.jitter(0.4)
+		deleted := f.sendCall(gone, marked+0.002, 0.006) + 0.002*f.jitter(0.4)
 		f.w.Phase(record.Phase{Object: p.id, Phase: record.PhaseDeleting, At: at(marked)})
 		f.w.Phase(record.Phase{Object: p.id, Phase: record.PhaseDeleted, At: at(deleted)})
-		f.did(marked, 4, 0.6)
+		f.writeDid(marked, 4, 0.6)
 		last = max(last, deleted)
 	}
 	f.now = last + 0.3

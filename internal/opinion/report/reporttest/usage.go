@@ -25,9 +25,9 @@ func parts() []part {
 	}
 }
 
-// usage writes the samples of CPU and memory, a second apart, leases of the
+// writeUsage writes the samples of CPU and memory, a second apart, leases of the
 // fleet and scrapes of the plane.
-func (f *flight) usage() {
+func (f *flight) writeUsage() {
 	end := int(f.now) + 1
 	for len(f.busy) <= end {
 		f.busy = append(f.busy, load{})
@@ -49,20 +49,20 @@ func (f *flight) usage() {
 			f.w.Sample(record.Sample{Series: mem, At: t, Value: float64(int(p.born + p.grows*pods + p.heap*saw*f.jitter(0.1)))})
 		}
 	}
-	f.gauges(end)
+	f.writeGauges(end)
 	renew := record.Op{Source: "fleet", Verb: "update", Resource: "leases.coordination.k8s.io", Scope: "resource"}
 	for i := range f.Nodes * (end - 6) / 10 {
-		f.call(renew, 5+float64(i)*10/float64(f.Nodes), 0.003)
+		f.sendCall(renew, 5+float64(i)*10/float64(f.Nodes), 0.003)
 	}
 	list := record.Op{Source: "observe", Verb: "list", Resource: "pods", Scope: "cluster"}
-	f.call(list, 4, 0.02)
+	f.sendCall(list, 4, 0.02)
 	for s := 5; s < end; s += 5 {
 		f.w.Event(record.Event{At: at(float64(s)), Type: record.EventScraped, Name: "kube-apiserver"})
 	}
 }
 
-// gauges writes what waited in queues, as scrapes five seconds apart tell it.
-func (f *flight) gauges(end int) {
+// writeGauges writes what waited in queues, as scrapes five seconds apart tell it.
+func (f *flight) writeGauges(end int) {
 	gauge := func(target, name, label, value string) record.SeriesID {
 		return f.w.Series(record.Series{Target: target, Name: name, Labels: []record.Label{{Name: label, Value: value}}})
 	}
@@ -85,8 +85,8 @@ func (f *flight) gauges(end int) {
 	}
 }
 
-// diagnosis invents what gave way.
-func diagnosis(s Shape) string {
+// newDiagnosis invents what gave way.
+func newDiagnosis(s Shape) string {
 	taint, err := json.Marshal("CPU" + s.Taint)
 	if err != nil {
 		return "[]"

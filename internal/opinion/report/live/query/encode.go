@@ -10,17 +10,17 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 )
 
-// encode writes an answer.
-func encode(a answer) []byte {
+// encodeAnswer writes an answer.
+func encodeAnswer(a answer) []byte {
 	b := []byte(`{"status":"success","data":`)
 	switch data := a.data.(type) {
 	case evaluated:
-		b = data.append(b)
+		b = data.appendTo(b)
 	case []labelSet:
 		b = append(b, '[')
 		for i, l := range data {
-			b = comma(b, i)
-			b = l.append(b)
+			b = appendComma(b, i)
+			b = l.appendTo(b)
 		}
 		b = append(b, ']')
 	default:
@@ -50,7 +50,7 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, raw...)
 }
 
-func comma(b []byte, i int) []byte {
+func appendComma(b []byte, i int) []byte {
 	if i > 0 {
 		b = append(b, ',')
 	}
@@ -60,10 +60,10 @@ func comma(b []byte, i int) []byte {
 // labelSet is labels as an object.
 type labelSet []record.Label
 
-func (l labelSet) append(b []byte) []byte {
+func (l labelSet) appendTo(b []byte) []byte {
 	b = append(b, '{')
 	for i, one := range l {
-		b = comma(b, i)
+		b = appendComma(b, i)
 		b = appendJSON(b, one.Name)
 		b = appendJSON(append(b, ':'), one.Value)
 	}
@@ -76,36 +76,36 @@ type evaluated struct {
 	db *promql.DB
 }
 
-func (e evaluated) append(b []byte) []byte {
+func (e evaluated) appendTo(b []byte) []byte {
 	b = append(b, `{"resultType":"`...)
 	b = append(append(b, e.Kind...), `","result":`...)
 	switch e.Kind {
 	case promql.Scalar:
-		b = e.point(b, e.Series[0].Points[0])
+		b = e.appendPoint(b, e.Series[0].Points[0])
 	case promql.String:
-		b = append(e.time(append(b, '['), e.At), ',')
+		b = append(e.appendTime(append(b, '['), e.At), ',')
 		b = append(appendJSON(b, e.Text), ']')
 	default:
 		b = append(b, '[')
 		for i, s := range e.Series {
-			b = comma(b, i)
-			b = append(labelSet(s.Labels).append(append(b, `{"metric":`...)), ',')
-			b = append(e.points(b, s.Points), '}')
+			b = appendComma(b, i)
+			b = append(labelSet(s.Labels).appendTo(append(b, `{"metric":`...)), ',')
+			b = append(e.appendPoints(b, s.Points), '}')
 		}
 		b = append(b, ']')
 	}
 	return append(b, '}')
 }
 
-// points writes a series' values and then its histograms, or the one that a
+// appendPoints writes a series' values and then its histograms, or the one that a
 // vector's has.
-func (e evaluated) points(b []byte, points []promql.Point) []byte {
+func (e evaluated) appendPoints(b []byte, points []promql.Point) []byte {
 	if e.Kind == promql.Vector {
 		name := `"value":`
 		if points[0].Histogram != nil {
 			name = `"histogram":`
 		}
-		return e.point(append(b, name...), points[0])
+		return e.appendPoint(append(b, name...), points[0])
 	}
 	lists := 0
 	for _, list := range []struct {
@@ -118,10 +118,10 @@ func (e evaluated) points(b []byte, points []promql.Point) []byte {
 				continue
 			}
 			if n == 0 {
-				b = append(comma(b, lists), list.name...)
+				b = append(appendComma(b, lists), list.name...)
 				lists++
 			}
-			b = e.point(comma(b, n), p)
+			b = e.appendPoint(appendComma(b, n), p)
 			n++
 		}
 		if n > 0 {
@@ -131,16 +131,16 @@ func (e evaluated) points(b []byte, points []promql.Point) []byte {
 	return b
 }
 
-func (e evaluated) point(b []byte, p promql.Point) []byte {
-	b = append(e.time(append(b, '['), p.At), ',')
+func (e evaluated) appendPoint(b []byte, p promql.Point) []byte {
+	b = append(e.appendTime(append(b, '['), p.At), ',')
 	if p.Histogram != nil {
-		return append(histogram(b, p.Histogram), ']')
+		return append(appendHistogram(b, p.Histogram), ']')
 	}
-	return append(number(b, p.Value), ']')
+	return append(appendNumber(b, p.Value), ']')
 }
 
-// time writes seconds since 1970, with milliseconds where there are any.
-func (e evaluated) time(b []byte, at clock.Time) []byte {
+// appendTime writes seconds since 1970, with milliseconds where there are any.
+func (e evaluated) appendTime(b []byte, at clock.Time) []byte {
 	ms := e.db.Wall(at).UnixMilli()
 	b = strconv.AppendInt(b, ms/1000, 10)
 	if part := ms % 1000; part > 0 {
@@ -149,8 +149,8 @@ func (e evaluated) time(b []byte, at clock.Time) []byte {
 	return b
 }
 
-// number writes a value as a text, since JSON has no NaN.
-func number(b []byte, v float64) []byte {
+// appendNumber writes a value as a text, since JSON has no NaN.
+func appendNumber(b []byte, v float64) []byte {
 	form := byte('f')
 	if size := math.Abs(v); size != 0 && (size < 1e-6 || size >= 1e21) {
 		form = 'e'
@@ -158,25 +158,25 @@ func number(b []byte, v float64) []byte {
 	return append(strconv.AppendFloat(append(b, '"'), v, form, -1, 64), '"')
 }
 
-func histogram(b []byte, h *promql.Histogram) []byte {
-	b = number(append(b, `{"count":`...), h.Count)
-	b = number(append(b, `,"sum":`...), h.Sum)
+func appendHistogram(b []byte, h *promql.Histogram) []byte {
+	b = appendNumber(append(b, `{"count":`...), h.Count)
+	b = appendNumber(append(b, `,"sum":`...), h.Sum)
 	if len(h.Buckets) > 0 {
 		b = append(b, `,"buckets":[`...)
 		for i, bucket := range h.Buckets {
-			b = append(comma(b, i), '[')
-			b = strconv.AppendInt(b, boundaries(bucket), 10)
-			b = number(append(b, ','), bucket.Lower)
-			b = number(append(b, ','), bucket.Upper)
-			b = append(number(append(b, ','), bucket.Count), ']')
+			b = append(appendComma(b, i), '[')
+			b = strconv.AppendInt(b, boundaryRule(bucket), 10)
+			b = appendNumber(append(b, ','), bucket.Lower)
+			b = appendNumber(append(b, ','), bucket.Upper)
+			b = append(appendNumber(append(b, ','), bucket.Count), ']')
 		}
 		b = append(b, ']')
 	}
 	return append(b, '}')
 }
 
-// boundaries says which of a bucket's ends belong to it, by the API's numbers.
-func boundaries(b promql.Bucket) int64 {
+// boundaryRule says which of a bucket's ends belong to it, by the API's numbers.
+func boundaryRule(b promql.Bucket) int64 {
 	switch {
 	case b.LowerClosed && b.UpperClosed:
 		return 3

@@ -11,22 +11,22 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 )
 
-// parameter says which parameter of a request is at fault.
-func parameter(name string, err error) error {
+// parameterError says which parameter of a request is at fault.
+func parameterError(name string, err error) error {
 	return badData(fmt.Errorf("invalid parameter %q: %w", name, err))
 }
 
-// moment reads a time: seconds since 1970 or RFC 3339. Without one it is that
+// readTime reads a time: seconds since 1970 or RFC 3339. Without one it is that
 // of the run's last sample.
-func (a *api) moment(r *http.Request, name string) (clock.Time, error) {
+func (a *api) readTime(r *http.Request, name string) (clock.Time, error) {
 	text := r.FormValue(name)
 	if text == "" {
 		_, last, _ := a.db.Span()
 		return last, nil
 	}
-	t, err := wall(text)
+	t, err := wallTime(text)
 	if err != nil {
-		return 0, parameter(name, err)
+		return 0, parameterError(name, err)
 	}
 	return a.db.Moment(t), nil
 }
@@ -35,7 +35,7 @@ func (a *api) moment(r *http.Request, name string) (clock.Time, error) {
 // nanoseconds.
 const lastSecond = math.MaxInt64 / 4 / 1e9
 
-func wall(text string) (time.Time, error) {
+func wallTime(text string) (time.Time, error) {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		if !(math.Abs(seconds) < lastSecond) {
 			return time.Time{}, fmt.Errorf("%q is no time that could be asked for", text)
@@ -50,9 +50,9 @@ func wall(text string) (time.Time, error) {
 	return t, nil
 }
 
-// duration reads a duration of at least a millisecond: seconds, or as PromQL
+// readDuration reads a duration of at least a millisecond: seconds, or as PromQL
 // has them, 1m30s.
-func duration(text string) (time.Duration, error) {
+func readDuration(text string) (time.Duration, error) {
 	var d time.Duration
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		if !(math.Abs(seconds) < lastSecond) {

@@ -50,18 +50,18 @@ func New(db *promql.DB, o Options) http.Handler {
 	a := &api{db: db, options: o, turns: make(chan struct{}, o.Concurrent)}
 	mux := http.NewServeMux()
 	for path, serve := range map[string]func(*http.Request) (answer, error){
-		"query":               a.instant,
-		"query_range":         a.ranged,
-		"series":              a.series,
-		"labels":              a.labels,
-		"label/{name}/values": a.values,
-		"metadata":            a.metadata,
+		"query":               a.serveInstant,
+		"query_range":         a.serveRange,
+		"series":              a.serveSeries,
+		"labels":              a.serveLabels,
+		"label/{name}/values": a.serveValues,
+		"metadata":            a.serveMetadata,
 		"rules":               func(*http.Request) (answer, error) { return answer{data: map[string]any{"groups": []any{}}}, nil },
 		"query_exemplars":     func(*http.Request) (answer, error) { return answer{data: []any{}}, nil },
-		"status/buildinfo":    a.build,
-		"status/runtimeinfo":  a.runtime,
+		"status/buildinfo":    a.serveBuildInfo,
+		"status/runtimeinfo":  a.serveRuntimeInfo,
 	} {
-		handler := respond(serve)
+		handler := writeResponse(serve)
 		mux.Handle("GET /api/v1/"+path, handler)
 		mux.Handle("POST /api/v1/"+path, handler)
 	}
@@ -111,7 +111,7 @@ func faultOf(err error) *fault {
 	return &fault{"execution", http.StatusUnprocessableEntity, err}
 }
 
-func respond(serve func(*http.Request) (answer, error)) http.Handler {
+func writeResponse(serve func(*http.Request) (answer, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		var a answer
@@ -128,12 +128,12 @@ func respond(serve func(*http.Request) (answer, error)) http.Handler {
 			_, _ = w.Write(encodeFault(f))
 			return
 		}
-		_, _ = w.Write(encode(a))
+		_, _ = w.Write(encodeAnswer(a))
 	})
 }
 
-// turn waits until a query may run; done ends it.
-func (a *api) turn(ctx context.Context) (done func(), err error) {
+// awaitTurn waits until a query may run; done ends it.
+func (a *api) awaitTurn(ctx context.Context) (done func(), err error) {
 	select {
 	case a.turns <- struct{}{}:
 		return func() { <-a.turns }, nil
@@ -142,23 +142,23 @@ func (a *api) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// evaluate runs one query within the time that its request allows.
-func (a *api) evaluate(r *http.Request, ask func(ctx context.Context) (promql.Result, error)) (answer, error) {
+// evaluateQuery runs one query within the time that its request allows.
+func (a *api) evaluateQuery(r *http.Request, ask func(ctx context.Context) (promql.Result, error)) (answer, error) {
 	ctx := r.Context()
 	if text := r.FormValue("timeout"); text != "" {
-		timeout, err := duration(text)
+		timeout, err := readDuration(text)
 		if err != nil {
-			return answer{}, parameter("timeout", err)
+			return answer{}, parameterError("timeout", err)
 		}
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	limit, err := limit(r)
+	limit, err := readLimit(r)
 	if err != nil {
 		return answer{}, err
 	}
-	done, err := a.turn(ctx)
+	done, err := a.awaitTurn(ctx)
 	if err != nil {
 		return answer{}, err
 	}
@@ -168,68 +168,68 @@ func (a *api) evaluate(r *http.Request, ask func(ctx context.Context) (promql.Re
 		return answer{}, err
 	}
 	out := answer{warnings: result.Warnings, infos: result.Infos}
-	result.Series, out.warnings = limited(result.Series, limit, out.warnings)
+	result.Series, out.warnings = cutToLimit(result.Series, limit, out.warnings)
 	out.data = evaluated{result, a.db}
 	return out, nil
 }
 
-// instant evaluates at one moment: without one at the run's last sample, since
+// serveInstant evaluates at one moment: without one at the run's last sample, since
 // a run that is done has nothing now.
-func (a *api) instant(r *http.Request) (answer, error) {
-	at, err := a.moment(r, "time")
+func (a *api) serveInstant(r *http.Request) (answer, error) {
+	at, err := a.readTime(r, "time")
 	if err != nil {
 		return answer{}, err
 	}
-	return a.evaluate(r, func(ctx context.Context) (promql.Result, error) {
+	return a.evaluateQuery(r, func(ctx context.Context) (promql.Result, error) {
 		return a.db.Instant(ctx, r.FormValue("query"), at)
 	})
 }
 
-func (a *api) ranged(r *http.Request) (answer, error) {
+func (a *api) serveRange(r *http.Request) (answer, error) {
 	for _, name := range []string{"start", "end", "step"} {
 		if r.FormValue(name) == "" {
-			return answer{}, parameter(name, errors.New("it is needed"))
+			return answer{}, parameterError(name, errors.New("it is needed"))
 		}
 	}
-	from, err := a.moment(r, "start")
+	from, err := a.readTime(r, "start")
 	if err != nil {
 		return answer{}, err
 	}
-	to, err := a.moment(r, "end")
+	to, err := a.readTime(r, "end")
 	if err != nil {
 		return answer{}, err
 	}
-	step, err := duration(r.FormValue("step"))
+	step, err := readDuration(r.FormValue("step"))
 	switch {
 	case err != nil:
-		return answer{}, parameter("step", err)
+		return answer{}, parameterError("step", err)
 	case to < from:
-		return answer{}, parameter("end", errors.New("it is before start"))
+		return answer{}, parameterError("end", errors.New("it is before start"))
 	case to.Sub(from)/step > time.Duration(a.options.MaxPoints):
 		return answer{}, badData(fmt.Errorf("more than %d steps are asked for: make them longer", a.options.MaxPoints))
 	}
-	return a.evaluate(r, func(ctx context.Context) (promql.Result, error) {
+	return a.evaluateQuery(r, func(ctx context.Context) (promql.Result, error) {
 		return a.db.Range(ctx, r.FormValue("query"), from, to, step)
 	})
 }
 
-// selector reads which series are meant.
-func (a *api) selector(r *http.Request) (promql.Selector, error) {
-	to, err := a.moment(r, "end")
+// readSelector reads which series are meant.
+func (a *api) readSelector(r *http.Request) (promql.Selector, error) {
+	to, err := a.readTime(r, "end")
 	if err != nil {
 		return promql.Selector{}, err
 	}
-	if _, err := a.moment(r, "start"); err != nil {
+	if _, err := a.readTime(r, "start"); err != nil {
 		return promql.Selector{}, err
 	}
 	return promql.Selector{Match: r.Form["match[]"], To: to}, nil
 }
 
-func (a *api) series(r *http.Request) (answer, error) {
+func (a *api) serveSeries(r *http.Request) (answer, error) {
 	if len(r.Form["match[]"]) == 0 {
-		return answer{}, parameter("match[]", errors.New("it is needed"))
+		return answer{}, parameterError("match[]", errors.New("it is needed"))
 	}
-	s, err := a.selector(r)
+	s, err := a.readSelector(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -241,11 +241,11 @@ func (a *api) series(r *http.Request) (answer, error) {
 	for _, l := range all {
 		out = append(out, labelSet(l))
 	}
-	return list(r, out)
+	return limitedList(r, out)
 }
 
-func (a *api) labels(r *http.Request) (answer, error) {
-	s, err := a.selector(r)
+func (a *api) serveLabels(r *http.Request) (answer, error) {
+	s, err := a.readSelector(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -253,11 +253,11 @@ func (a *api) labels(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return list(r, names)
+	return limitedList(r, names)
 }
 
-func (a *api) values(r *http.Request) (answer, error) {
-	s, err := a.selector(r)
+func (a *api) serveValues(r *http.Request) (answer, error) {
+	s, err := a.readSelector(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -265,17 +265,17 @@ func (a *api) values(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return list(r, values)
+	return limitedList(r, values)
 }
 
-// list is a list, cut off where the request says so.
-func list[T any](r *http.Request, all []T) (answer, error) {
-	limit, err := limit(r)
+// limitedList is a list, cut off where the request says so.
+func limitedList[T any](r *http.Request, all []T) (answer, error) {
+	limit, err := readLimit(r)
 	if err != nil {
 		return answer{}, err
 	}
 	var out answer
-	all, out.warnings = limited(all, limit, nil)
+	all, out.warnings = cutToLimit(all, limit, nil)
 	if all == nil {
 		all = []T{}
 	}
@@ -283,8 +283,8 @@ func list[T any](r *http.Request, all []T) (answer, error) {
 	return out, nil
 }
 
-// limited cuts a list off at limit, 0 meaning none, and warns that it did.
-func limited[T any](all []T, limit int, warnings []string) ([]T, []string) {
+// cutToLimit cuts a list off at limit, 0 meaning none, and warns that it did.
+func cutToLimit[T any](all []T, limit int, warnings []string) ([]T, []string) {
 	if limit == 0 || len(all) <= limit {
 		return all, warnings
 	}
@@ -298,13 +298,13 @@ type described struct {
 	Unit string `json:"unit"`
 }
 
-func (a *api) metadata(r *http.Request) (answer, error) {
-	limit, err := limit(r)
+func (a *api) serveMetadata(r *http.Request) (answer, error) {
+	limit, err := readLimit(r)
 	if err != nil {
 		return answer{}, err
 	}
 	out := map[string][]described{}
-	for _, f := range sorted(a.db.Families()) {
+	for _, f := range sortedKeys(a.db.Families()) {
 		if only := r.FormValue("metric"); only != "" && only != f.Name {
 			continue
 		}
@@ -319,7 +319,7 @@ func (a *api) metadata(r *http.Request) (answer, error) {
 	return answer{data: out}, nil
 }
 
-func sorted(families []record.Family) []record.Family {
+func sortedKeys(families []record.Family) []record.Family {
 	slices.SortFunc(families, func(a, b record.Family) int {
 		switch {
 		case a.Name < b.Name:
@@ -332,18 +332,18 @@ func sorted(families []record.Family) []record.Family {
 	return families
 }
 
-// build says what Prometheus' query language is like here: clients choose by
+// serveBuildInfo says what Prometheus' query language is like here: clients choose by
 // its version what to ask.
-func (a *api) build(*http.Request) (answer, error) {
+func (a *api) serveBuildInfo(*http.Request) (answer, error) {
 	return answer{data: map[string]string{
 		"version": promql.EngineVersion, "revision": a.options.Version, "branch": "windtunnel",
 		"buildUser": "", "buildDate": "", "goVersion": runtime.Version(),
 	}}, nil
 }
 
-// runtime says since when there are samples; kube-burner asks for it to see
+// serveRuntimeInfo says since when there are samples; kube-burner asks for it to see
 // whether anybody is there.
-func (a *api) runtime(*http.Request) (answer, error) {
+func (a *api) serveRuntimeInfo(*http.Request) (answer, error) {
 	first, _, _ := a.db.Span()
 	return answer{data: map[string]any{
 		"startTime": a.db.Wall(first).Format(time.RFC3339Nano), "goroutineCount": runtime.NumGoroutine(),
@@ -351,15 +351,15 @@ func (a *api) runtime(*http.Request) (answer, error) {
 	}}, nil
 }
 
-// limit reads how many results are wanted at most; 0 means all.
-func limit(r *http.Request) (int, error) {
+// readLimit reads how many results are wanted at most; 0 means all.
+func readLimit(r *http.Request) (int, error) {
 	text := r.FormValue("limit")
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, parameter("limit", fmt.Errorf("%q is no whole number from 0 on", text))
+		return 0, parameterError("limit", fmt.Errorf("%q is no whole number from 0 on", text))
 	}
 	return n, nil
 }
