@@ -1,17 +1,15 @@
 package hollow
 
 import (
-	"context"
-	"crypto/subtle"
-	"errors"
-	"net/http"
-	"strings"
-	"sync/atomic"
+	"fmt"
+	"io"
+	"net"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/control"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/serve"
 )
 
 // Cluster is one hollow cluster. Its methods may be called from many goroutines.
@@ -20,126 +18,88 @@ type Cluster struct {
 
 	server   *Server
 	address  string
-	token    atomic.Pointer[string]
-	registry *registry.Registry
+	listener *tracked // nil at a shared port
 	backend  *backend.Backend
-
-	listener      *tracked                      // nil at a shared port
-	halt          atomic.Pointer[chan struct{}] // closed while the cluster is down
-	down, expired atomic.Bool
-	factor        atomic.Int64 // of how long answers take, in slowUnit; 0: one
-
-	reads, writes atomic.Int64 // requests under way
-	watches       atomic.Int64 // likewise
+	accounts *control.Accounts
+	faults   *control.Faults
+	http     *serve.Cluster
 }
 
 // Address returns where the cluster is: https://127.0.0.1:12345.
 func (c *Cluster) Address() string { return c.address }
 
-// SetToken replaces the bearer token: who has the former one is answered 401 from
-// now on, as when credentials expire.
-func (c *Cluster) SetToken(token string) { c.token.Store(&token) }
+// Endpoint returns how to reach a cluster as a user that may do everything.
+func (c *Cluster) Endpoint() endpoint.Endpoint {
+	return endpoint.Bearer(c.address, c.server.ca, c.accounts.Admin())
+}
+
+// Client returns how to reach a cluster as a user that may do everything until
+// Expire.
+func (c *Cluster) Client() endpoint.Endpoint {
+	return endpoint.Bearer(c.address, c.server.ca, c.accounts.Client())
+}
+
+// SetToken replaces the bearer token of Endpoint: requests with the former token are
+// answered with 401, as when credentials expire.
+func (c *Cluster) SetToken(token string) { c.accounts.SetAdmin(token) }
+
+// Expire makes the credentials of Client expire: requests with them are answered with 401.
+func (c *Cluster) Expire() { c.accounts.SetExpired(true) }
+
+// Renew makes the credentials of Client valid again.
+func (c *Cluster) Renew() { c.accounts.SetExpired(false) }
+
+// Slow makes answers, but not watches, take so many times as long; 1: as long as they
+// take.
+func (c *Cluster) Slow(factor float64) { c.faults.SetFactor(factor) }
+
+// Stop breaks all connections of a cluster and refuses new ones, as if its process
+// had been killed. What it stores stays.
+func (c *Cluster) Stop() {
+	if c.faults.Stop() && c.listener != nil {
+		c.listener.stopListening()
+	}
+}
+
+// Start takes connections again, at the same address. The error says that another process
+// has the port by now.
+func (c *Cluster) Start() error {
+	if !c.faults.IsDown() {
+		return nil
+	}
+	if c.listener != nil {
+		l, err := net.Listen("tcp", c.listener.address)
+		if err != nil {
+			return fmt.Errorf("listen for hollow cluster %s again: %w", c.Name, err)
+		}
+		c.serveAt(l)
+	}
+	c.faults.Start()
+	return nil
+}
 
 // Compact forgets all events: watches and lists from before now are refused with
-// 410, and who watches must list again.
-func (c *Cluster) Compact() { c.registry.Store().Compact() }
+// 410, and clients that watch must list again.
+func (c *Cluster) Compact() { c.backend.Registry().Store().Compact() }
 
-// user is who sent a request.
-type user struct {
-	name   string
-	groups []string
+// State is what a cluster stored at some time.
+type State = registry.State
+
+// Copy returns what a cluster stores now. Tables are copied one after another.
+func (c *Cluster) Copy() State { return c.backend.Registry().Copy() }
+
+// Restore gives a cluster what it had stored. Versions go on, as after a restored
+// snapshot of etcd whose revision was bumped: watches see what changes.
+func (c *Cluster) Restore(then State) { c.backend.Restore(then) }
+
+// Save writes all objects of a cluster: as kubectl's List in JSON, or with documents
+// set as one document of YAML each, as kwok's snapshots are.
+func (c *Cluster) Save(w io.Writer, documents bool) error {
+	return control.Save(w, c.backend.Registry(), documents)
 }
 
-// authenticate returns who sent a request; not ok for nobody who is known.
-func (c *Cluster) authenticate(r *http.Request) (user, bool) {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return user{}, false
-	}
-	who, _, ok := c.identify(given)
-	if name := r.Header.Get("Impersonate-User"); ok && name != "" {
-		who = user{name, append(r.Header.Values("Impersonate-Group"), "system:authenticated")}
-	}
-	return who, ok
-}
-
-// identify returns whose a token is.
-func (c *Cluster) identify(token string) (user, claims, bool) {
-	if subtle.ConstantTimeCompare([]byte(token), []byte(*c.token.Load())) == 1 {
-		return user{"admin", []string{"system:masters", "system:authenticated"}}, claims{}, true
-	}
-	if c.isClient(token) {
-		return user{"client", []string{"system:masters", "system:authenticated"}}, claims{}, true
-	}
-	return c.account(token)
-}
-
-// serve answers a request.
-func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
-	c.breakOff()
-	a := &answer{w: w, r: r, cluster: c}
-	if c.factor.Load() > slowUnit {
-		a.began = c.server.clock.Now()
-	}
-	if c.health(w, path) {
-		return
-	}
-	who, ok := c.authenticate(r)
-	if !ok {
-		a.refuse(apierrors.NewUnauthorized("Unauthorized"))
-		return
-	}
-	q := &request{Request: r, query: r.URL.Query(), user: who, answer: a, room: room{of: &c.server.bodies}}
-	defer q.room.release()
-	if c.discover(q, path) || c.describe(q, path) || c.metrics(w, path) {
-		return
-	}
-	if err := q.route(path); errors.Is(err, errNoGroup) {
-		http.Error(w, err.Error(), http.StatusNotFound)
-		return
-	} else if err != nil {
-		a.refuse(err)
-		return
-	}
-	if !q.watching() {
-		done, ok := c.admit(r.Method == http.MethodGet)
-		if !ok {
-			w.Header().Set("Retry-After", "1")
-			a.refuse(apierrors.NewTooManyRequests("too many requests, please try again later", 1))
-			return
-		}
-		defer done()
-		if q.Name == "" && q.Method != http.MethodPost { // what takes long
-			ctx, cancel := context.WithTimeout(q.Context(), backend.RequestTimeout)
-			defer cancel()
-			q.Request = q.WithContext(ctx)
-		}
-	}
-	if err := q.do(); err != nil {
-		a.refuse(err)
-	}
-}
-
-// admit takes a place among the requests that are answered at once.
-func (c *Cluster) admit(read bool) (done func(), ok bool) {
-	n, most := &c.writes, c.server.options.Writes
-	if read {
-		n, most = &c.reads, c.server.options.Reads
-	}
-	if n.Add(1) > int64(most) {
-		n.Add(-1)
-		return nil, false
-	}
-	return func() { n.Add(-1) }, true
-}
-
-// health answers what anybody may ask.
-func (c *Cluster) health(w http.ResponseWriter, path string) bool {
-	switch strings.Split(path, "/")[min(1, strings.Count(path, "/"))] {
-	case "healthz", "livez", "readyz":
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte("ok"))
-		return true
-	}
-	return false
-}
+// Load stores objects as they stand in a List, or in documents of JSON or YAML: with
+// their status, and with their uids and times where they have them. An object that
+// is there is replaced. Nothing is stored of what cannot be read; the error joins
+// all faults. It returns how many objects were loaded.
+func (c *Cluster) Load(r io.Reader) (int, error) { return control.Load(r, c.backend) }

@@ -13,8 +13,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 )
 
-// control lets another process break clusters: POST /NAME/ACTION.
-type control struct {
+// controller lets another process break clusters: POST /NAME/ACTION.
+type controller struct {
 	server *Server
 	token  string
 	mux    *http.ServeMux
@@ -32,8 +32,8 @@ func (s *Server) Control() (endpoint.Endpoint, error) {
 		return endpoint.Endpoint{}, fmt.Errorf("listen for control of hollow clusters: %w", err)
 	}
 	// A server writes to its configuration, so that each has its own.
-	c := &control{server: s, token: rand.Text(), mux: http.NewServeMux(), copies: map[string]State{}}
-	c.mux.HandleFunc("POST /{name}/{action}", c.act)
+	c := &controller{server: s, token: rand.Text(), mux: http.NewServeMux(), copies: map[string]State{}}
+	c.mux.HandleFunc("POST /{name}/{action}", c.handleAction)
 	h := &http.Server{Handler: c, TLSConfig: s.config.Clone(), ErrorLog: s.http.ErrorLog, ReadHeaderTimeout: s.http.ReadHeaderTimeout}
 	s.running.Go(func() { _ = h.Serve(tls.NewListener(l, s.config)) }) // it ends with the listener
 	s.running.Go(func() {
@@ -44,7 +44,7 @@ func (s *Server) Control() (endpoint.Endpoint, error) {
 }
 
 // ServeHTTP does what is asked for.
-func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+c.token)) != 1 {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -52,7 +52,7 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-func (c *control) act(w http.ResponseWriter, r *http.Request) {
+func (c *controller) handleAction(w http.ResponseWriter, r *http.Request) {
 	c.server.mu.Lock()
 	cluster := c.server.clusters[r.PathValue("name")]
 	c.server.mu.Unlock()
@@ -60,12 +60,12 @@ func (c *control) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no hollow cluster of that name", http.StatusNotFound)
 		return
 	}
-	if err := c.do(cluster, r.PathValue("action"), r.FormValue("factor")); err != nil {
+	if err := c.carryOut(cluster, r.PathValue("action"), r.FormValue("factor")); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	}
 }
 
-func (c *control) do(cluster *Cluster, action, factor string) error {
+func (c *controller) carryOut(cluster *Cluster, action, factor string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch action {

@@ -10,7 +10,6 @@
 package hollow
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"fmt"
@@ -22,24 +21,30 @@ import (
 	"sync"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/control"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/h2"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/models"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/serve"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
 // Version is the version of Kubernetes whose API the clusters have.
-const Version = "v1.37.1"
+const Version = kind.Version
 
 // idleTimeout is how long a connection may be without requests.
 const idleTimeout = 2 * time.Minute
 
 // headerLimit is how long the header of a request may be, as over HTTP/2.
 const headerLimit = 256 << 10
+
+// Models stand in for kubelets, scheduler and controllers in every cluster.
+type Models = models.Options
 
 // Options say how a server and its clusters behave. The zero value is useful.
 type Options struct {
@@ -67,7 +72,7 @@ type Options struct {
 	Clock *clock.Clock
 }
 
-func (o *Options) fill() {
+func (o *Options) setDefaults() {
 	if o.Host == "" {
 		o.Host = "127.0.0.1"
 	}
@@ -107,11 +112,8 @@ type Server struct {
 	running    guard.Group
 	closing    sync.Once
 	registries registry.Shared
-	documents  sync.Map // of OpenAPI, by documentKey
-
-	bodies bodies
-
-	engine *engine // nil without models
+	answers    *serve.Shared
+	engine     *models.Engine // nil without models
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
@@ -121,42 +123,47 @@ type Server struct {
 
 // New starts a server without clusters.
 func New(o Options) (*Server, error) {
-	o.fill()
-	s := &Server{options: o, clock: *o.Clock, done: make(chan struct{}), clusters: map[string]*Cluster{}, client: rand.Text(), bodies: newBodies()}
-	if err := s.certify(); err != nil {
+	o.setDefaults()
+	s := &Server{options: o, clock: *o.Clock, done: make(chan struct{}), clusters: map[string]*Cluster{}, client: rand.Text()}
+	if err := s.makeCertificate(); err != nil {
 		return nil, err
 	}
 	silent := log.New(io.Discard, "", 0)
-	s.h2 = h2.New(h2.Options{Handler: guard.Handler(s), Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: backend.RequestTimeout, ErrorLog: silent})
+	s.h2 = h2.New(h2.Options{Handler: guard.Handler(s), Quick: s.isQuick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: backend.RequestTimeout, ErrorLog: silent})
 	s.http = &http.Server{
 		Handler: guard.Handler(s), TLSConfig: s.config.Clone(), ErrorLog: silent,
 		MaxHeaderBytes:    headerLimit,
 		ReadHeaderTimeout: 30 * time.Second, WriteTimeout: backend.RequestTimeout, IdleTimeout: idleTimeout, // of watches, each piece has its own
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.h2.ServeTLS},
-		BaseContext:  s.base,
+		BaseContext:  s.clusterContext,
 	}
 	var err error
-	if s.engine, err = newEngine(s, o.Models); err != nil {
+	if s.engine, err = models.New(o.Models, s.clock, s.done); err != nil {
 		return nil, fmt.Errorf("models of hollow clusters: %w", err)
 	}
+	so := serve.Options{Reads: o.Reads, Writes: o.Writes}
+	if s.engine != nil {
+		so.Metrics = s.engine.WriteMetrics
+	}
+	s.answers = serve.NewShared(so)
 	if o.Shared {
 		l, err := net.Listen("tcp", net.JoinHostPort(o.Host, fmt.Sprint(o.Port)))
 		if err != nil {
 			return nil, fmt.Errorf("listen for hollow clusters: %w", err)
 		}
 		s.shared = l
-		s.serve(tls.NewListener(h2.Listener{Listener: l}, s.config))
+		s.serveListener(tls.NewListener(h2.Listener{Listener: l}, s.config))
 	}
-	s.running.Go(s.sweep)
+	s.running.Go(s.trimHistories)
 	if s.engine != nil {
-		s.running.Go(s.engine.run)
+		s.running.Go(s.engine.Run)
 	}
 	return s, nil
 }
 
-// certify makes the certificate that all clusters show.
-func (s *Server) certify() error {
-	now := s.now()
+// makeCertificate makes the certificate that all clusters show.
+func (s *Server) makeCertificate() error {
+	now := s.wallTime()
 	ca, err := pki.NewAuthority("hollow", now)
 	if err != nil {
 		return fmt.Errorf("make authority of hollow clusters: %w", err)
@@ -182,38 +189,22 @@ func (s *Server) certify() error {
 	return nil
 }
 
-func (s *Server) now() time.Time { return s.clock.Wall(s.clock.Now()) }
+func (s *Server) wallTime() time.Time { return s.clock.Wall(s.clock.Now()) }
 
-// serve accepts connections until the server is closed.
-func (s *Server) serve(l net.Listener) {
+// serveListener accepts connections until the server is closed.
+func (s *Server) serveListener(l net.Listener) {
 	s.running.Go(func() { _ = s.http.Serve(l) }) // it ends with the listener
 }
 
-type clusterKey struct{}
-
-// base tells requests of which cluster their port is.
-func (s *Server) base(l net.Listener) context.Context {
-	if c, ok := l.(*listener); ok {
-		return context.WithValue(context.Background(), clusterKey{}, c.cluster)
-	}
-	return context.Background()
-}
-
-// listener is a cluster's own.
-type listener struct {
-	net.Listener
-	cluster *Cluster
-}
-
-// sweep forgets what is older than the history, now and then.
-func (s *Server) sweep() {
+// trimHistories forgets what is older than the history, now and then.
+func (s *Server) trimHistories() {
 	tick := time.NewTicker(s.options.History / 5)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			for _, c := range s.Clusters() {
-				c.registry.Store().Trim()
+				c.backend.Registry().Store().Trim()
 			}
 		case <-s.done:
 			return
@@ -228,7 +219,10 @@ func (s *Server) Cluster(name string) (*Cluster, error) {
 	if err != nil || !fresh {
 		return c, err
 	}
-	return c, c.populate(s.options.Models.Nodes) // while the others answer
+	if err := models.Populate(c.backend, s.options.Models.Nodes); err != nil { // while the others answer
+		return c, fmt.Errorf("make nodes of hollow cluster %s: %w", name, err)
+	}
+	return c, nil
 }
 
 func (s *Server) addCluster(name string) (c *Cluster, fresh bool, err error) {
@@ -240,32 +234,44 @@ func (s *Server) addCluster(name string) (c *Cluster, fresh bool, err error) {
 	if s.closed {
 		return nil, false, http.ErrServerClosed
 	}
-	c = &Cluster{Name: name, server: s}
-	c.token.Store(&s.options.Token)
-	c.halt.Store(new(make(chan struct{})))
-	so := store.Options{Clock: s.clock, History: s.options.History, HistoryBytes: s.options.HistoryBytes}
-	if s.engine != nil {
-		so.Notify = func(t *store.Table, e *store.Event) { s.engine.notify(c, t, e) }
-	}
-	ro := registry.Options{Store: store.New(so), Shared: &s.registries}
-	if s.options.Models.ServiceAccounts {
-		ro.RootCA = string(s.ca)
-	}
-	c.registry = registry.New(ro)
-	c.backend = backend.New(c.registry, s.clock, &s.running, s.done)
-	c.backend.Enqueue(c.registry.CreateSystemNamespaces(s.now()))
-	if err := s.listen(c); err != nil {
+	if c, err = s.newCluster(name); err != nil {
 		return nil, false, err
 	}
 	s.clusters[name] = c
 	return c, true, nil
 }
 
-// listen gives a cluster its address.
-func (s *Server) listen(c *Cluster) error {
+// newCluster makes a cluster and serves it.
+func (s *Server) newCluster(name string) (*Cluster, error) {
+	c := &Cluster{Name: name, server: s, faults: control.NewFaults()}
+	so := store.Options{Clock: s.clock, History: s.options.History, HistoryBytes: s.options.HistoryBytes}
+	if s.engine != nil {
+		so.Notify = func(t *store.Table, e *store.Event) { s.engine.Notify(c.backend, t, e) }
+	}
+	ro := registry.Options{Store: store.New(so), Shared: &s.registries}
+	if s.options.Models.ServiceAccounts {
+		ro.RootCA = string(s.ca)
+	}
+	r := registry.New(ro)
+	c.accounts = control.NewAccounts(name, s.options.Token, s.client, r)
+	c.backend = backend.New(r, s.clock, &s.running, s.done)
+	l, err := s.assignAddress(c)
+	if err != nil {
+		return nil, err
+	}
+	c.backend.Enqueue(r.CreateSystemNamespaces(s.wallTime()))
+	c.http = serve.NewCluster(s.answers, c.address, c.backend, c.accounts, c.faults)
+	if l != nil {
+		c.serveAt(l)
+	}
+	return c, nil
+}
+
+// assignAddress gives a cluster its address, and its listener unless there is a shared one.
+func (s *Server) assignAddress(c *Cluster) (net.Listener, error) {
 	if s.shared != nil {
 		c.address = "https://" + s.shared.Addr().String() + "/clusters/" + c.Name
-		return nil
+		return nil, nil
 	}
 	port := 0
 	if s.options.Port > 0 {
@@ -273,18 +279,11 @@ func (s *Server) listen(c *Cluster) error {
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(s.options.Host, fmt.Sprint(port)))
 	if err != nil {
-		return fmt.Errorf("listen for hollow cluster %s: %w", c.Name, err)
+		return nil, fmt.Errorf("listen for hollow cluster %s: %w", c.Name, err)
 	}
 	s.ports++
 	c.address = "https://" + l.Addr().String()
-	c.serveAt(l)
-	return nil
-}
-
-// serveAt accepts connections to the cluster.
-func (c *Cluster) serveAt(l net.Listener) {
-	c.listener = &tracked{Listener: l, address: l.Addr().String(), open: map[*trackedConn]struct{}{}}
-	c.server.serve(&listener{Listener: tls.NewListener(c.listener, c.server.config), cluster: c})
+	return l, nil
 }
 
 // Clusters returns all clusters, in no order.
@@ -312,16 +311,6 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// ended says whether the server is closed.
-func (s *Server) ended() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // ServeHTTP answers a request to any of the clusters.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -332,17 +321,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.running.Add(1)
 	s.mu.Unlock()
 	defer s.running.Done()
-	c, path := s.find(r)
+	c, path := s.findCluster(r)
 	if c == nil {
 		http.NotFound(w, r)
 		return
 	}
-	c.serve(w, r, path)
+	c.http.Serve(w, r, path)
 }
 
-// find returns the cluster that a request is to, and the path that it means there;
+// isQuick reports whether a request is answered at once.
+func (s *Server) isQuick(r *http.Request) bool {
+	c, path := s.findCluster(r)
+	return c != nil && c.http.IsQuick(r, path)
+}
+
+// findCluster returns the cluster that a request is to, and the path that it means there;
 // nil if there is none.
-func (s *Server) find(r *http.Request) (c *Cluster, path string) {
+func (s *Server) findCluster(r *http.Request) (c *Cluster, path string) {
 	if c, ok := r.Context().Value(clusterKey{}).(*Cluster); ok {
 		return c, r.URL.Path
 	}
@@ -354,9 +349,4 @@ func (s *Server) find(r *http.Request) (c *Cluster, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clusters[name], "/" + below
-}
-
-// Endpoint returns how to reach a cluster as a user that may do everything.
-func (c *Cluster) Endpoint() endpoint.Endpoint {
-	return endpoint.Bearer(c.address, c.server.ca, *c.token.Load())
 }

@@ -149,13 +149,13 @@ func (b *Backend) Enqueue(tasks []registry.Task) {
 	b.queue = append(b.queue, tasks...)
 	if !b.working {
 		b.working = true
-		b.running.Go(b.work)
+		b.running.Go(b.doTasks)
 	}
 }
 
-func (b *Backend) work() {
+func (b *Backend) doTasks() {
 	for {
-		t, ok := b.dequeue()
+		t, ok := b.takeTask()
 		if !ok {
 			return
 		}
@@ -163,12 +163,12 @@ func (b *Backend) work() {
 	}
 }
 
-// dequeue returns the next task; not ok when there is none, or the server ends. The
+// takeTask returns the next task; not ok when there is none, or the server ends. The
 // goroutine then ends.
-func (b *Backend) dequeue() (t registry.Task, ok bool) {
+func (b *Backend) takeTask() (t registry.Task, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.queue) == 0 || b.ended() {
+	if len(b.queue) == 0 || b.hasEnded() {
 		b.working, b.queue = false, nil
 		return registry.Task{}, false
 	}
@@ -176,8 +176,8 @@ func (b *Backend) dequeue() (t registry.Task, ok bool) {
 	return t, true
 }
 
-// ended reports whether the server ends.
-func (b *Backend) ended() bool {
+// hasEnded reports whether the server ends.
+func (b *Backend) hasEnded() bool {
 	select {
 	case <-b.done:
 		return true

@@ -23,6 +23,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/weight"
 )
 
+// Version is the version of Kubernetes whose API hollow clusters have.
+const Version = "v1.37.1"
+
 // Kind is a resource and the kind of its objects. It is immutable.
 type Kind struct {
 	Group, Version, Kind string

@@ -47,11 +47,11 @@ func (r *Registry) Change(ch Change) (Result, error) {
 			return Result{}, err
 		}
 	}
-	next, err := r.next(ch, old)
+	next, err := r.prepareNext(ch, old)
 	if err != nil {
 		return Result{}, err
 	}
-	return r.replace(ch.Write, current, old, next)
+	return r.storeReplacement(ch.Write, current, old, next)
 }
 
 // changeAlways changes an object and calls Change again until no other write comes
@@ -95,9 +95,9 @@ func (r *Registry) createByChange(ch Change) (Result, error) {
 	return out, err
 }
 
-// next returns what replaces an object: what the change asks for, with everything that
+// prepareNext returns what replaces an object: what the change asks for, with everything that
 // an API server keeps, replicas or refuses.
-func (r *Registry) next(ch Change, old runtime.Object) (runtime.Object, error) {
+func (r *Registry) prepareNext(ch Change, old runtime.Object) (runtime.Object, error) {
 	was := kind.Meta(old)
 	if ch.UID != "" && ch.UID != was.GetUID() {
 		return nil, uidConflict(ch.Target, ch.UID, was.GetUID())
@@ -134,15 +134,15 @@ func (r *Registry) next(ch Change, old runtime.Object) (runtime.Object, error) {
 			return nil, err
 		}
 	}
-	if errs := validate(ch.Kind, next, old); len(errs) > 0 {
+	if errs := validateObject(ch.Kind, next, old); len(errs) > 0 {
 		return nil, codec.InvalidError(ch.Kind.GVK().GroupKind(), ch.Name, errs)
 	}
 	return next, nil
 }
 
-// replace stores an object in place of the current one, unless they are equal. An object
+// storeReplacement stores an object in place of the current one, unless they are equal. An object
 // that was being deleted, and has nothing left to wait for, is removed.
-func (r *Registry) replace(w Write, current *store.Object, old, next runtime.Object) (Result, error) {
+func (r *Registry) storeReplacement(w Write, current *store.Object, old, next runtime.Object) (Result, error) {
 	if isFinalized(old, next) {
 		if w.DryRun {
 			return Result{Kind: w.Kind, Typed: next}, nil

@@ -19,9 +19,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
 
-// validate returns what is not valid in an object. old is what the object replaces; nil
+// validateObject returns what is not valid in an object. old is what the object replaces; nil
 // for a new one.
-func validate(k *kind.Kind, o, old runtime.Object) field.ErrorList {
+func validateObject(k *kind.Kind, o, old runtime.Object) field.ErrorList {
 	m, path := kind.Meta(o), field.NewPath("metadata")
 	if errs := codec.BoundMetadata(m); len(errs) > 0 {
 		return errs

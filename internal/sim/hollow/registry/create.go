@@ -51,9 +51,9 @@ func (r *Registry) Create(w Write, o runtime.Object) (Result, error) {
 
 func (r *Registry) createNamed(w Write, o runtime.Object) (Result, error) {
 	m := kind.Meta(o)
-	r.begin(m, w.Now)
+	r.initMetadata(m, w.Now)
 	prepareCreate(w.Kind, o)
-	if errs := validate(w.Kind, o, nil); len(errs) > 0 {
+	if errs := validateObject(w.Kind, o, nil); len(errs) > 0 {
 		return Result{}, codec.InvalidError(w.Kind.GVK().GroupKind(), m.GetName(), errs)
 	}
 	key, t := kind.Key(m.GetNamespace(), m.GetName()), r.Table(w.Kind)
@@ -77,8 +77,8 @@ func (r *Registry) createNamed(w Write, o runtime.Object) (Result, error) {
 	return Result{Kind: w.Kind, Stored: stored, Typed: o, Tasks: r.afterWrite(w.Kind, o, w.Now)}, nil
 }
 
-// begin sets what the server decides about a new object.
-func (r *Registry) begin(m metav1.Object, now time.Time) {
+// initMetadata sets what the server decides about a new object.
+func (r *Registry) initMetadata(m metav1.Object, now time.Time) {
 	m.SetCreationTimestamp(TimeOf(now))
 	m.SetDeletionTimestamp(nil)
 	m.SetDeletionGracePeriodSeconds(nil)

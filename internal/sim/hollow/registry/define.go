@@ -57,13 +57,13 @@ func checkDefinition(d *apiextensionsv1.CustomResourceDefinition) (errs field.Er
 // definer is the controller of CustomResourceDefinitions.
 type definer struct{ registry *Registry }
 
-// definitions returns the kind of CustomResourceDefinitions.
-func (c definer) definitions() *kind.Kind {
+// definitionKind returns the kind of CustomResourceDefinitions.
+func (c definer) definitionKind() *kind.Kind {
 	return c.registry.Kinds().Find(apiextensionsv1.GroupName, "v1", "customresourcedefinitions")
 }
 
-// define serves the resources of a CustomResourceDefinition.
-func (c definer) define(d *apiextensionsv1.CustomResourceDefinition) []Task {
+// serveDefinition serves the resources of a CustomResourceDefinition.
+func (c definer) serveDefinition(d *apiextensionsv1.CustomResourceDefinition) []Task {
 	if d.DeletionTimestamp != nil {
 		return []Task{{Verb: EmptyDefinition, Key: d.Name}}
 	}
@@ -99,10 +99,10 @@ func isEstablished(d *apiextensionsv1.CustomResourceDefinition) bool {
 	})
 }
 
-// establish accepts the names of a definition, says that its resources are served, and
+// establishDefinition accepts the names of a definition, says that its resources are served, and
 // adds the finalizer that keeps the definition until its objects are gone.
-func (c definer) establish(name string, now time.Time) []Task {
-	w := Write{Target: Target{Kind: c.definitions(), Name: name}, Now: now}
+func (c definer) establishDefinition(name string, now time.Time) []Task {
+	w := Write{Target: Target{Kind: c.definitionKind(), Name: name}, Now: now}
 	out := c.registry.changeAlways(Change{Write: w, Replace: func(old runtime.Object, _ time.Time) (runtime.Object, error) {
 		next := old.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 		if !slices.Contains(next.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
@@ -134,12 +134,12 @@ func (c definer) emptyDefinition(name string, now time.Time) (out []Task) {
 			return out // who has a finalizer on them removes it; then the task comes again
 		}
 	}
-	return append(out, c.registry.removeFinalizer(c.definitions(), name, apiextensionsv1.CustomResourceCleanupFinalizer, now)...)
+	return append(out, c.registry.removeFinalizer(c.definitionKind(), name, apiextensionsv1.CustomResourceCleanupFinalizer, now)...)
 }
 
 // isDeletedDefinition reports whether a definition exists and is being deleted.
 func (c definer) isDeletedDefinition(name string) bool {
-	k := c.definitions()
+	k := c.definitionKind()
 	o := c.registry.Table(k).Get(name)
 	return o != nil && k.Metadata(o.Raw).DeletionTimestamp != nil
 }
@@ -153,8 +153,8 @@ func (c definer) checkDefinitionWaits(k *kind.Kind) []Task {
 	return []Task{{Verb: EmptyDefinition, Key: k.Table()}}
 }
 
-// undefine stops serving the resources of a definition that was removed.
-func (c definer) undefine(d *apiextensionsv1.CustomResourceDefinition) {
+// stopServing stops serving the resources of a definition that was removed.
+func (c definer) stopServing(d *apiextensionsv1.CustomResourceDefinition) {
 	c.registry.served.Update(func(now *kind.Set) *kind.Set {
 		return now.With(schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural})
 	}, func() { c.registry.store.Drop(d.Name) })

@@ -42,7 +42,7 @@ func (r *Registry) newLease(node string, seconds int32, now time.Time) *coordina
 	}
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: corev1.NamespaceNodeLease}}
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &node, &seconds
-	r.begin(l, now)
+	r.initMetadata(l, now)
 	l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: nodes.Metadata(o.Raw).UID}}
 	return l
 }

@@ -32,9 +32,9 @@ func (n namespaces) fillNamespace(namespace string, now time.Time) []Task {
 		return nil
 	}
 	m := metav1.ObjectMeta{Name: defaultAccount}
-	out := n.ensure("serviceaccounts", namespace, &corev1.ServiceAccount{ObjectMeta: m}, now)
+	out := n.ensureObject("serviceaccounts", namespace, &corev1.ServiceAccount{ObjectMeta: m}, now)
 	m = metav1.ObjectMeta{Name: rootCA, Annotations: map[string]string{"kubernetes.io/description": rootCANote}}
-	return append(out, n.ensure("configmaps", namespace, &corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{rootCAKey: n.registry.options.RootCA}}, now)...)
+	return append(out, n.ensureObject("configmaps", namespace, &corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{rootCAKey: n.registry.options.RootCA}}, now)...)
 }
 
 // refillNamespace creates an object of a namespace again when one was removed from a
@@ -67,8 +67,8 @@ func (n namespaces) restoreRootCA(namespace string, now time.Time) []Task {
 	}})
 }
 
-// ensure creates an object unless one of its name exists, or the namespace is going.
-func (n namespaces) ensure(plural, namespace string, o runtime.Object, now time.Time) []Task {
+// ensureObject creates an object unless one of its name exists, or the namespace is going.
+func (n namespaces) ensureObject(plural, namespace string, o runtime.Object, now time.Time) []Task {
 	k := n.registry.Kinds().Find("", "v1", plural)
 	if n.registry.Table(k).Get(kind.Key(namespace, kind.Meta(o).GetName())) != nil {
 		return nil

@@ -82,8 +82,8 @@ func (c *collector) ownerExists(namespace string, ref metav1.OwnerReference) boo
 	return o != nil && k.Metadata(o.Raw).UID == ref.UID
 }
 
-// collect deletes a dependent none of whose owners exists.
-func (c *collector) collect(d dependent, now time.Time) []Task {
+// collectDependent deletes a dependent none of whose owners exists.
+func (c *collector) collectDependent(d dependent, now time.Time) []Task {
 	o := c.registry.Table(d.kind).Get(d.key)
 	if o == nil {
 		return nil
@@ -115,8 +115,8 @@ func releaseTasks(k *kind.Kind, m metav1.Object) []Task {
 	return []Task{t}
 }
 
-// release looks again whether an owner that is being deleted waits for its dependents.
-func (c *collector) release(t Task) []Task {
+// releaseOwner looks again whether an owner that is being deleted waits for its dependents.
+func (c *collector) releaseOwner(t Task) []Task {
 	o := c.registry.Table(t.Kind).Get(t.Key)
 	if o == nil {
 		return nil
@@ -155,8 +155,8 @@ func (c *collector) deleteDependents(t Task, now time.Time) (out []Task) {
 	return append(out, c.registry.removeFinalizer(t.Kind, t.Key, metav1.FinalizerDeleteDependents, now)...)
 }
 
-// orphan takes an object that is being deleted from its dependents, and lets it go.
-func (c *collector) orphan(t Task, now time.Time) (out []Task) {
+// orphanDependents takes an object that is being deleted from its dependents, and lets it go.
+func (c *collector) orphanDependents(t Task, now time.Time) (out []Task) {
 	for _, d := range c.links.Dependents(t.UID) {
 		out = append(out, c.removeOwner(d, t.UID, now)...)
 	}

@@ -19,7 +19,7 @@ import (
 // the kind does not have; nil accepts them.
 func PatchBy(of types.PatchType, t Target, patch []byte, accept func(unknown []string) error) func(runtime.Object, time.Time) (runtime.Object, error) {
 	return func(old runtime.Object, _ time.Time) (runtime.Object, error) {
-		o, raw, unknown, err := patched(of, t, old, patch)
+		o, raw, unknown, err := applyPatch(of, t, old, patch)
 		if err != nil || accept == nil {
 			return o, err
 		}
@@ -30,9 +30,9 @@ func PatchBy(of types.PatchType, t Target, patch []byte, accept func(unknown []s
 	}
 }
 
-// patched returns what a patch makes of an object, in Go and in JSON, and the fields that
+// applyPatch returns what a patch makes of an object, in Go and in JSON, and the fields that
 // its kind does not have.
-func patched(of types.PatchType, t Target, old runtime.Object, patch []byte) (o runtime.Object, raw []byte, unknown []string, err error) {
+func applyPatch(of types.PatchType, t Target, old runtime.Object, patch []byte) (o runtime.Object, raw []byte, unknown []string, err error) {
 	k, from := t.Kind, old
 	if t.Sub == "scale" {
 		s, err := ScaleOf(t.Kind, old)

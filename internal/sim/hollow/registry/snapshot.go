@@ -110,13 +110,13 @@ func (r *Registry) Load(u *unstructured.Unstructured, now time.Time) ([]Task, er
 		m.SetNamespace(metav1.NamespaceDefault)
 	}
 	if m.GetUID() == "" {
-		r.begin(m, now)
+		r.initMetadata(m, now)
 	}
 	if v, err := strconv.ParseUint(m.GetResourceVersion(), 10, 64); err == nil {
 		r.store.Advance(v) // versions never go back
 	}
 	m.SetResourceVersion("1") // it will be another one
-	if errs := validate(k, o, nil); len(errs) > 0 {
+	if errs := validateObject(k, o, nil); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
 	t, key := r.Table(k), kind.Key(m.GetNamespace(), m.GetName())

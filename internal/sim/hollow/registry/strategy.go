@@ -107,8 +107,8 @@ func prepareStatus(next, old runtime.Object) {
 	}
 }
 
-// part returns a field of an object in Go; not ok without one.
-func part(o runtime.Object, name string) (reflect.Value, bool) {
+// fieldOf returns a field of an object in Go; not ok without one.
+func fieldOf(o runtime.Object, name string) (reflect.Value, bool) {
 	v := reflect.ValueOf(o).Elem().FieldByName(name)
 	return v, v.IsValid()
 }
@@ -118,8 +118,8 @@ func copyStatus(next, old runtime.Object) {
 		setStatus(next, u.Object["status"])
 		return
 	}
-	if v, ok := part(old, "Status"); ok {
-		to, _ := part(next, "Status")
+	if v, ok := fieldOf(old, "Status"); ok {
+		to, _ := fieldOf(next, "Status")
 		to.Set(v)
 	}
 }
@@ -134,7 +134,7 @@ func setStatus(o runtime.Object, status any) {
 		u.Object["status"] = status
 		return
 	}
-	if v, ok := part(o, "Status"); ok {
+	if v, ok := fieldOf(o, "Status"); ok {
 		v.SetZero()
 	}
 }
@@ -173,8 +173,8 @@ func keepMeta(next, old runtime.Object) {
 	if u, ok := next.(*unstructured.Unstructured); ok {
 		u.Object["metadata"] = old.(*unstructured.Unstructured).DeepCopy().Object["metadata"]
 	} else {
-		to, _ := part(next, "ObjectMeta")
-		from, _ := part(old, "ObjectMeta")
+		to, _ := fieldOf(next, "ObjectMeta")
+		from, _ := fieldOf(old, "ObjectMeta")
 		to.Set(from)
 	}
 	m := kind.Meta(next)

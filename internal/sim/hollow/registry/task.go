@@ -44,13 +44,13 @@ type Task struct {
 func (r *Registry) Do(t Task, now time.Time) []Task {
 	switch t.Verb {
 	case Collect:
-		return r.owners.collect(dependent{t.Kind, t.Key}, now)
+		return r.owners.collectDependent(dependent{t.Kind, t.Key}, now)
 	case Orphan:
-		return r.owners.orphan(t, now)
+		return r.owners.orphanDependents(t, now)
 	case DeleteDependents:
 		return r.owners.deleteDependents(t, now)
 	case Release:
-		return r.owners.release(t)
+		return r.owners.releaseOwner(t)
 	case EmptyNamespace:
 		return r.namespaces.emptyNamespace(t.Key, now)
 	case FillNamespace:
@@ -58,7 +58,7 @@ func (r *Registry) Do(t Task, now time.Time) []Task {
 	case RestoreRootCA:
 		return r.namespaces.restoreRootCA(t.Key, now)
 	case Establish:
-		return r.definer.establish(t.Key, now)
+		return r.definer.establishDefinition(t.Key, now)
 	case EmptyDefinition:
 		return r.definer.emptyDefinition(t.Key, now)
 	}
@@ -79,7 +79,7 @@ func (r *Registry) afterWrite(k *kind.Kind, o runtime.Object, now time.Time) (ou
 	case *corev1.ConfigMap:
 		out = r.namespaces.checkRootCA(o)
 	case *apiextensionsv1.CustomResourceDefinition:
-		out = r.definer.define(o)
+		out = r.definer.serveDefinition(o)
 	}
 	out = append(out, r.owners.linkOwners(k, m)...)
 	if deleting && len(m.GetFinalizers()) > 0 {
@@ -94,7 +94,7 @@ func (r *Registry) afterRemoval(k *kind.Kind, o runtime.Object) []Task {
 	out := r.owners.unlinkOwners(k, m)
 	out = append(out, r.namespaces.refillNamespace(k, m)...)
 	if d, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
-		r.definer.undefine(d)
+		r.definer.stopServing(d)
 	}
 	if k.Custom != nil {
 		out = append(out, r.definer.checkDefinitionWaits(k)...)

@@ -1,4 +1,4 @@
-package hollow
+package models
 
 import (
 	"encoding/binary"
@@ -19,12 +19,12 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
-// pod binds a pod that has no node, or plays the stages of one that has.
-func (e *engine) pod(s subject, o *store.Object) {
+// lookAtPod binds a pod that has no node, or plays the stages of one that has.
+func (e *Engine) lookAtPod(s subject, o *store.Object) {
 	if o == nil {
-		e.cancel(s)
+		e.cancelDelayed(s)
 		if e.models.Binder {
-			e.nodesOf(s.cluster).forget(s.key)
+			e.nodesOf(s.cluster).removePod(s.key)
 		}
 		return
 	}
@@ -34,45 +34,45 @@ func (e *engine) pod(s subject, o *store.Object) {
 	}
 	if len(p.NodeName) == 0 {
 		if e.models.Binder && !p.Deleting {
-			e.bind(s, o)
+			e.bindPod(s, o)
 		}
 		return
 	}
 	if e.models.Binder {
-		e.nodesOf(s.cluster).place(s.key, string(p.NodeName))
+		e.nodesOf(s.cluster).setPlace(s.key, string(p.NodeName))
 	}
 	if e.typed == nil {
 		return // only a kubelet ends it
 	}
 	if e.typed.SlowPods() != nil {
-		e.other(s, o)
+		e.playStages(s, o)
 		return
 	}
 	if choice := e.typed.Pod(&p, e.rng); !choice.None() {
-		e.after(s, o, choice.Delay, func() { e.playPod(s, choice) })
+		e.playAfter(s, o, choice.Delay, func() { e.playPodStage(s, choice) })
 	}
 }
 
-// playPod carries out what a stage asks for on a pod.
-func (e *engine) playPod(s subject, choice stage.Choice) {
+// playPodStage carries out what a stage asks for on a pod.
+func (e *Engine) playPodStage(s subject, choice stage.Choice) {
 	var p object.Pod
 	o := s.table.Get(s.key)
 	if o == nil || object.DecodePod(o.Raw, &p) != nil {
 		return
 	}
-	effect, err := e.typed.RenderPod(e.buffer[:0], choice, &p, e.env())
+	effect, err := e.typed.RenderPod(e.buffer[:0], choice, &p, e.stageEnv())
 	if err == nil {
 		e.carryOut(s, effect)
 	}
 }
 
-// nodeStage plays the stages of a node.
-func (e *engine) nodeStage(s subject, o *store.Object) {
+// playNodeStages plays the stages of a node.
+func (e *Engine) playNodeStages(s subject, o *store.Object) {
 	if e.typed == nil {
 		return
 	}
 	if e.typed.SlowNodes() != nil {
-		e.other(s, o)
+		e.playStages(s, o)
 		return
 	}
 	var n object.Node
@@ -83,22 +83,22 @@ func (e *engine) nodeStage(s subject, o *store.Object) {
 	if choice.None() {
 		return
 	}
-	e.after(s, o, choice.Delay, func() {
+	e.playAfter(s, o, choice.Delay, func() {
 		now := s.table.Get(s.key)
 		if now == nil || object.DecodeNode(now.Raw, &n) != nil {
 			return
 		}
-		if effect, err := e.typed.RenderNode(e.buffer[:0], choice, &n, e.env()); err == nil {
+		if effect, err := e.typed.RenderNode(e.buffer[:0], choice, &n, e.stageEnv()); err == nil {
 			e.carryOut(s, effect)
 		}
 	})
 }
 
-// other plays the stages of any kind, on its JSON.
-func (e *engine) other(s subject, o *store.Object) {
-	k := s.kind()
+// playStages plays the stages of any kind, on its JSON.
+func (e *Engine) playStages(s subject, o *store.Object) {
+	k := s.kindNow()
 	if o == nil || k == nil || e.stages == nil {
-		e.cancel(s)
+		e.cancelDelayed(s)
 		return
 	}
 	raw, err := k.JSON(o.Raw)
@@ -109,13 +109,13 @@ func (e *engine) other(s subject, o *store.Object) {
 	if err != nil {
 		return
 	}
-	choice, err := e.stages.Stages(e.resource(s.cluster, s.table.Name)).Match(tree, e.server.now(), e.rng)
+	choice, err := e.stages.Stages(e.resourceOf(s.cluster, s.table.Name)).Match(tree, e.wallTime(), e.rng)
 	if err != nil || choice.Stage == nil {
 		return
 	}
-	e.after(s, o, choice.Delay, func() {
+	e.playAfter(s, o, choice.Delay, func() {
 		for i := range choice.Stage.Steps() {
-			effects, err := choice.Stage.Play(i, tree, e.general())
+			effects, err := choice.Stage.Play(i, tree, e.machineEnv())
 			if err != nil {
 				return
 			}
@@ -127,36 +127,36 @@ func (e *engine) other(s subject, o *store.Object) {
 }
 
 // carryOut does what a stage asks for. Events are not made.
-func (e *engine) carryOut(s subject, effect machine.Effect) {
-	t := s.target(effect.Subresource)
+func (e *Engine) carryOut(s subject, effect machine.Effect) {
+	t := s.targetOf(effect.Subresource)
 	if t.Kind == nil { // it is served no more
 		return
 	}
 	switch effect.Kind {
 	case machine.Delete:
 		t.Sub = ""
-		_, _ = s.cluster.backend.Delete(registry.Write{Target: t}, &metav1.DeleteOptions{GracePeriodSeconds: new(int64)}) // it may have gone already
+		_, _ = s.cluster.Delete(registry.Write{Target: t}, &metav1.DeleteOptions{GracePeriodSeconds: new(int64)}) // it may have gone already
 	case machine.Apply:
-		s.apply(effect)
+		s.applyEffect(effect)
 	case machine.Patch:
 		body := append([]byte(nil), effect.Body...)
 		w := registry.Write{Target: t, Manager: stageManager}
-		_, _ = s.cluster.backend.Change(registry.Change{Write: w, Replace: registry.PatchBy(types.PatchType(effect.Type), t, body, nil)}) // an object that has gone, or is another one by now, is left alone
+		_, _ = s.cluster.Change(registry.Change{Write: w, Replace: registry.PatchBy(types.PatchType(effect.Type), t, body, nil)}) // an object that has gone, or is another one by now, is left alone
 	}
 }
 
 // stageManager is who manages the fields that stages write.
 const stageManager = "stages"
 
-// apply creates the object that a stage applies, or changes the object where it exists. An
+// applyEffect creates the object that a stage applies, or changes the object where it exists. An
 // object that cannot be created is left out: a stage of a hollow cluster has nobody to
 // report it to.
-func (s subject) apply(effect machine.Effect) {
+func (s subject) applyEffect(effect machine.Effect) {
 	u := &unstructured.Unstructured{}
 	if u.UnmarshalJSON(effect.Body) != nil {
 		return
 	}
-	k := s.cluster.registry.Kinds().OfKind(u.GroupVersionKind())
+	k := s.cluster.Registry().Kinds().OfKind(u.GroupVersionKind())
 	if k == nil {
 		return
 	}
@@ -172,7 +172,7 @@ func (s subject) apply(effect machine.Effect) {
 		if err != nil {
 			return
 		}
-		if _, err := s.cluster.backend.Create(w, o); !apierrors.IsAlreadyExists(err) {
+		if _, err := s.cluster.Create(w, o); !apierrors.IsAlreadyExists(err) {
 			return
 		}
 	}
@@ -181,12 +181,12 @@ func (s subject) apply(effect machine.Effect) {
 		patch = types.MergePatchType // fields that others own are a stage's too
 	}
 	body := append([]byte(nil), effect.Body...)
-	_, _ = s.cluster.backend.Change(registry.Change{Write: w, Replace: registry.PatchBy(patch, t, body, nil)}) // it may have gone in the meantime
+	_, _ = s.cluster.Change(registry.Change{Write: w, Replace: registry.PatchBy(patch, t, body, nil)}) // it may have gone in the meantime
 }
 
-// env is what stages know besides their object.
-func (e *engine) env() stage.Env {
-	return stage.Env{Now: e.server.now(), Addresses: addresses{}, Version: Version}
+// stageEnv is what stages know besides their object.
+func (e *Engine) stageEnv() stage.Env {
+	return stage.Env{Now: e.wallTime(), Addresses: addresses{}, Version: kind.Version}
 }
 
 // addresses are made up of names: nobody sends packets to them.
@@ -210,7 +210,7 @@ func madeUp(a, b byte, name []byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{a, b | sum[1]&15, sum[2], sum[3]})
 }
 
-// general is env for stages that are played on JSON.
-func (e *engine) general() *machine.Env {
-	return &machine.Env{Now: e.server.now(), Start: e.server.clock.Epoch(), Version: Version, Rand: e.rng}
+// machineEnv is env for stages that are played on JSON.
+func (e *Engine) machineEnv() *machine.Env {
+	return &machine.Env{Now: e.wallTime(), Start: e.clock.Epoch(), Version: kind.Version, Rand: e.rng}
 }

@@ -1,10 +1,9 @@
-package hollow
+package serve
 
 import (
 	"bytes"
 	"errors"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/control"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
@@ -30,8 +30,7 @@ type request struct {
 	registry.Target
 	*answer
 
-	query  url.Values
-	user   user
+	user   control.User
 	values int // in the body, at least
 	room   room
 }
@@ -40,8 +39,8 @@ type request struct {
 // thing that is not refused with a Status.
 var errNoGroup = errors.New("404 page not found")
 
-// nowhere is the answer for a path that leads to nothing.
-func nowhere() error {
+// notFoundError is the answer for a path that leads to nothing.
+func notFoundError() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
@@ -56,8 +55,8 @@ func notAllowed() error {
 	}}
 }
 
-// route finds out what a request is about.
-func (q *request) route(path string) error {
+// parsePath finds out what a request is about.
+func (q *request) parsePath(path string) error {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	var group, version string
 	switch {
@@ -66,7 +65,7 @@ func (q *request) route(path string) error {
 	case parts[0] == "apis" && len(parts) > 3:
 		group, version, parts = parts[1], parts[2], parts[3:]
 	default:
-		return nowhere()
+		return notFoundError()
 	}
 	kinds := q.cluster.registry.Kinds()
 	if !kinds.HasGroup(group, version) {
@@ -78,7 +77,7 @@ func (q *request) route(path string) error {
 	}
 	q.Kind = kinds.Find(group, version, parts[0])
 	if q.Kind == nil || len(parts) > 3 || q.Namespace != "" && !q.Kind.Namespaced {
-		return nowhere()
+		return notFoundError()
 	}
 	if len(parts) > 1 {
 		q.Name = parts[1]
@@ -86,31 +85,31 @@ func (q *request) route(path string) error {
 	if len(parts) > 2 {
 		q.Sub = parts[2]
 		if _, ok := q.Kind.Find(q.Sub); !ok {
-			return nowhere()
+			return notFoundError()
 		}
 	}
 	if q.Name != "" && q.Kind.Namespaced && q.Namespace == "" {
-		return nowhere()
+		return notFoundError()
 	}
-	f, ok := accept(q.Header.Get("Accept"), q.Kind.Packs())
+	f, ok := parseAccept(q.Header.Get("Accept"), q.Kind.Packs())
 	if !ok {
 		return notAcceptable(q.Header.Get("Accept"))
 	}
-	q.form, q.known = f, true
+	q.form, q.known, q.kind = f, true, q.Kind
 	return nil
 }
 
-// watching says whether the request is a watch.
-func (q *request) watching() bool {
-	return q.Method == http.MethodGet && q.Sub == "" && truth(q.query.Get("watch"))
+// isWatch says whether the request is a watch.
+func (q *request) isWatch() bool {
+	return q.Method == http.MethodGet && q.Sub == "" && parseBool(q.query.Get("watch"))
 }
 
-// truth reads a bool of a query, of which anything but no is yes.
-func truth(s string) bool { return s != "" && s != "0" && !strings.EqualFold(s, "false") }
+// parseBool reads a bool of a query, of which anything but no is yes.
+func parseBool(s string) bool { return s != "" && s != "0" && !strings.EqualFold(s, "false") }
 
-// do carries the request out.
-func (q *request) do() error {
-	verb := q.verb()
+// carryOut carries the request out.
+func (q *request) carryOut() error {
+	verb := q.verbName()
 	allowed := q.Kind.Verbs
 	if s, ok := q.Kind.Find(q.Sub); ok {
 		allowed = s.Verbs
@@ -120,25 +119,25 @@ func (q *request) do() error {
 	}
 	switch verb {
 	case "create":
-		return q.post()
+		return q.createObject()
 	case "get":
-		return q.get()
+		return q.getObject()
 	case "list":
-		return q.list()
+		return q.listObjects()
 	case "watch":
-		return q.watch()
+		return q.watchObjects()
 	case "update":
-		return q.put()
+		return q.replaceObject()
 	case "patch":
-		return q.patch()
+		return q.patchObject()
 	case "delete":
-		return q.remove()
+		return q.deleteObject()
 	}
-	return q.removeAll()
+	return q.deleteCollection()
 }
 
-// verb returns the word of discovery for what the request does.
-func (q *request) verb() string {
+// verbName returns the word of discovery for what the request does.
+func (q *request) verbName() string {
 	one := q.Name != ""
 	switch q.Method {
 	case http.MethodPost:
@@ -154,7 +153,7 @@ func (q *request) verb() string {
 		return "deletecollection"
 	case http.MethodGet, http.MethodHead:
 		switch {
-		case q.watching():
+		case q.isWatch():
 			return "watch"
 		case one:
 			return "get"
@@ -164,9 +163,9 @@ func (q *request) verb() string {
 	return q.Method
 }
 
-// body reads the request's body.
-func (q *request) body() ([]byte, error) {
-	if err := q.room.reserve(q.ContentLength); err != nil {
+// readBody reads the request's body.
+func (q *request) readBody() ([]byte, error) {
+	if err := q.room.reserveBytes(q.ContentLength); err != nil {
 		return nil, err
 	}
 	var in bytes.Buffer
@@ -174,7 +173,7 @@ func (q *request) body() ([]byte, error) {
 		in.Grow(int(min(q.ContentLength, codec.Limit)) + bytes.MinRead) // it is read in one go
 	}
 	if q.ProtoMajor == 1 && q.ContentLength != 0 { // over HTTP/2 all have one
-		c := q.cluster.server.clock
+		c := q.cluster.clock
 		in := http.NewResponseController(q.w)
 		_ = in.SetReadDeadline(c.Wall(c.Now().Add(backend.RequestTimeout))) // tests' have none
 		defer func() { _ = in.SetReadDeadline(time.Time{}) }()              // the connection is watched for its end
@@ -189,14 +188,14 @@ func (q *request) body() ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return in.Bytes(), q.room.wait(q.Context().Done())
+	return in.Bytes(), q.room.waitTurn(q.Context().Done())
 }
 
 // lookEvery is after how many objects a request looks whether its time is over.
 const lookEvery = 256
 
-// writing returns what the request's query says of its change.
-func (q *request) writing() (registry.Write, error) {
+// parseWrite returns what the request's query says of its change.
+func (q *request) parseWrite() (registry.Write, error) {
 	w := registry.Write{Target: q.Target, Manager: q.query.Get("fieldManager"), DryRun: len(q.query["dryRun"]) > 0}
 	var errs field.ErrorList
 	kind := "CreateOptions"
@@ -219,19 +218,19 @@ func (q *request) writing() (registry.Write, error) {
 	return w, nil
 }
 
-// post creates an object.
-func (q *request) post() error {
+// createObject creates an object.
+func (q *request) createObject() error {
 	if q.Sub != "" || len(q.Kind.Verbs) == 1 {
-		return q.act()
+		return q.doAction()
 	}
 	if q.Name != "" {
 		return notAllowed()
 	}
-	w, err := q.writing()
+	w, err := q.parseWrite()
 	if err != nil {
 		return err
 	}
-	o, err := q.read(q.Kind)
+	o, err := q.readObject(q.Kind)
 	if err != nil {
 		return err
 	}
@@ -239,12 +238,12 @@ func (q *request) post() error {
 	if err != nil {
 		return err
 	}
-	return q.object(http.StatusCreated, made)
+	return q.writeObject(http.StatusCreated, made)
 }
 
-// put replaces an object.
-func (q *request) put() error {
-	w, err := q.writing()
+// replaceObject replaces an object.
+func (q *request) replaceObject() error {
+	w, err := q.parseWrite()
 	if err != nil {
 		return err
 	}
@@ -252,7 +251,7 @@ func (q *request) put() error {
 	if q.Sub == "scale" {
 		k = registry.ScaleKind()
 	}
-	o, err := q.read(k)
+	o, err := q.readObject(k)
 	if err != nil {
 		return err
 	}
@@ -277,14 +276,14 @@ func (q *request) put() error {
 	if done.Created {
 		code = http.StatusCreated
 	}
-	return q.answerPart(code, done)
+	return q.writePart(code, done)
 }
 
-// get answers with one object.
-func (q *request) get() error {
+// getObject answers with one object.
+func (q *request) getObject() error {
 	o := q.cluster.registry.Table(q.Kind).Get(q.Key())
 	if o == nil {
 		return apierrors.NewNotFound(q.Kind.Resource(), q.Name)
 	}
-	return q.answerPart(http.StatusOK, registry.Result{Kind: q.Kind, Stored: o})
+	return q.writePart(http.StatusOK, registry.Result{Kind: q.Kind, Stored: o})
 }

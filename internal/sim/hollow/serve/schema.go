@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"bytes"
@@ -36,8 +36,8 @@ type documentKey struct {
 	form           string
 }
 
-// describe answers with OpenAPI documents.
-func (c *Cluster) describe(q *request, path string) bool {
+// answerOpenAPI answers with OpenAPI documents.
+func (c *Cluster) answerOpenAPI(q *request, path string) bool {
 	rest, ok := strings.CutPrefix(path, "/openapi/")
 	if !ok || q.Method != http.MethodGet {
 		return false
@@ -50,37 +50,37 @@ func (c *Cluster) describe(q *request, path string) bool {
 	switch {
 	case rest == "v2" && strings.Contains(q.Header.Get("Accept"), typeOpenAPI):
 		contentType = sentOpenAPI
-		d, err = c.server.document(documentKey{kinds: kinds, form: "v2pb"})
+		d, err = c.shared.findDocument(documentKey{kinds: kinds, form: "v2pb"})
 	case rest == "v2":
-		d, err = c.server.document(documentKey{kinds: kinds, form: "v2"})
+		d, err = c.shared.findDocument(documentKey{kinds: kinds, form: "v2"})
 	case rest == "v3":
 		raw, err := openapi.Index(kinds, func(group, version string) string {
-			return c.server.hashOf(kinds, group, version)
+			return hashOf(kinds, group, version)
 		})
 		if err != nil {
-			q.refuse(err)
+			q.writeError(err)
 			return true
 		}
-		q.bytes(http.StatusOK, typeJSON, raw)
+		q.writeBytes(http.StatusOK, typeJSON, raw)
 		return true
 	case len(parts) == 3 && parts[1] == "api" && kinds.HasGroup("", parts[2]):
-		d, err = c.server.document(documentKey{c.server.sharedKinds(kinds, "", parts[2]), "", parts[2], "v3"})
+		d, err = c.shared.findDocument(documentKey{sharedKinds(kinds, "", parts[2]), "", parts[2], "v3"})
 	case len(parts) == 4 && parts[1] == "apis" && kinds.HasGroup(parts[2], parts[3]):
-		d, err = c.server.document(documentKey{c.server.sharedKinds(kinds, parts[2], parts[3]), parts[2], parts[3], "v3"})
+		d, err = c.shared.findDocument(documentKey{sharedKinds(kinds, parts[2], parts[3]), parts[2], parts[3], "v3"})
 	default:
 		return false
 	}
 	if err != nil {
-		q.refuse(err)
+		q.writeError(err)
 		return true
 	}
-	q.zipped(contentType, d)
+	q.writeDocument(contentType, d)
 	return true
 }
 
 // sharedKinds returns the built-in resources in place of a cluster's where the group
 // and version has no custom ones, so that one document serves all clusters.
-func (s *Server) sharedKinds(kinds *kind.Set, group, version string) *kind.Set {
+func sharedKinds(kinds *kind.Set, group, version string) *kind.Set {
 	for _, k := range kinds.All() {
 		if k.Group == group && k.Version == version && k.Custom != nil {
 			return kinds
@@ -90,8 +90,8 @@ func (s *Server) sharedKinds(kinds *kind.Set, group, version string) *kind.Set {
 }
 
 // hashOf returns a text that changes with a group's document.
-func (s *Server) hashOf(kinds *kind.Set, group, version string) string {
-	if shared := s.sharedKinds(kinds, group, version); shared != kinds {
+func hashOf(kinds *kind.Set, group, version string) string {
+	if shared := sharedKinds(kinds, group, version); shared != kinds {
 		return "builtin"
 	}
 	h := sha256.New()
@@ -103,12 +103,12 @@ func (s *Server) hashOf(kinds *kind.Set, group, version string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// document returns a document. One of built-in resources is made once.
-func (s *Server) document(key documentKey) (document, error) {
+// findDocument returns a document. One of built-in resources is made once.
+func (s *Shared) findDocument(key documentKey) (document, error) {
 	if known, ok := s.documents.Load(key); ok {
 		return known.(document), nil
 	}
-	raw, err := key.make()
+	raw, err := key.makeDocument()
 	if err != nil {
 		return document{}, err
 	}
@@ -125,7 +125,7 @@ func (s *Server) document(key documentKey) (document, error) {
 	return known.(document), nil
 }
 
-func (k documentKey) make() ([]byte, error) {
+func (k documentKey) makeDocument() ([]byte, error) {
 	if k.form == "v3" {
 		return openapi.V3(k.kinds, k.group, k.version)
 	}
@@ -140,8 +140,8 @@ func (k documentKey) make() ([]byte, error) {
 	return proto.Marshal(d)
 }
 
-// zipped answers with a document, as it is kept where the client takes that.
-func (a *answer) zipped(contentType string, d document) {
+// writeDocument answers with a document, as it is kept where the client takes that.
+func (a *answer) writeDocument(contentType string, d document) {
 	h := a.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Etag", `"`+strings.ToUpper(d.hash)+`"`)
@@ -154,7 +154,7 @@ func (a *answer) zipped(contentType string, d document) {
 	}
 	z, err := gzip.NewReader(bytes.NewReader(d.zipped))
 	if err != nil {
-		a.refuse(err)
+		a.writeError(err)
 		return
 	}
 	a.w.WriteHeader(http.StatusOK)

@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"encoding/json"
@@ -17,9 +17,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
-// remove deletes an object.
-func (q *request) remove() error {
-	options, err := q.deletion()
+// deleteObject deletes an object.
+func (q *request) deleteObject() error {
+	options, err := q.readDeleteOptions()
 	if err != nil {
 		return err
 	}
@@ -30,18 +30,18 @@ func (q *request) remove() error {
 	}
 	if done.Gone && !q.Kind.ShowDeleted {
 		m := done.Metadata()
-		q.status(&metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
+		q.writeStatus(&metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
 			Name: m.Name, Group: q.Kind.Group, Kind: q.Kind.Plural, UID: m.UID,
 		}})
 		return nil
 	}
-	return q.object(http.StatusOK, done)
+	return q.writeObject(http.StatusOK, done)
 }
 
-// deletion reads the options of a deletion: the body's, or the query's.
-func (q *request) deletion() (*metav1.DeleteOptions, error) {
+// readDeleteOptions reads the options of a deletion: the body's, or the query's.
+func (q *request) readDeleteOptions() (*metav1.DeleteOptions, error) {
 	o := &metav1.DeleteOptions{}
-	raw, err := q.body()
+	raw, err := q.readBody()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (q *request) deletion() (*metav1.DeleteOptions, error) {
 		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&values, o, nil); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-	} else if err := q.decodeOptions(raw, o); err != nil {
+	} else if err := q.decodeDeleteOptions(raw, o); err != nil {
 		return nil, err
 	}
 	if errs := validation.ValidateDeleteOptions(o); len(errs) > 0 {
@@ -59,7 +59,7 @@ func (q *request) deletion() (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-func (q *request) decodeOptions(raw []byte, o *metav1.DeleteOptions) error {
+func (q *request) decodeDeleteOptions(raw []byte, o *metav1.DeleteOptions) error {
 	media, err := q.bodyType(true)
 	if err != nil {
 		return err
@@ -85,13 +85,13 @@ func (q *request) decodeOptions(raw []byte, o *metav1.DeleteOptions) error {
 	return nil
 }
 
-// removeAll deletes what a list would show, and answers with it.
-func (q *request) removeAll() error {
-	options, err := q.deletion()
+// deleteCollection deletes what a list would show, and answers with it.
+func (q *request) deleteCollection() error {
+	options, err := q.readDeleteOptions()
 	if err != nil {
 		return err
 	}
-	found, err := q.find()
+	found, err := q.findObjects()
 	if err != nil {
 		return err
 	}
@@ -106,5 +106,5 @@ func (q *request) removeAll() error {
 			return err
 		}
 	}
-	return q.objects(page{Listed: store.Listed{Objects: found.Objects, Version: found.Version}})
+	return q.writeList(page{Listed: store.Listed{Objects: found.Objects, Version: found.Version}})
 }

@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
 
-// read reads the object in a request's body.
-func (q *request) read(k *kind.Kind) (runtime.Object, error) {
+// readObject reads the object in a request's body.
+func (q *request) readObject(k *kind.Kind) (runtime.Object, error) {
 	media, err := q.bodyType(k.Packs())
 	if err != nil {
 		return nil, err
 	}
-	raw, err := q.body()
+	raw, err := q.readBody()
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (q *request) read(k *kind.Kind) (runtime.Object, error) {
 	if err := codec.BoundObject(k, raw); err != nil {
 		return nil, err
 	}
-	return q.decode(k, raw)
+	return q.decodeObject(k, raw)
 }
 
 // bodyType returns the media type of the request's body.
@@ -57,12 +57,12 @@ func (q *request) bodyType(packs bool) (string, error) {
 			}
 		}
 	}
-	return "", unsupported(accepted...)
+	return "", unsupportedMediaType(accepted...)
 }
 
-// decode reads an object in JSON, and heeds what is asked for fields that its kind
+// decodeObject reads an object in JSON, and heeds what is asked for fields that its kind
 // does not have.
-func (q *request) decode(k *kind.Kind, raw []byte) (runtime.Object, error) {
+func (q *request) decodeObject(k *kind.Kind, raw []byte) (runtime.Object, error) {
 	o, unknown, err := codec.Decode(k, raw)
 	if err != nil || len(unknown) > 0 || codec.HasCapitals(o) { // else there is nothing that it could find: it would read all again
 		if err := codec.CheckHead(raw); err != nil {
@@ -72,11 +72,11 @@ func (q *request) decode(k *kind.Kind, raw []byte) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o, q.complain(k, unknown)
+	return o, q.reportUnknown(k, unknown)
 }
 
-// complain refuses fields that a kind does not have, or warns of them.
-func (q *request) complain(k *kind.Kind, unknown []string) error {
+// reportUnknown refuses fields that a kind does not have, or warns of them.
+func (q *request) reportUnknown(k *kind.Kind, unknown []string) error {
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -86,13 +86,13 @@ func (q *request) complain(k *kind.Kind, unknown []string) error {
 		return codec.CannotHandle(k, fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", ")))
 	default:
 		for _, u := range unknown {
-			q.w.Header().Add("Warning", "299 - "+quote(u))
+			q.w.Header().Add("Warning", "299 - "+quoteText(u))
 		}
 	}
 	return nil
 }
 
-// quote writes a text as a quoted string of a header.
-func quote(s string) string {
+// quoteText writes a text as a quoted string of a header.
+func quoteText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

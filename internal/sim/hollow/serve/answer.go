@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"compress/gzip"
@@ -6,14 +6,18 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
 
 // The media types of bodies.
@@ -30,6 +34,8 @@ const gzipFrom = 128 << 10
 type answer struct {
 	w     http.ResponseWriter
 	r     *http.Request
+	query url.Values // of the request
+	kind  *kind.Kind // of the objects; nil until the path has been parsed
 	form  form
 	known bool // form has been told from the request
 
@@ -37,18 +43,18 @@ type answer struct {
 	began   clock.Time // to look at the request, if the cluster is slow
 }
 
-// accepted returns the form that the request asks for. Errors are answered in it
+// acceptedForm returns the form that the request asks for. Errors are answered in it
 // too, in JSON where none will do.
-func (a *answer) accepted() form {
+func (a *answer) acceptedForm() form {
 	if !a.known {
-		a.form, _ = accept(a.r.Header.Get("Accept"), true)
+		a.form, _ = parseAccept(a.r.Header.Get("Accept"), true)
 		a.known = true
 	}
 	return a.form
 }
 
-// refuse answers with what went wrong.
-func (a *answer) refuse(err error) {
+// writeError answers with what went wrong.
+func (a *answer) writeError(err error) {
 	var known apierrors.APIStatus
 	s := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	if errors.As(err, &known) {
@@ -57,44 +63,44 @@ func (a *answer) refuse(err error) {
 	if d := s.Details; d != nil && d.RetryAfterSeconds > 0 {
 		a.w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
-	a.status(&s)
+	a.writeStatus(&s)
 }
 
-// status answers with a Status.
-func (a *answer) status(s *metav1.Status) {
+// writeStatus answers with a Status.
+func (a *answer) writeStatus(s *metav1.Status) {
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	code := int(s.Code)
 	if s.Status == metav1.StatusSuccess {
 		code = http.StatusOK
 	}
-	if a.accepted().proto {
+	if a.acceptedForm().proto {
 		raw, _ := s.Marshal() // into memory
-		a.bytes(code, typeProto, object.AppendEnvelope(nil, "v1", "Status", raw))
+		a.writeBytes(code, typeProto, object.AppendEnvelope(nil, "v1", "Status", raw))
 		return
 	}
-	a.json(code, s)
+	a.writeJSON(code, s)
 }
 
-// json answers with a value in JSON.
-func (a *answer) json(code int, v any) {
+// writeJSON answers with a value in JSON.
+func (a *answer) writeJSON(code int, v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		http.Error(a.w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	a.bytes(code, typeJSON, append(raw, '\n'))
+	a.writeBytes(code, typeJSON, append(raw, '\n'))
 }
 
-// bytes answers with a body.
-func (a *answer) bytes(code int, contentType string, body []byte) {
-	out := a.begin(code, contentType, len(body))
+// writeBytes answers with a body.
+func (a *answer) writeBytes(code int, contentType string, body []byte) {
+	out := a.beginBody(code, contentType, len(body))
 	_, _ = out.Write(body) // who asked may have gone
 	out.Close()
 }
 
-// begin answers with a body of about n bytes that the caller writes and closes.
-func (a *answer) begin(code int, contentType string, n int) io.WriteCloser {
-	a.tarry()
+// beginBody answers with a body of about n bytes that the caller writes and closes.
+func (a *answer) beginBody(code int, contentType string, n int) io.WriteCloser {
+	a.waitWhileSlow()
 	h := a.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache, private")
@@ -109,6 +115,19 @@ func (a *answer) begin(code int, contentType string, n int) io.WriteCloser {
 	return z
 }
 
+// waitWhileSlow waits until an answer of a slow cluster has taken as long as it is to.
+func (a *answer) waitWhileSlow() {
+	c := a.cluster
+	if !c.faults.IsSlow() {
+		return
+	}
+	select {
+	case <-time.After(min(c.faults.Delay(c.clock.Now().Sub(a.began)), backend.RequestTimeout)):
+	case <-a.r.Context().Done():
+	case <-c.backend.Done():
+	}
+}
+
 // plain is a body that is not compressed.
 type plain struct{ io.Writer }
 
@@ -120,15 +139,15 @@ type form struct {
 	as          string // Table, PartialObjectMetadata, PartialObjectMetadataList or, of discovery, another
 }
 
-// accept returns the first form of an Accept header that can be given: packs says
+// parseAccept returns the first form of an Accept header that can be given: packs says
 // whether protobuf can.
-func accept(header string, packs bool) (form, bool) {
+func parseAccept(header string, packs bool) (form, bool) {
 	if header == "" {
 		return form{}, true
 	}
 	for one := range strings.SplitSeq(header, ",") {
 		media, params, _ := strings.Cut(strings.TrimSpace(one), ";")
-		f := form{as: transform(params)}
+		f := form{as: parseTransform(params)}
 		switch strings.TrimSpace(media) {
 		case typeProto:
 			if f.as == "Table" || !packs && f.as == "" {
@@ -146,9 +165,9 @@ func accept(header string, packs bool) (form, bool) {
 	return form{}, false
 }
 
-// transform returns what an Accept header's parameters want an object to be shown
+// parseTransform returns what an Accept header's parameters want an object to be shown
 // as.
-func transform(params string) string {
+func parseTransform(params string) string {
 	for p := range strings.SplitSeq(params, ";") {
 		if as, ok := strings.CutPrefix(strings.TrimSpace(p), "as="); ok {
 			return as
@@ -164,15 +183,15 @@ func notAcceptable(header string) error {
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
 		Message: "only the following media types are accepted: " + strings.Join([]string{typeJSON, typeYAML, typeProto}, ", "),
 	}
-	if _, ok := accept(header, true); !ok {
+	if _, ok := parseAccept(header, true); !ok {
 		s.Details = &metav1.StatusDetails{}
 		s.Message = "406: Not Acceptable\n\nAvailable representations: " + strings.Join([]string{typeJSON, typeYAML, typeProto, typeJSON + ";stream=watch", typeProto + ";stream=watch"}, ", ")
 	}
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// unsupported is the error for a body of a media type that is not read.
-func unsupported(accepted ...string) *apierrors.StatusError {
+// unsupportedMediaType is the error for a body of a media type that is not read.
+func unsupportedMediaType(accepted ...string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
 		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(accepted, ", "),

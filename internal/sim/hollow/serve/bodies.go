@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"runtime"
@@ -34,9 +34,9 @@ type room struct {
 	turn  bool
 }
 
-// reserve takes room for a body of a length; below 0: it is not known. The error says
+// reserveBytes takes room for a body of a length; below 0: it is not known. The error says
 // that there is none.
-func (r *room) reserve(length int64) error {
+func (r *room) reserveBytes(length int64) error {
 	if length < 0 {
 		length = codec.Limit
 	}
@@ -51,8 +51,8 @@ func (r *room) reserve(length int64) error {
 	return nil
 }
 
-// wait waits until a large body may be decoded.
-func (r *room) wait(gone <-chan struct{}) error {
+// waitTurn waits until a large body may be decoded.
+func (r *room) waitTurn(gone <-chan struct{}) error {
 	if r.bytes == 0 || r.turn {
 		return nil
 	}
@@ -68,8 +68,8 @@ func (r *room) wait(gone <-chan struct{}) error {
 	return backend.TimeoutError()
 }
 
-// release gives back what the request has.
-func (r *room) release() {
+// releaseAll gives back what the request has.
+func (r *room) releaseAll() {
 	r.of.bytes.Add(-r.bytes)
 	if r.turn {
 		<-r.of.turns

@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"bufio"
@@ -36,8 +36,8 @@ type selection struct {
 	fields fields.Selector
 }
 
-// selection reads the selectors of a request.
-func (q *request) selection() (s selection, err error) {
+// parseSelectors reads the selectors of a request.
+func (q *request) parseSelectors() (s selection, err error) {
 	s.kind = q.Kind
 	if q.Namespace != "" {
 		s.prefix = q.Namespace + "/"
@@ -54,8 +54,8 @@ func (q *request) selection() (s selection, err error) {
 	return s, nil
 }
 
-// known refuses a selection by fields that the kind does not select by.
-func (s selection) known() error {
+// checkFields refuses a selection by fields that the kind does not select by.
+func (s selection) checkFields() error {
 	for _, r := range s.fields.Requirements() {
 		if !s.kind.Selects(r.Field) {
 			return apierrors.NewBadRequest(s.kind.Unselected(r.Field).Error())
@@ -64,19 +64,19 @@ func (s selection) known() error {
 	return nil
 }
 
-// selected reads the selectors and the options of a request.
-func (q *request) selected() (s selection, o metav1.ListOptions, err error) {
-	if s, err = q.selection(); err != nil {
+// parseListRequest reads the selectors and the options of a request.
+func (q *request) parseListRequest() (s selection, o metav1.ListOptions, err error) {
+	if s, err = q.parseSelectors(); err != nil {
 		return s, o, err
 	}
-	if o, err = q.options(); err != nil {
+	if o, err = q.parseListOptions(); err != nil {
 		return s, o, err
 	}
-	return s, o, s.known()
+	return s, o, s.checkFields()
 }
 
-// all says whether the selectors leave nothing out.
-func (s selection) all() bool { return s.labels.Empty() && s.fields.Empty() }
+// selectsAll says whether the selectors leave nothing out.
+func (s selection) selectsAll() bool { return s.labels.Empty() && s.fields.Empty() }
 
 // attributes are what selectors look at.
 type attributes struct {
@@ -84,7 +84,7 @@ type attributes struct {
 	fields fields.Set
 }
 
-func (s selection) attributes(o *store.Object) (a attributes) {
+func (s selection) attributesOf(o *store.Object) (a attributes) {
 	if !s.labels.Empty() {
 		a.labels = s.kind.Labels(o.Raw)
 	}
@@ -94,13 +94,13 @@ func (s selection) attributes(o *store.Object) (a attributes) {
 	return a
 }
 
-func (s selection) matches(a attributes) bool {
+func (s selection) matchesAttributes(a attributes) bool {
 	return s.labels.Matches(a.labels) && s.fields.Matches(a.fields)
 }
 
-// holds says whether an object is meant.
-func (s selection) holds(o *store.Object) bool {
-	return strings.HasPrefix(o.Key, s.prefix) && (s.all() || s.matches(s.attributes(o)))
+// selectsObject says whether an object is meant.
+func (s selection) selectsObject(o *store.Object) bool {
+	return strings.HasPrefix(o.Key, s.prefix) && (s.selectsAll() || s.matchesAttributes(s.attributesOf(o)))
 }
 
 // page is a page of a list.
@@ -110,13 +110,13 @@ type page struct {
 	remaining *int64
 }
 
-// options reads the options of a list or watch.
-func (q *request) options() (o metav1.ListOptions, err error) {
+// parseListOptions reads the options of a list or watch.
+func (q *request) parseListOptions() (o metav1.ListOptions, err error) {
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q.query, &o, nil); err != nil {
 		return o, apierrors.NewBadRequest(err.Error())
 	}
 	internal := metainternal.ListOptions{
-		Watch: q.watching(), AllowWatchBookmarks: o.AllowWatchBookmarks, ResourceVersion: o.ResourceVersion,
+		Watch: q.isWatch(), AllowWatchBookmarks: o.AllowWatchBookmarks, ResourceVersion: o.ResourceVersion,
 		ResourceVersionMatch: o.ResourceVersionMatch, Limit: o.Limit, Continue: o.Continue, SendInitialEvents: o.SendInitialEvents,
 	}
 	if errs := validation.ValidateListOptions(&internal, true); len(errs) > 0 {
@@ -125,13 +125,13 @@ func (q *request) options() (o metav1.ListOptions, err error) {
 	return o, nil
 }
 
-// list answers with the objects that are asked for.
-func (q *request) list() error {
-	p, err := q.find()
+// listObjects answers with the objects that are asked for.
+func (q *request) listObjects() error {
+	p, err := q.findObjects()
 	if err != nil {
 		return err
 	}
-	return q.objects(p)
+	return q.writeList(p)
 }
 
 // token is what continue says: where the next page begins, of which version.
@@ -140,9 +140,9 @@ type token struct {
 	After   string `json:"start"`
 }
 
-// find looks for the objects that a list asks for.
-func (q *request) find() (page, error) {
-	s, o, err := q.selected()
+// findObjects looks for the objects that a list asks for.
+func (q *request) findObjects() (page, error) {
+	s, o, err := q.parseListRequest()
 	if err != nil {
 		return page{}, err
 	}
@@ -159,23 +159,23 @@ func (q *request) find() (page, error) {
 	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact, at > 0 && o.Limit > 0 && o.ResourceVersionMatch == "":
 		query.At = at
 	}
-	if err := q.reach(max(at, query.At)); err != nil {
+	if err := q.waitForVersion(max(at, query.At)); err != nil {
 		return page{}, err
 	}
-	if s.all() {
+	if s.selectsAll() {
 		query.Limit = int(o.Limit)
 	}
 	found, err := q.cluster.registry.Table(q.Kind).List(query)
 	if err != nil {
-		return page{}, q.past(err, o.Continue != "")
+		return page{}, compactedError(err, o.Continue != "")
 	}
-	return s.page(q.Context(), found, int(o.Limit))
+	return s.selectPage(q.Context(), found, int(o.Limit))
 }
 
-// page takes of what was found what is selected, until there is enough.
-func (s selection) page(ctx context.Context, found store.Listed, limit int) (page, error) {
+// selectPage takes of what was found what is selected, until there is enough.
+func (s selection) selectPage(ctx context.Context, found store.Listed, limit int) (page, error) {
 	p := page{Listed: found}
-	if s.all() {
+	if s.selectsAll() {
 		if found.More > 0 {
 			p.remaining = new(int64(found.More))
 			p.next = writeToken(found)
@@ -187,7 +187,7 @@ func (s selection) page(ctx context.Context, found store.Listed, limit int) (pag
 		if i%lookEvery == 0 && ctx.Err() != nil {
 			return page{}, backend.TimeoutError()
 		}
-		if !s.holds(o) {
+		if !s.selectsObject(o) {
 			continue
 		}
 		p.Objects = append(p.Objects, o)
@@ -231,8 +231,8 @@ func parseVersion(text string) (uint64, error) {
 // futureWait is how long a request waits for a version that has not been reached.
 const futureWait = 3 * time.Second
 
-// reach waits until a version has been reached.
-func (q *request) reach(version uint64) error {
+// waitForVersion waits until a version has been reached.
+func (q *request) waitForVersion(version uint64) error {
 	if version <= q.cluster.registry.Store().Version() {
 		return nil
 	}
@@ -249,15 +249,15 @@ func (q *request) reach(version uint64) error {
 			return err
 		case <-q.Context().Done():
 			return backend.TimeoutError()
-		case <-q.cluster.server.done:
+		case <-q.cluster.backend.Done():
 			return http.ErrServerClosed
 		}
 	}
 	return nil
 }
 
-// past is the error for a version that cannot be looked at.
-func (q *request) past(err error, continued bool) error {
+// compactedError is the error for a version that cannot be looked at.
+func compactedError(err error, continued bool) error {
 	switch {
 	case errors.Is(err, store.ErrCompacted) && continued:
 		return apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.")
@@ -267,17 +267,17 @@ func (q *request) past(err error, continued bool) error {
 	return err
 }
 
-// objects answers with a page of objects.
-func (q *request) objects(p page) error {
-	switch f := q.form; {
+// writeList answers with a page of objects.
+func (a *answer) writeList(p page) error {
+	switch f := a.form; {
 	case f.as == "Table":
-		return q.tableOf(p)
+		return a.writeTable(p)
 	case strings.HasPrefix(f.as, "PartialObjectMetadata"):
-		return q.metadataOf(p)
+		return a.writeMetadataList(p)
 	case f.proto:
-		return q.packed(p)
+		return a.writeProtoList(p)
 	}
-	return q.inJSON(p, q.Kind.APIVersion(), q.Kind.List, q.Kind.Item)
+	return a.writeJSONList(p, a.kind.APIVersion(), a.kind.List, a.kind.Item)
 }
 
 // listMeta returns the metadata of a page.
@@ -285,24 +285,24 @@ func (p page) listMeta() metav1.ListMeta {
 	return metav1.ListMeta{ResourceVersion: registry.FormatVersion(p.Version), Continue: p.next, RemainingItemCount: p.remaining}
 }
 
-// size returns about how long a page is.
-func (p page) size() (n int) {
+// totalBytes returns about how long a page is.
+func (p page) totalBytes() (n int) {
 	for _, o := range p.Objects {
 		n += len(o.Raw)
 	}
 	return n
 }
 
-// inJSON answers with a list in JSON, one object after another.
-func (q *request) inJSON(p page, apiVersion, name string, item func([]byte) ([]byte, error)) error {
+// writeJSONList answers with a list in JSON, one object after another.
+func (a *answer) writeJSONList(p page, apiVersion, name string, item func([]byte) ([]byte, error)) error {
 	meta, err := json.Marshal(p.listMeta())
 	if err != nil {
 		return err
 	}
-	if p.next == "" && q.Kind.Custom != nil && name == q.Kind.List { // as an API server has it there
+	if p.next == "" && a.kind.Custom != nil && name == a.kind.List { // as an API server has it there
 		meta = append([]byte(`{"continue":"",`), meta[1:]...)
 	}
-	out := q.begin(http.StatusOK, typeJSON, p.size())
+	out := a.beginBody(http.StatusOK, typeJSON, p.totalBytes())
 	defer out.Close()
 	_, err = fmt.Fprintf(out, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":`, name, apiVersion, meta)
 	if len(p.Objects) == 0 && apiVersion == metaVersion { // as an API server has it there
@@ -324,8 +324,8 @@ func (q *request) inJSON(p page, apiVersion, name string, item func([]byte) ([]b
 	return nil
 }
 
-// packed answers with a list in protobuf: the objects as they are kept.
-func (q *request) packed(p page) error {
+// writeProtoList answers with a list in protobuf: the objects as they are kept.
+func (a *answer) writeProtoList(p page) error {
 	m := p.listMeta()
 	meta, err := m.Marshal()
 	if err != nil {
@@ -337,10 +337,10 @@ func (q *request) packed(p page) error {
 	for _, o := range p.Objects {
 		size += len(object.AppendHead(scratch[:0], 2, len(o.Raw))) + len(o.Raw)
 	}
-	body := q.begin(http.StatusOK, typeProto, size)
+	body := a.beginBody(http.StatusOK, typeProto, size)
 	defer body.Close()
 	out := bufio.NewWriterSize(body, min(size+len(scratch), flushAt)) // the whole may be all that a cluster has
-	_, _ = out.Write(object.AppendEnvelopeHead(nil, q.Kind.APIVersion(), q.Kind.List, size))
+	_, _ = out.Write(object.AppendEnvelopeHead(nil, a.kind.APIVersion(), a.kind.List, size))
 	_, err = out.Write(first)
 	for _, o := range p.Objects {
 		if err != nil {
@@ -360,7 +360,7 @@ func packList(p page, item func([]byte) ([]byte, error)) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw := make([]byte, 0, p.size()+8*len(p.Objects)+64)
+	raw := make([]byte, 0, p.totalBytes()+8*len(p.Objects)+64)
 	raw = object.AppendBytes(raw, 1, meta)
 	for _, o := range p.Objects {
 		one, err := item(o.Raw)

@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"encoding/json"
@@ -13,32 +13,32 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 )
 
-// discover answers what is not about objects: versions, and what is served.
-func (c *Cluster) discover(q *request, path string) bool {
+// answerDiscovery answers what is not about objects: versions, and what is served.
+func (c *Cluster) answerDiscovery(q *request, path string) bool {
 	if q.Method != http.MethodGet {
 		return false
 	}
 	kinds := c.registry.Kinds()
 	path = strings.TrimSuffix(path, "/")
-	f, _ := accept(q.Header.Get("Accept"), false)
+	f, _ := parseAccept(q.Header.Get("Accept"), false)
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	switch {
 	case path == "/version":
-		q.json(http.StatusOK, versionInfo())
+		q.writeJSON(http.StatusOK, versionInfo())
 	case path == "/api" || path == "/apis":
 		if f.as == "APIGroupDiscoveryList" {
-			q.aggregated(kinds, path == "/api")
+			q.answerAggregated(kinds, path == "/api")
 			return true
 		}
-		q.groups(kinds, path == "/api")
+		q.answerGroups(kinds, path == "/api")
 	case len(parts) == 2 && parts[0] == "api" && kinds.HasGroup("", parts[1]):
-		q.json(http.StatusOK, resourceList(kinds, "", parts[1]))
+		q.writeJSON(http.StatusOK, resourceList(kinds, "", parts[1]))
 	case len(parts) == 2 && parts[0] == "apis" && parts[1] != "" && kinds.HasGroup(parts[1], ""):
 		g := groupOf(kinds, parts[1])
 		g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-		q.json(http.StatusOK, g)
+		q.writeJSON(http.StatusOK, g)
 	case len(parts) == 3 && parts[0] == "apis" && parts[1] != "" && kinds.HasGroup(parts[1], parts[2]):
-		q.json(http.StatusOK, resourceList(kinds, parts[1], parts[2]))
+		q.writeJSON(http.StatusOK, resourceList(kinds, parts[1], parts[2]))
 	default:
 		return false
 	}
@@ -46,17 +46,17 @@ func (c *Cluster) discover(q *request, path string) bool {
 }
 
 func versionInfo() apiversion.Info {
-	minor, _, _ := strings.Cut(strings.TrimPrefix(Version, "v1."), ".")
+	minor, _, _ := strings.Cut(strings.TrimPrefix(kind.Version, "v1."), ".")
 	return apiversion.Info{
-		Major: "1", Minor: minor, GitVersion: Version, GitTreeState: "clean",
+		Major: "1", Minor: minor, GitVersion: kind.Version, GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }
 
-// groups answers which groups and versions there are, in the form of old.
-func (q *request) groups(kinds *kind.Set, core bool) {
+// answerGroups answers which groups and versions there are, in the form of old.
+func (q *request) answerGroups(kinds *kind.Set, core bool) {
 	if core {
-		q.json(http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
+		q.writeJSON(http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: strings.TrimPrefix(q.cluster.address, "https://")}}})
 		return
 	}
@@ -66,7 +66,7 @@ func (q *request) groups(kinds *kind.Set, core bool) {
 			out.Groups = append(out.Groups, groupOf(kinds, name))
 		}
 	}
-	q.json(http.StatusOK, out)
+	q.writeJSON(http.StatusOK, out)
 }
 
 // groupNames returns the groups in the order in which they are found first.
@@ -122,8 +122,8 @@ func resourceList(kinds *kind.Set, group, version string) metav1.APIResourceList
 	return out
 }
 
-// aggregated answers with all resources at once.
-func (q *request) aggregated(kinds *kind.Set, core bool) {
+// answerAggregated answers with all resources at once.
+func (q *request) answerAggregated(kinds *kind.Set, core bool) {
 	out := apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
 		Items:    []apidiscoveryv2.APIGroupDiscovery{},
@@ -140,10 +140,10 @@ func (q *request) aggregated(kinds *kind.Set, core bool) {
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
-		q.refuse(err)
+		q.writeError(err)
 		return
 	}
-	q.bytes(http.StatusOK, typeJSON+";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", raw)
+	q.writeBytes(http.StatusOK, typeJSON+";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", raw)
 }
 
 func versionDiscovery(kinds *kind.Set, group, version string) apidiscoveryv2.APIVersionDiscovery {

@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"testing"
@@ -15,16 +15,16 @@ func TestLargeBodies(t *testing.T) {
 	var all []*room
 	for range bodiesLimit / codec.Limit {
 		r := &room{of: &b}
-		if err := r.reserve(-1); err != nil {
+		if err := r.reserveBytes(-1); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, r)
 	}
 	one := &room{of: &b}
-	if err := one.reserve(codec.Limit); !apierrors.IsTooManyRequests(err) {
+	if err := one.reserveBytes(codec.Limit); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("a body beyond the limit: %v", err)
 	}
-	if err := one.reserve(largeFrom); err != nil || one.bytes != 0 {
+	if err := one.reserveBytes(largeFrom); err != nil || one.bytes != 0 {
 		t.Errorf("a small body: %v", err)
 	}
 	for range cap(b.turns) {
@@ -32,18 +32,18 @@ func TestLargeBodies(t *testing.T) {
 	}
 	gone := make(chan struct{})
 	close(gone)
-	if err := all[0].wait(gone); !apierrors.IsTimeout(err) {
+	if err := all[0].waitTurn(gone); !apierrors.IsTimeout(err) {
 		t.Errorf("no turn is free: %v", err)
 	}
-	if err := one.wait(gone); err != nil {
+	if err := one.waitTurn(gone); err != nil {
 		t.Errorf("a small body needs no turn: %v", err)
 	}
 	<-b.turns
-	if err := all[0].wait(nil); err != nil || len(b.turns) != cap(b.turns) {
+	if err := all[0].waitTurn(nil); err != nil || len(b.turns) != cap(b.turns) {
 		t.Errorf("a turn is free: %v", err)
 	}
 	for _, r := range all {
-		r.release()
+		r.releaseAll()
 	}
 	if n := b.bytes.Load(); n != 0 || len(b.turns) != cap(b.turns)-1 {
 		t.Errorf("%d bytes are held after all requests, %d turns", n, len(b.turns))

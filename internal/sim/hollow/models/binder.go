@@ -1,10 +1,11 @@
-package hollow
+package models
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
@@ -28,7 +29,7 @@ type boundNode struct {
 	most   int
 }
 
-func (e *engine) nodesOf(c *Cluster) *nodeList {
+func (e *Engine) nodesOf(c *backend.Backend) *nodeList {
 	l := e.nodes[c]
 	if l == nil {
 		l = &nodeList{nodes: map[string]*boundNode{}, pods: map[string]string{}, pending: map[subject]bool{}}
@@ -37,8 +38,8 @@ func (e *engine) nodesOf(c *Cluster) *nodeList {
 	return l
 }
 
-// see takes in a node that was written, or removed: nil.
-func (l *nodeList) see(name string, o *store.Object) {
+// setNode takes in a node that was written, or removed: nil.
+func (l *nodeList) setNode(name string, o *store.Object) {
 	n := l.nodes[name]
 	if o == nil {
 		if n != nil {
@@ -65,20 +66,20 @@ func (l *nodeList) see(name string, o *store.Object) {
 	n.most = int(node.Status.Allocatable.Pods().Value())
 }
 
-// place notes that a pod is on a node.
-func (l *nodeList) place(pod, node string) {
+// setPlace notes that a pod is on a node.
+func (l *nodeList) setPlace(pod, node string) {
 	if l.pods[pod] == node {
 		return
 	}
-	l.forget(pod)
+	l.removePod(pod)
 	l.pods[pod] = node
 	if n := l.nodes[node]; n != nil {
 		n.pods++
 	}
 }
 
-// forget notes that a pod is nowhere.
-func (l *nodeList) forget(pod string) {
+// removePod notes that a pod is nowhere.
+func (l *nodeList) removePod(pod string) {
 	node, known := l.pods[pod]
 	if !known {
 		return
@@ -89,11 +90,11 @@ func (l *nodeList) forget(pod string) {
 	}
 }
 
-// find returns the next node that takes a pod; nil if none does.
-func (l *nodeList) find(p *corev1.Pod) *boundNode {
+// findNode returns the next node that takes a pod; nil if none does.
+func (l *nodeList) findNode(p *corev1.Pod) *boundNode {
 	for i := range l.order {
 		n := l.order[(l.next+i)%len(l.order)]
-		if n.usable && (n.most == 0 || n.pods < n.most) && n.takes(p) {
+		if n.usable && (n.most == 0 || n.pods < n.most) && n.acceptsPod(p) {
 			l.next = (l.next + i + 1) % len(l.order)
 			return n
 		}
@@ -101,7 +102,7 @@ func (l *nodeList) find(p *corev1.Pod) *boundNode {
 	return nil
 }
 
-func (n *boundNode) takes(p *corev1.Pod) bool {
+func (n *boundNode) acceptsPod(p *corev1.Pod) bool {
 	if !labels.SelectorFromSet(p.Spec.NodeSelector).Matches(n.labels) {
 		return false
 	}
@@ -111,7 +112,7 @@ func (n *boundNode) takes(p *corev1.Pod) bool {
 		}
 		tolerated := false
 		for _, t := range p.Spec.Tolerations {
-			tolerated = tolerated || t.Effect == "" && t.Key == "" && t.Operator == corev1.TolerationOpExists || tolerates(t, n.taints[i])
+			tolerated = tolerated || t.Effect == "" && t.Key == "" && t.Operator == corev1.TolerationOpExists || toleratesTaint(t, n.taints[i])
 		}
 		if !tolerated {
 			return false
@@ -120,15 +121,15 @@ func (n *boundNode) takes(p *corev1.Pod) bool {
 	return true
 }
 
-func tolerates(t corev1.Toleration, of corev1.Taint) bool {
+func toleratesTaint(t corev1.Toleration, of corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != of.Effect || t.Key != "" && t.Key != of.Key {
 		return false
 	}
 	return t.Operator == corev1.TolerationOpExists || t.Key == of.Key && t.Value == of.Value
 }
 
-// bind gives a pod a node, if the default scheduler is to.
-func (e *engine) bind(s subject, o *store.Object) {
+// bindPod gives a pod a node, if the default scheduler is to.
+func (e *Engine) bindPod(s subject, o *store.Object) {
 	var p corev1.Pod
 	if p.Unmarshal(o.Raw) != nil || len(p.Spec.SchedulingGates) > 0 {
 		return
@@ -137,22 +138,22 @@ func (e *engine) bind(s subject, o *store.Object) {
 		return
 	}
 	l := e.nodesOf(s.cluster)
-	n := l.find(&p)
+	n := l.findNode(&p)
 	if n == nil {
 		l.pending[s] = true
 		return
 	}
 	delete(l.pending, s)
-	l.place(s.key, n.name)
-	w := registry.Write{Target: s.target("")}
+	l.setPlace(s.key, n.name)
+	w := registry.Write{Target: s.targetOf("")}
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: n.name}}
-	if err := s.cluster.backend.Bind(w, binding); err != nil {
-		l.forget(s.key) // it has gone, or has a node by now
+	if err := s.cluster.Bind(w, binding); err != nil {
+		l.removePod(s.key) // it has gone, or has a node by now
 	}
 }
 
-// retry looks again for nodes of pods that found none.
-func (e *engine) retry(c *Cluster) {
+// retryPending looks again for nodes of pods that found none.
+func (e *Engine) retryPending(c *backend.Backend) {
 	l := e.nodesOf(c)
 	for s := range l.pending {
 		o := s.table.Get(s.key)
@@ -160,7 +161,7 @@ func (e *engine) retry(c *Cluster) {
 			delete(l.pending, s)
 			continue
 		}
-		e.pod(s, o)
+		e.lookAtPod(s, o)
 		if l.pending[s] {
 			return // none of the others will find one either, or at the next node
 		}

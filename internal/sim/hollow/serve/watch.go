@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"bytes"
@@ -51,9 +51,9 @@ type watcher struct {
 	broken    error      // the client is gone
 }
 
-// watch sends events until the client leaves or its time is up.
-func (q *request) watch() error {
-	s, o, err := q.selected()
+// watchObjects sends events until the client leaves or its time is up.
+func (q *request) watchObjects() error {
+	s, o, err := q.parseListRequest()
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (q *request) watch() error {
 	w.initial = o.SendInitialEvents != nil && *o.SendInitialEvents
 	state := from == 0 && o.SendInitialEvents == nil || w.initial
 	if w.initial {
-		if err := q.reach(from); err != nil {
+		if err := q.waitForVersion(from); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (q *request) watch() error {
 	}
 	q.cluster.watches.Add(1)
 	defer q.cluster.watches.Add(-1)
-	w.follow(length)
+	w.followEvents(length)
 	return nil
 }
 
@@ -104,16 +104,16 @@ func (w *watcher) sendState() error {
 		return err
 	}
 	for _, o := range found.Objects {
-		if w.holds(o) {
-			w.append(metav1Added, w.encode(o))
+		if w.selectsObject(o) {
+			w.bufferObject(metav1Added, w.encodeObject(o))
 		}
-		if err := w.relieve(); err != nil {
+		if err := w.sendIfLarge(); err != nil {
 			return err
 		}
 	}
 	w.at = found.Version
 	if w.initial && w.bookmarks {
-		w.bookmark(true)
+		w.bufferBookmark(true)
 	}
 	return w.flush()
 }
@@ -125,28 +125,28 @@ const (
 	metav1Deleted  = "DELETED"
 )
 
-// follow sends events as they come. Each event passes its select, whose price is that
+// followEvents sends events as they come. Each event passes its select, whose price is that
 // of its cases.
-func (w *watcher) follow(length time.Duration) {
-	c := w.cluster.server.clock
+func (w *watcher) followEvents(length time.Duration) {
+	c := w.cluster.clock
 	end := c.Now().Add(length)
 	next := time.NewTimer(min(length, w.untilBookmark(length)))
 	defer next.Stop()
-	halt := *w.cluster.halt.Load()
+	halt := w.cluster.faults.Halted()
 	for {
 		news, err := w.table.Since(w.at)
 		if errors.Is(err, store.ErrCompacted) {
-			w.expired()
+			w.sendExpired()
 			return
 		}
 		for _, e := range news.Events {
-			w.event(e)
-			if w.relieve() != nil {
+			w.bufferEvent(e)
+			if w.sendIfLarge() != nil {
 				return
 			}
 		}
 		w.at = max(w.at, news.Version)
-		if news.Changed == nil && w.Context().Err() == nil && !w.cluster.down.Load() {
+		if news.Changed == nil && w.Context().Err() == nil && !w.cluster.faults.IsDown() {
 			continue
 		}
 		if err := w.flush(); err != nil {
@@ -160,7 +160,7 @@ func (w *watcher) follow(length time.Duration) {
 				return
 			}
 			if w.bookmarks {
-				w.bookmark(false)
+				w.bufferBookmark(false)
 			}
 			next.Reset(min(bookmarkEvery, left))
 		case <-w.Context().Done(): // when the server is closed, too
@@ -181,20 +181,20 @@ func (w *watcher) untilBookmark(length time.Duration) time.Duration {
 	return d
 }
 
-// relieve hands what has been gathered to the client when it is much.
-func (w *watcher) relieve() error {
+// sendIfLarge hands what has been gathered to the client when it is much.
+func (w *watcher) sendIfLarge() error {
 	if w.out.Len() > flushAt {
-		w.hand()
+		w.sendBuffer()
 	}
 	return w.broken
 }
 
-// hand gives what has been gathered to the connection, within pieceTime.
-func (w *watcher) hand() {
+// sendBuffer gives what has been gathered to the connection, within pieceTime.
+func (w *watcher) sendBuffer() {
 	if w.broken != nil {
 		return
 	}
-	if c := w.cluster.server.clock; w.until.Sub(c.Now()) < pieceTime/2 {
+	if c := w.cluster.clock; w.until.Sub(c.Now()) < pieceTime/2 {
 		w.until = c.Now().Add(pieceTime)
 		_ = http.NewResponseController(w.w).SetWriteDeadline(c.Wall(w.until)) // all but tests' have one
 	}
@@ -208,45 +208,45 @@ func (w *watcher) hand() {
 
 // flush hands what has been gathered to the client.
 func (w *watcher) flush() error {
-	w.hand()
+	w.sendBuffer()
 	if w.broken != nil {
 		return w.broken
 	}
 	return http.NewResponseController(w.w).Flush()
 }
 
-// put adds an encoded object to what is to be sent. One that is large is not copied:
+// bufferEncoded adds an encoded object to what is to be sent. One that is large is not copied:
 // of all watches that wait for their clients only one has it.
-func (w *watcher) put(encoded []byte) {
+func (w *watcher) bufferEncoded(encoded []byte) {
 	if len(encoded) < large {
 		w.out.Write(encoded)
 		return
 	}
-	if w.hand(); w.broken == nil {
+	if w.sendBuffer(); w.broken == nil {
 		_, w.broken = w.w.Write(encoded)
 	}
 }
 
-// event sends what an event is to this watch: what leaves the selection is deleted
+// bufferEvent sends what an event is to this watch: what leaves the selection is deleted
 // to it, what enters it is added.
-func (w *watcher) event(e *store.Event) {
+func (w *watcher) bufferEvent(e *store.Event) {
 	if !strings.HasPrefix(e.Object.Key, w.prefix) {
 		return
 	}
 	is, was := !e.Deleted, e.Before != nil
-	if !w.all() {
-		is = is && w.matches(w.seen(e, false))
-		was = was && w.matches(w.seen(e, true))
+	if !w.selectsAll() {
+		is = is && w.matchesAttributes(w.eventAttributes(e, false))
+		was = was && w.matchesAttributes(w.eventAttributes(e, true))
 	}
 	switch {
 	case is && was:
-		w.append(metav1Modified, w.once(e, false))
+		w.bufferObject(metav1Modified, w.encodeOnce(e, false))
 	case is:
-		w.append(metav1Added, w.once(e, false))
+		w.bufferObject(metav1Added, w.encodeOnce(e, false))
 	case was && e.Deleted:
-		w.append(metav1Deleted, w.once(e, false))
+		w.bufferObject(metav1Deleted, w.encodeOnce(e, false))
 	case was:
-		w.append(metav1Deleted, w.once(e, true))
+		w.bufferObject(metav1Deleted, w.encodeOnce(e, true))
 	}
 }
 
@@ -260,8 +260,8 @@ type (
 	}
 )
 
-// seen returns what selectors look at, read once for all watches.
-func (w *watcher) seen(e *store.Event, before bool) attributes {
+// eventAttributes returns what selectors look at, read once for all watches.
+func (w *watcher) eventAttributes(e *store.Event, before bool) attributes {
 	return store.Once(e, seenKey{before}, func() attributes {
 		o := e.Object
 		if before {
@@ -271,25 +271,25 @@ func (w *watcher) seen(e *store.Event, before bool) attributes {
 	})
 }
 
-// once returns an event's object in this watch's form, which is made once for all
+// encodeOnce returns an event's object in this watch's form, which is made once for all
 // watches. One that left the selection is as it was before, with the version of
 // the event.
-func (w *watcher) once(e *store.Event, before bool) []byte {
+func (w *watcher) encodeOnce(e *store.Event, before bool) []byte {
 	if w.form.proto && w.form.as == "" && !before {
 		return e.Object.Raw
 	}
 	return store.Once(e, encodedKey{w.form, w.kind().Version, before}, func() []byte {
 		if !before {
-			return w.encode(e.Object)
+			return w.encodeObject(e.Object)
 		}
-		return w.encode(&store.Object{Key: e.Object.Key, Version: e.Version, Raw: reversion(w.kind(), e.Before.Raw, e.Version)})
+		return w.encodeObject(&store.Object{Key: e.Object.Key, Version: e.Version, Raw: withVersion(w.kind(), e.Before.Raw, e.Version)})
 	})
 }
 
 func (w *watcher) kind() *kind.Kind { return w.selection.kind }
 
-// reversion returns an object with another version.
-func reversion(k *kind.Kind, raw []byte, version uint64) []byte {
+// withVersion returns an object with another version.
+func withVersion(k *kind.Kind, raw []byte, version uint64) []byte {
 	o, err := k.Decode(raw)
 	if err != nil {
 		return raw
@@ -301,16 +301,16 @@ func reversion(k *kind.Kind, raw []byte, version uint64) []byte {
 	return out
 }
 
-// encode returns an object in the watch's form, without the envelope of a plain one
+// encodeObject returns an object in the watch's form, without the envelope of a plain one
 // in protobuf.
-func (w *watcher) encode(o *store.Object) []byte {
+func (w *watcher) encodeObject(o *store.Object) []byte {
 	var out []byte
 	var err error
 	switch {
 	case w.form.as == "Table":
-		out, err = w.row(o)
+		out, err = w.encodeRow(o)
 	case strings.HasPrefix(w.form.as, "PartialObjectMetadata"):
-		out, err = partial(w.kind(), o.Raw, w.form.proto)
+		out, err = encodePartial(w.kind(), o.Raw, w.form.proto)
 	case w.form.proto:
 		return o.Raw
 	default:
@@ -322,26 +322,26 @@ func (w *watcher) encode(o *store.Object) []byte {
 	return out
 }
 
-// append adds an event to what is to be sent.
-func (w *watcher) append(kind string, encoded []byte) {
+// bufferObject adds an event to what is to be sent.
+func (w *watcher) bufferObject(kind string, encoded []byte) {
 	if !w.form.proto {
 		w.out.WriteString(`{"type":"` + kind + `","object":`)
-		w.put(encoded)
+		w.bufferEncoded(encoded)
 		w.out.WriteString("}\n")
 		return
 	}
 	if w.form.as != "" {
-		w.frame(kind, nil, encoded)
+		w.bufferFrame(kind, nil, encoded)
 		return
 	}
 	k := w.kind()
 	var scratch [128]byte
-	w.frame(kind, object.AppendEnvelopeHead(scratch[:0], k.APIVersion(), k.Kind, len(encoded)), encoded)
+	w.bufferFrame(kind, object.AppendEnvelopeHead(scratch[:0], k.APIVersion(), k.Kind, len(encoded)), encoded)
 }
 
-// frame adds a frame in protobuf: its length, and a WatchEvent with the type and
+// bufferFrame adds a frame in protobuf: its length, and a WatchEvent with the type and
 // an object in its envelope, whose head may come apart.
-func (w *watcher) frame(kind string, head, object_ []byte) {
+func (w *watcher) bufferFrame(kind string, head, object_ []byte) {
 	var scratch [64]byte
 	b := object.AppendString(scratch[:4], 1, kind)
 	n := len(head) + len(object_)
@@ -351,11 +351,11 @@ func (w *watcher) frame(kind string, head, object_ []byte) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4+n))
 	w.out.Write(b)
 	w.out.Write(head)
-	w.put(object_)
+	w.bufferEncoded(object_)
 }
 
-// bookmark says up to where everything has been sent.
-func (w *watcher) bookmark(initial bool) {
+// bufferBookmark says up to where everything has been sent.
+func (w *watcher) bufferBookmark(initial bool) {
 	k := w.kind()
 	o := k.New()
 	m := kind.Meta(o)
@@ -367,21 +367,21 @@ func (w *watcher) bookmark(initial bool) {
 	if err != nil {
 		return
 	}
-	w.append("BOOKMARK", w.encode(&store.Object{Version: w.at, Raw: raw}))
+	w.bufferObject("BOOKMARK", w.encodeObject(&store.Object{Version: w.at, Raw: raw}))
 }
 
-// expired tells the client that it must list again.
-func (w *watcher) expired() {
+// sendExpired tells the client that it must list again.
+func (w *watcher) sendExpired() {
 	var err apierrors.APIStatus
 	errors.As(apierrors.NewResourceExpired("too old resource version: "+registry.FormatVersion(w.at)+" ("+registry.FormatVersion(w.cluster.registry.Store().Version())+")"), &err)
 	s := err.Status()
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if w.form.proto {
 		raw, _ := s.Marshal() // into memory
-		w.frame("ERROR", nil, object.AppendEnvelope(nil, "v1", "Status", raw))
+		w.bufferFrame("ERROR", nil, object.AppendEnvelope(nil, "v1", "Status", raw))
 	} else {
 		raw, _ := json.Marshal(s) // plain fields
-		w.append("ERROR", raw)
+		w.bufferObject("ERROR", raw)
 	}
 	_ = w.flush() // the watch is over in any case
 }

@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"net/http"
@@ -8,12 +8,11 @@ import (
 // quickBody is the length of the longest body of a request that counts as quick.
 const quickBody = 64 << 10
 
-// quick says whether a request is answered at once: it is about one object, and its
-// cluster is not slow. Lists and watches wait for their clients, documents are long in
-// the making.
-func (s *Server) quick(r *http.Request) bool {
-	c, path := s.find(r)
-	if c == nil || c.factor.Load() > slowUnit || r.ContentLength < 0 || r.ContentLength > quickBody { // a large one waits for its turn
+// IsQuick reports whether a request is answered at once: it is about one object, and the
+// cluster is not slow. Lists and watches wait for their clients, documents take long to
+// make, and large bodies wait for their turn.
+func (c *Cluster) IsQuick(r *http.Request, path string) bool {
+	if c.faults.IsSlow() || r.ContentLength < 0 || r.ContentLength > quickBody {
 		return false
 	}
 	rest, ok := strings.CutPrefix(path, "/api/v1/")
@@ -31,13 +30,13 @@ func (s *Server) quick(r *http.Request) bool {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
 		return true
 	case http.MethodGet, http.MethodDelete:
-		return ofOne(rest) && !strings.Contains(r.URL.RawQuery, "watch=")
+		return isOneObject(rest) && !strings.Contains(r.URL.RawQuery, "watch=")
 	}
 	return false
 }
 
-// ofOne says whether a path, below that of its version, is of one object.
-func ofOne(path string) bool {
+// isOneObject says whether a path, below that of its version, is of one object.
+func isOneObject(path string) bool {
 	n := strings.Count(path, "/")
 	if strings.HasPrefix(path, "namespaces/") && n > 1 {
 		return n > 2

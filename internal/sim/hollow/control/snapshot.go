@@ -1,4 +1,4 @@
-package hollow
+package control
 
 import (
 	"bytes"
@@ -15,20 +15,22 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
-// Save writes all objects of a cluster: as kubectl's List in JSON, or with documents
+// Save writes all objects of a registry: as kubectl's List in JSON, or with documents
 // set as one document of YAML each, as kwok's snapshots are.
-func (c *Cluster) Save(w io.Writer, documents bool) error {
+func Save(w io.Writer, r *registry.Registry, documents bool) error {
 	if !documents {
 		if _, err := io.WriteString(w, `{"apiVersion":"v1","kind":"List","metadata":{},"items":[`); err != nil {
 			return err
 		}
 	}
 	n := 0
-	err := c.each(func(raw []byte) error {
+	err := eachObject(r, func(raw []byte) error {
 		n++
 		if documents {
 			return writeDocument(w, raw)
@@ -54,18 +56,18 @@ func writeDocument(w io.Writer, raw []byte) error {
 	return err
 }
 
-// each calls f with the JSON of every object: definitions before what they define,
+// eachObject calls f with the JSON of every object: definitions before what they define,
 // namespaces before what is in them.
-func (c *Cluster) each(f func(raw []byte) error) error {
+func eachObject(r *registry.Registry, f func(raw []byte) error) error {
 	seen := map[string]bool{}
-	kinds := slices.Clone(c.registry.Kinds().All())
+	kinds := slices.Clone(r.Kinds().All())
 	slices.SortStableFunc(kinds, func(a, b *kind.Kind) int { return rank(a.GVK()) - rank(b.GVK()) })
 	for _, k := range kinds {
 		if seen[k.Table()] {
 			continue
 		}
 		seen[k.Table()] = true
-		found, err := c.registry.Table(k).List(store.Query{})
+		found, err := r.Table(k).List(store.Query{})
 		if err != nil {
 			return err
 		}
@@ -97,7 +99,7 @@ func rank(gvk schema.GroupVersionKind) int {
 // their status, and with their uids and times where they have them. An object that
 // is there is replaced. Nothing is stored of what cannot be read; the error joins
 // all faults. It returns how many objects were loaded.
-func (c *Cluster) Load(r io.Reader) (int, error) {
+func Load(r io.Reader, b *backend.Backend) (int, error) {
 	all, err := readObjects(r)
 	if err != nil {
 		return 0, err
@@ -108,7 +110,7 @@ func (c *Cluster) Load(r io.Reader) (int, error) {
 	var faults []error
 	n := 0
 	for _, o := range all {
-		if err := c.backend.Load(o); err != nil {
+		if err := b.Load(o); err != nil {
 			faults = append(faults, fmt.Errorf("load %s: %w", strings.TrimSpace(o.GetKind()+" "+cmp.Or(kind.Key(o.GetNamespace(), o.GetName()), "without a name")), err))
 			continue
 		}

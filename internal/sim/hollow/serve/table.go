@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"bytes"
@@ -14,19 +14,19 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
-// tableOf answers with a page as a table.
-func (q *request) tableOf(p page) error {
-	t := metav1.Table{TypeMeta: tableMeta(), ListMeta: p.listMeta(), ColumnDefinitions: printer.Columns(q.Kind)}
+// writeTable answers with a page as a table.
+func (a *answer) writeTable(p page) error {
+	t := metav1.Table{TypeMeta: tableMeta(), ListMeta: p.listMeta(), ColumnDefinitions: printer.Columns(a.kind)}
 	t.Rows = []metav1.TableRow{}
 	head, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	out := q.begin(http.StatusOK, typeJSON, p.size())
+	out := a.beginBody(http.StatusOK, typeJSON, p.totalBytes())
 	defer out.Close()
 	_, err = out.Write(bytes.TrimSuffix(head, []byte("]}"))) // rows come last
 	for i, o := range p.Objects {
-		row, failed := q.tableRow(o)
+		row, failed := a.tableRow(o)
 		if failed != nil || err != nil {
 			return nil // half of the answer has gone, or who asked has
 		}
@@ -46,27 +46,27 @@ func (q *request) tableOf(p page) error {
 func tableMeta() metav1.TypeMeta { return metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion} }
 
 // tableRow returns an object's row, with as much of the object as is asked for.
-func (q *request) tableRow(o *store.Object) (metav1.TableRow, error) {
-	typed, err := q.Kind.Decode(o.Raw)
+func (a *answer) tableRow(o *store.Object) (metav1.TableRow, error) {
+	typed, err := a.kind.Decode(o.Raw)
 	if err != nil {
 		return metav1.TableRow{}, err
 	}
-	row := metav1.TableRow{Cells: printer.Cells(q.Kind, typed, q.cluster.server.now())}
-	switch metav1.IncludeObjectPolicy(q.query.Get("includeObject")) {
+	row := metav1.TableRow{Cells: printer.Cells(a.kind, typed, a.cluster.backend.Now())}
+	switch metav1.IncludeObjectPolicy(a.query.Get("includeObject")) {
 	case metav1.IncludeNone:
 		return row, nil
 	case metav1.IncludeObject:
 		row.Object = runtime.RawExtension{Object: typed}
 		return row, nil
 	}
-	raw, err := partial(q.Kind, o.Raw, false)
+	raw, err := encodePartial(a.kind, o.Raw, false)
 	row.Object = runtime.RawExtension{Raw: raw}
 	return row, err
 }
 
-// row returns a table of one object, as a watch sends it. The columns are named in
+// encodeRow returns a table of one object, as a watch sends it. The columns are named in
 // the first one only.
-func (w *watcher) row(o *store.Object) ([]byte, error) {
+func (w *watcher) encodeRow(o *store.Object) ([]byte, error) {
 	row, err := w.tableRow(o)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package hollow
+package models
 
 import (
 	"fmt"
@@ -7,17 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/render"
 )
 
-// populate makes the nodes that a cluster begins with: ready, as kubelets make them,
+// Populate creates the nodes that a cluster begins with: ready, as kubelets make them,
 // with room for what a fleet's nodes have room for.
-func (c *Cluster) populate(n int) error {
-	nodes := c.registry.Kinds().Find("", "v1", "nodes")
+func Populate(b *backend.Backend, n int) error {
+	nodes := b.Registry().Kinds().Find("", "v1", "nodes")
 	for i := range n {
-		if _, err := c.backend.Create(registry.Write{Target: registry.Target{Kind: nodes}}, readyNode(fmt.Sprintf("node-%06d", i), registry.TimeOf(c.backend.Now()))); err != nil {
-			return fmt.Errorf("make nodes of hollow cluster %s: %w", c.Name, err)
+		o := readyNode(fmt.Sprintf("node-%06d", i), registry.TimeOf(b.Now()))
+		if _, err := b.Create(registry.Write{Target: registry.Target{Kind: nodes}}, o); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -33,7 +36,7 @@ func readyNode(name string, now metav1.Time) *corev1.Node {
 	}}}
 	n.Status = corev1.NodeStatus{
 		Phase: corev1.NodeRunning, Capacity: room, Allocatable: room,
-		NodeInfo: corev1.NodeSystemInfo{Architecture: "amd64", OperatingSystem: "linux", KubeletVersion: Version},
+		NodeInfo: corev1.NodeSystemInfo{Architecture: "amd64", OperatingSystem: "linux", KubeletVersion: kind.Version},
 		Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: addresses{}.Host([]byte(name)).String()}, {Type: corev1.NodeHostName, Address: name},
 		},

@@ -1,4 +1,4 @@
-package hollow
+package serve
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 )
 
-// patch changes an object by a patch of any type.
-func (q *request) patch() error {
+// patchObject changes an object by a patch of any type.
+func (q *request) patchObject() error {
 	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if q.Kind.Packs() {
 		accepted = append(accepted, string(types.StrategicMergePatchType))
@@ -34,22 +34,22 @@ func (q *request) patch() error {
 	}
 	switch {
 	case !known && q.Kind.Packs(): // no route takes it
-		err := unsupported()
+		err := unsupportedMediaType()
 		err.ErrStatus.Message, err.ErrStatus.Details = "415: Unsupported Media Type", &metav1.StatusDetails{}
 		return err
 	case !known:
-		return unsupported(accepted...)
+		return unsupportedMediaType(accepted...)
 	}
-	w, err := q.writing()
+	w, err := q.parseWrite()
 	if err != nil {
 		return err
 	}
-	body, err := q.body()
+	body, err := q.readBody()
 	if err != nil {
 		return err
 	}
 	if media == string(types.ApplyYAMLPatchType) {
-		return q.apply(w, body)
+		return q.applyObject(w, body)
 	}
 	if err := codec.BoundPatch(types.PatchType(media), nil, body); err != nil {
 		return err
@@ -61,20 +61,20 @@ func (q *request) patch() error {
 	if q.query.Get("force") != "" {
 		return invalidPatchOption(field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
 	}
-	accept := func(unknown []string) error { return q.complain(q.Kind, unknown) }
+	accept := func(unknown []string) error { return q.reportUnknown(q.Kind, unknown) }
 	done, err := q.cluster.backend.Change(registry.Change{Write: w, Values: q.values, Replace: registry.PatchBy(types.PatchType(media), q.Target, body, accept)})
 	if err != nil {
 		return err
 	}
-	return q.answerPart(http.StatusOK, done)
+	return q.writePart(http.StatusOK, done)
 }
 
 func invalidPatchOption(err *field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}, "", field.ErrorList{err})
 }
 
-// apply changes an object, or creates it, by what a manager wants of it.
-func (q *request) apply(w registry.Write, body []byte) error {
+// applyObject changes an object, or creates it, by what a manager wants of it.
+func (q *request) applyObject(w registry.Write, body []byte) error {
 	by := q.query.Get("fieldManager")
 	if by == "" {
 		return invalidPatchOption(field.Required(field.NewPath("fieldManager"), "is required for apply patch"))
@@ -82,14 +82,14 @@ func (q *request) apply(w registry.Write, body []byte) error {
 	if q.Sub != "" && q.cluster.registry.Table(q.Kind).Get(q.Key()) == nil {
 		return apierrors.NewNotFound(q.Kind.Resource(), q.Name)
 	}
-	applied, err := q.applied(body)
+	applied, err := q.readConfiguration(body)
 	if err != nil {
 		return err
 	}
 	if applied.GetName() != "" && applied.GetName() != q.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), q.Name))
 	}
-	force := truth(q.query.Get("force"))
+	force := parseBool(q.query.Get("force"))
 	w.Applied = true
 	done, err := q.cluster.backend.Change(registry.Change{Write: w, Values: q.values, Create: q.Sub == "", UID: applied.GetUID(), Replace: q.cluster.registry.ApplyBy(q.Target, applied, by, force)})
 	if err != nil {
@@ -99,11 +99,11 @@ func (q *request) apply(w registry.Write, body []byte) error {
 	if done.Created {
 		code = http.StatusCreated
 	}
-	return q.answerPart(code, done)
+	return q.writePart(code, done)
 }
 
-// applied reads what a manager wants of an object.
-func (q *request) applied(body []byte) (*unstructured.Unstructured, error) {
+// readConfiguration reads what a manager wants of an object.
+func (q *request) readConfiguration(body []byte) (*unstructured.Unstructured, error) {
 	raw, err := codec.ConvertYAML(body)
 	if err != nil {
 		return nil, codec.BadRequest(fmt.Errorf("error decoding patch: error converting YAML to JSON: %w", err))
@@ -122,11 +122,11 @@ func (q *request) applied(body []byte) (*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// answerPart answers with an object, or with the part of it that the request is
+// writePart answers with an object, or with the part of it that the request is
 // about.
-func (q *request) answerPart(code int, r registry.Result) error {
+func (q *request) writePart(code int, r registry.Result) error {
 	if q.Sub != "scale" {
-		return q.object(code, r)
+		return q.writeObject(code, r)
 	}
 	o := r.Typed
 	if o == nil {
@@ -139,5 +139,5 @@ func (q *request) answerPart(code int, r registry.Result) error {
 	if err != nil {
 		return err
 	}
-	return q.object(code, registry.Result{Kind: registry.ScaleKind(), Typed: s})
+	return q.writeObject(code, registry.Result{Kind: registry.ScaleKind(), Typed: s})
 }

@@ -1,11 +1,15 @@
-package hollow
+// Package models stands in for kubelets, scheduler and controllers in hollow clusters. One
+// goroutine plays the models of all clusters of a process.
+package models
 
 import (
+	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/backend"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
@@ -15,10 +19,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/wheel"
 )
 
-// Models say what stands in for kubelets, scheduler and controllers in every
-// cluster. That a namespace is removed with what is in it, and an object with what
-// belongs to it, is always so.
-type Models struct {
+// Options are the models of every cluster. The registry removes a namespace with what is
+// in it, and an object with its dependents, without any model.
+type Options struct {
 	// Nodes is how many nodes every cluster begins with, node-000000 and so on: ready,
 	// and nobody's.
 	Nodes int
@@ -38,20 +41,22 @@ type Models struct {
 	StagesDir string
 }
 
-// any says whether there is a model at all.
-func (m Models) any() bool { return m.Heartbeats > 0 || m.Binder || len(m.Stages) > 0 }
+// isEmpty reports whether nothing has to be played.
+func (o Options) isEmpty() bool { return o.Heartbeats <= 0 && !o.Binder && len(o.Stages) == 0 }
 
-// engine plays the models of all clusters, in one goroutine.
-type engine struct {
-	server *Server
-	models Models
+// Engine plays the models of all clusters of a process. Notify and WriteMetrics may be
+// called from many goroutines.
+type Engine struct {
+	clock  clock.Clock
+	done   <-chan struct{}
+	models Options
 	typed  *stage.Set
 	stages *machine.Machine
 	rng    *rand.Rand
 	wheel  wheel.Wheel
 	later  map[subject]*delayed
 	beats  map[subject]*heartbeat
-	nodes  map[*Cluster]*nodeList
+	nodes  map[*backend.Backend]*nodeList
 	buffer []byte
 	late   lateness // of heartbeats
 
@@ -62,21 +67,22 @@ type engine struct {
 
 // subject is an object that models play on.
 type subject struct {
-	cluster *Cluster
+	cluster *backend.Backend
 	table   *store.Table
 	key     string
 }
 
-// newEngine compiles the models; nil without any.
-func newEngine(s *Server, m Models) (*engine, error) {
-	if !m.any() {
+// New compiles the models; nil where there is nothing to play. Run ends when done is
+// closed.
+func New(m Options, c clock.Clock, done <-chan struct{}) (*Engine, error) {
+	if m.isEmpty() {
 		return nil, nil
 	}
-	e := &engine{
-		server: s, models: m, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), wake: make(chan struct{}, 1),
-		later: map[subject]*delayed{}, beats: map[subject]*heartbeat{}, nodes: map[*Cluster]*nodeList{},
+	e := &Engine{
+		clock: c, done: done, models: m, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), wake: make(chan struct{}, 1),
+		later: map[subject]*delayed{}, beats: map[subject]*heartbeat{}, nodes: map[*backend.Backend]*nodeList{},
 	}
-	e.wheel.Start(s.clock.Now())
+	e.wheel.Start(c.Now())
 	if len(m.Stages) == 0 {
 		return e, nil
 	}
@@ -91,14 +97,14 @@ func newEngine(s *Server, m Models) (*engine, error) {
 	return e, nil
 }
 
-// notify is told of each event of a cluster, under the lock of its store.
-func (e *engine) notify(c *Cluster, t *store.Table, ev *store.Event) {
+// Notify tells the engine of an event of a cluster. It does not block, nor call the store.
+func (e *Engine) Notify(c *backend.Backend, t *store.Table, ev *store.Event) {
 	switch t.Name {
 	case "pods", "nodes":
 	case "leases.coordination.k8s.io", "namespaces":
 		return
 	default:
-		if e.stages == nil || len(e.stages.Stages(e.resource(c, t.Name))) == 0 {
+		if e.stages == nil || len(e.stages.Stages(e.resourceOf(c, t.Name))) == 0 {
 			return
 		}
 	}
@@ -114,17 +120,17 @@ func (e *engine) notify(c *Cluster, t *store.Table, ev *store.Event) {
 	}
 }
 
-// resource returns what stages call the objects of a table.
-func (e *engine) resource(c *Cluster, table string) machine.Resource {
-	k := c.registry.Kinds().OfTable(table)
+// resourceOf returns what stages call the objects of a table.
+func (e *Engine) resourceOf(c *backend.Backend, table string) machine.Resource {
+	k := c.Registry().Kinds().OfTable(table)
 	if k == nil {
 		return machine.Resource{}
 	}
 	return machine.Resource{APIVersion: k.APIVersion(), Kind: k.Kind}
 }
 
-// run plays until the server is closed.
-func (e *engine) run() {
+// Run plays the models until the server ends.
+func (e *Engine) Run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -133,37 +139,37 @@ func (e *engine) run() {
 		e.queue = nil
 		e.mu.Unlock()
 		for _, s := range todo {
-			if e.server.ended() {
+			if e.hasEnded() {
 				return
 			}
-			e.see(s)
-			e.wheel.Advance(e.server.clock.Now()) // heartbeats do not wait behind a burst
+			e.lookAt(s)
+			e.wheel.Advance(e.clock.Now()) // heartbeats do not wait behind a burst
 		}
-		e.wheel.Advance(e.server.clock.Now())
+		e.wheel.Advance(e.clock.Now())
 		wait := time.Hour
 		if due, ok := e.wheel.Wake(); ok {
-			wait = max(0, e.server.clock.Until(due))
+			wait = max(0, e.clock.Until(due))
 		}
 		timer.Reset(wait)
 		select {
 		case <-e.wake:
 		case <-timer.C:
-		case <-e.server.done:
+		case <-e.done:
 			return
 		}
 	}
 }
 
-// see looks at an object that was written or removed.
-func (e *engine) see(s subject) {
+// lookAt looks at an object that was written or removed.
+func (e *Engine) lookAt(s subject) {
 	o := s.table.Get(s.key)
 	switch s.table.Name {
 	case "nodes":
-		e.node(s, o)
+		e.lookAtNode(s, o)
 	case "pods":
-		e.pod(s, o)
+		e.lookAtPod(s, o)
 	default:
-		e.other(s, o)
+		e.playStages(s, o)
 	}
 }
 
@@ -173,10 +179,10 @@ type delayed struct {
 	version uint64 // of the object that it was chosen for
 }
 
-// after plays something on an object after a delay, unless the object changes
+// playAfter plays something on an object after a delay, unless the object changes
 // before that: then its stages are chosen again.
-func (e *engine) after(s subject, o *store.Object, delay time.Duration, play func()) {
-	e.cancel(s)
+func (e *Engine) playAfter(s subject, o *store.Object, delay time.Duration, play func()) {
+	e.cancelDelayed(s)
 	if delay <= 0 {
 		play()
 		return
@@ -189,23 +195,39 @@ func (e *engine) after(s subject, o *store.Object, delay time.Duration, play fun
 		}
 	}
 	e.later[s] = d
-	e.wheel.Set(&d.timer, e.server.clock.Now().Add(delay))
+	e.wheel.Set(&d.timer, e.clock.Now().Add(delay))
 }
 
-func (e *engine) cancel(s subject) {
+func (e *Engine) cancelDelayed(s subject) {
 	if d := e.later[s]; d != nil {
 		e.wheel.Stop(&d.timer)
 		delete(e.later, s)
 	}
 }
 
-// kind returns the kind of a subject; nil when it is served no more.
-func (s subject) kind() *kind.Kind { return s.cluster.registry.Kinds().OfTable(s.table.Name) }
+// kindNow returns the kind of a subject; nil when it is served no more.
+func (s subject) kindNow() *kind.Kind { return s.cluster.Registry().Kinds().OfTable(s.table.Name) }
 
-func (s subject) target(sub string) registry.Target {
-	t := registry.Target{Kind: s.kind(), Sub: sub}
+func (s subject) targetOf(sub string) registry.Target {
+	t := registry.Target{Kind: s.kindNow(), Sub: sub}
 	t.Namespace, t.Name = kind.SplitKey(s.key)
 	return t
 }
 
-func (e *engine) now() clock.Time { return e.server.clock.Now() }
+func (e *Engine) clockTime() clock.Time { return e.clock.Now() }
+
+// wallTime returns the wall time.
+func (e *Engine) wallTime() time.Time { return e.clock.Wall(e.clock.Now()) }
+
+// hasEnded reports whether the server ends.
+func (e *Engine) hasEnded() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// WriteMetrics writes how late heartbeats were, in Prometheus' text format.
+func (e *Engine) WriteMetrics(w io.Writer) { e.late.writeHistogram(w) }
