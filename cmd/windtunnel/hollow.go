@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,6 +29,7 @@ type hollowFlags struct {
 	clusters int
 	load     []string
 	save     string
+	history  unit.Bytes
 	token    string // the file that it is in
 }
 
@@ -56,6 +58,7 @@ func hollowVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&f.token, "token-file", "", "`FILE` with the bearer token of all clusters (default: the value of "+tokenVariable+", or else a random token)")
 	verb.Flags().StringVar(&o.Token, "token", "", "bearer `TOKEN` of all clusters: other users of this machine see it in the list of processes")
 	verb.Flags().DurationVar(&o.History, "history", 75*time.Second, "`DURATION` for which events are kept for watches")
+	verb.Flags().TextVar(&f.history, "history-bytes", unit.Bytes(hollow.DefaultHistoryBytes), "`SIZE` of replaced and deleted objects, such as 64Mi, that a cluster keeps at most for watches and lists of the past")
 	verb.Flags().IntVar(&o.Models.Nodes, "nodes", 0, "`NUMBER` of ready nodes in every cluster at the start")
 	verb.Flags().BoolVar(&o.Models.Binder, "binder", false, "bind pods to ready nodes in turn")
 	verb.Flags().BoolVar(&o.Models.ServiceAccounts, "service-accounts", false, "create the service account default and the ConfigMap kube-root-ca.crt in every namespace")
@@ -79,6 +82,10 @@ func (f *hollowFlags) serveClusters(ctx context.Context, env *environment) (err 
 	if f.options.Models.Nodes < 0 {
 		return fmt.Errorf("--nodes %d: want 0 or more", f.options.Models.Nodes)
 	}
+	if f.history == 0 || f.history > math.MaxInt {
+		return fmt.Errorf("--history-bytes %s: want 1 byte or more", f.history.Human())
+	}
+	f.options.HistoryBytes = int(f.history)
 	f.options.Models.StagesDir = "."
 	if err := f.readToken(env); err != nil {
 		return err

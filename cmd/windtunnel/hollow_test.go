@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -65,6 +67,32 @@ func TestHollowReplacesWhatWasSaved(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("%v, %v", left, err)
 	}
+}
+
+// TestHollowHistoryBytes replaces more bytes than the history may keep.
+func TestHollowHistoryBytes(t *testing.T) {
+	withHollow(t, []string{"--shared", "--history-bytes", "10Ki"}, func(client func(name string) kubernetes.Interface) {
+		maps := client("hollow-1").CoreV1().ConfigMaps("default")
+		m, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := metav1.ListOptions{ResourceVersion: m.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+		for i := range 5 {
+			if i == 3 { // 6,000 bytes
+				if _, err := maps.List(t.Context(), first); err != nil {
+					t.Errorf("a list of the past: %v", err)
+				}
+			}
+			m.Data = map[string]string{strconv.Itoa(i): strings.Repeat("x", 3000)}
+			if m, err = maps.Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := maps.List(t.Context(), first); !apierrors.IsResourceExpired(err) {
+			t.Errorf("a list of before the history: %v", err)
+		}
+	})
 }
 
 // withHollow calls do while the verb serves.

@@ -37,6 +37,9 @@ import (
 // Version is the version of Kubernetes whose API the clusters have.
 const Version = kind.Version
 
+// DefaultHistoryBytes is 128 MiB.
+const DefaultHistoryBytes = 128 << 20
+
 // idleTimeout is how long a connection may be without requests.
 const idleTimeout = 2 * time.Minute
 
@@ -61,7 +64,7 @@ type Options struct {
 	// History is how long watches can go back; default 75 s, as an API server's.
 	History time.Duration
 	// HistoryBytes is how many bytes of objects that were replaced or deleted a cluster
-	// keeps at most for watches and lists of the past; default 128 MiB.
+	// keeps at most for watches and lists of the past; default DefaultHistoryBytes.
 	HistoryBytes int
 	// Reads and Writes are how many requests a cluster takes at once; more are
 	// refused with 429. Watches do not count. Default 400 and 200.
@@ -83,7 +86,7 @@ func (o *Options) setDefaults() {
 		o.History = 75 * time.Second
 	}
 	if o.HistoryBytes == 0 {
-		o.HistoryBytes = 128 << 20
+		o.HistoryBytes = DefaultHistoryBytes
 	}
 	if o.Reads == 0 {
 		o.Reads = 400
