@@ -3,38 +3,45 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 GO        ?= go
-K8S       := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
-K8S_MINOR := $(word 2,$(subst ., ,$(K8S)))
-STAMP     := k8s.io/component-base/version
-LDFLAGS   := -s -w \
-	-X $(STAMP).gitVersion=$(K8S) -X $(STAMP).gitMajor=1 -X $(STAMP).gitMinor=$(K8S_MINOR) \
-	-X $(STAMP).gitTreeState=clean
 BIN       := bin/windtunnel
-# The one build that links Kubernetes: minutes when the build cache is cold.
-BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
+PLANE     := bin/kube-plane
 
-.PHONY: all build image demo kubectl test test-packages test-image test-operator test-short test-accuracy test-jitter test-robust test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+# Tags, flags and stamps of the plane are those of official builds of Kubernetes:
+# components report the release, the commit and its date, in their User-Agents too.
+K8S       = $(shell cd plane && $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
+K8S_INFO  = $(shell cd plane && $(GO) mod download -json k8s.io/kubernetes | sed -n 's/.*"Info": "\(.*\)",/\1/p')
+K8S_STAMPS = gitVersion=$(K8S) gitMajor=1 gitMinor=$(word 2,$(subst ., ,$(K8S))) gitTreeState=clean \
+	gitCommit=$(shell sed -n 's/.*"Hash":"\([^"]*\)".*/\1/p' $(K8S_INFO)) buildDate=$(shell sed -n 's/.*"Time":"\([^"]*\)".*/\1/p' $(K8S_INFO))
+K8S_LDFLAGS = -s -w $(foreach s,$(K8S_STAMPS),-X k8s.io/component-base/version.$(s) -X k8s.io/client-go/pkg/version.$(s))
+
+.PHONY: all build image demo kubectl test test-packages test-image test-plane test-operator test-short test-accuracy test-jitter test-robust test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
-build: ## bin/windtunnel, with the control plane in it
+build: $(PLANE) ## bin/windtunnel, and bin/kube-plane beside it
 	@mkdir -p bin
-	$(BUILD) -o $(BIN) ./cmd/windtunnel
+	$(GO) build -ldflags "-s -w" -o $(BIN) ./cmd/windtunnel
+
+# The one build that links Kubernetes: minutes when the build cache is cold.
+$(PLANE): plane/main.go plane/etcd.go plane/go.mod plane/go.sum
+	@mkdir -p bin
+	cd plane && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags selinux,notest,grpcnotrace -ldflags "$(K8S_LDFLAGS)" -o $(CURDIR)/$(PLANE) .
+	@touch $(PLANE)
 
 IMAGE     := windtunnel:latest
 
-# Without the C library, of which the image has none: minutes when the build cache is cold.
+# Without the C library, of which the image has none.
 image: export CGO_ENABLED = 0
-image: build ## bin/image, an OCI layout of bin/windtunnel, and bin/image.tar (IMAGE=NAME:TAG): no container engine is needed
-	cd tools/image && $(GO) run . -binary $(CURDIR)/$(BIN) -out $(CURDIR)/bin/image -tag $(IMAGE)
+image: build ## bin/image, an OCI layout of bin/windtunnel and bin/kube-plane, and bin/image.tar (IMAGE=NAME:TAG): no container engine is needed
+	cd tools/image && $(GO) run . -binary $(CURDIR)/$(BIN) -beside $(CURDIR)/$(PLANE) -out $(CURDIR)/bin/image -tag $(IMAGE)
 
-demo: build ## fly examples/density.yaml on the embedded plane
+demo: build ## run examples/density.yaml on the plane of bin/kube-plane
 	$(BIN) run examples/density.yaml
 
 # Most of a flight is waiting: four packages with three planes each at a time, and beside
 # them what is of other modules, and all of vet. What needs a machine to itself is a proof.
 test: ## every test, on the real plane too
-	$(MAKE) -j4 test-packages test-operator test-image vet
+	$(MAKE) -j4 test-packages test-operator test-image test-plane vet
 
 # What takes longest begins first: at the end the cores would wait for it.
 LONGEST   := ./cmd/windtunnel ./planes/... ./internal/fly/plane ./internal/sim/hollow/conformance ./internal/opinion/report
@@ -45,11 +52,15 @@ test-packages: build kubectl
 test-image: ## what makes the image, a module of its own
 	cd tools/image && $(GO) vet ./... && $(GO) test ./...
 
+# No vet: it would compile Kubernetes a second time, without the tags of the build.
+test-plane: ## whether the module of the plane is tidy
+	cd plane && $(GO) mod tidy -diff
+
 # Its module is of its own: nothing of it enters windtunnel's dependencies.
 kubectl: bin/kubectl ## bin/kubectl, which tests compare hollow clusters and the real plane with
 bin/kubectl: bench/kubectl/go.mod
 	@mkdir -p bin
-	cd bench/kubectl && CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/kubectl k8s.io/kubernetes/cmd/kubectl
+	cd bench/kubectl && CGO_ENABLED=0 $(GO) build -ldflags "$(K8S_LDFLAGS)" -o $(CURDIR)/bin/kubectl k8s.io/kubernetes/cmd/kubectl
 
 # CI is empty: in an operator's own CI a run that cannot tell fails, and a machine that
 # does other work cannot.

@@ -26,7 +26,7 @@ func built(t *testing.T) string {
 	}
 	path := filepath.Join("bin", "windtunnel")
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("no binary with a control plane in it: run `make build` first: %v", err)
+		t.Fatalf("no windtunnel with a control plane: run `make build` first: %v", err)
 	}
 	return path
 }

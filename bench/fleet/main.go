@@ -1,6 +1,6 @@
 // Command fleet compares windtunnel's fleet with the kwok controller. Both are a
 // process that is given a kubeconfig, the same stages and the same flags, and
-// manages nodes that this command creates, by turns, each on a fresh embedded
+// manages nodes that this command creates, by turns, each on a fresh
 // plane. From outside, by its own watches and by /proc, it measures what each
 // side does and costs: nodes made Ready, leases renewed, pods run and deleted,
 // memory. It also times both stage engines on the same objects.

@@ -30,7 +30,7 @@ const (
 
 func main() {
 	var w work
-	binary := flag.String("bin", "bin/windtunnel", "windtunnel with a plane in it; empty: without that side")
+	binary := flag.String("bin", "bin/windtunnel", "windtunnel, with kube-plane beside it; empty: without that side")
 	out := flag.String("out", "bench/out/hollow.json", "file for the figures")
 	alone := flag.Bool("alone", false, "without the other sides")
 	clusters := flag.Int("serve", 0, "internal")

@@ -53,7 +53,7 @@ func (w work) loaded(ctx context.Context, t target, f *Figures) error {
 	return w.watched(ctx, t, f)
 }
 
-// pair measures a kube-apiserver with its etcd: those of the embedded plane, whose
+// pair measures a kube-apiserver with its etcd: those of kube-plane, whose
 // scheduler and controller manager are ended, stand for what other test frameworks
 // start for each suite.
 func pair(ctx context.Context, w work, binary string) (f Figures, err error) {

@@ -25,7 +25,8 @@ func doctorVerb(env *environment) *cobra.Command {
 			if err := wantOneOf("--output", output, "table", "markdown", "json"); err != nil {
 				return err
 			}
-			r := doctor.Examine(doctor.Look(doctor.Options{Runs: "runs", Versions: binaryVersions()}))
+			made, _ := versionsWithPlane() // the report says that there is no plane
+			r := doctor.Examine(doctor.Look(doctor.Options{Runs: "runs", Versions: made}))
 			if err := printReport(env, r, output); err != nil {
 				return err
 			}

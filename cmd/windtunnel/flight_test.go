@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -24,11 +25,12 @@ import (
 // These tests fly the real plane with the binary that `make build` left. They
 // are skipped under -short, and only there.
 
-// tunnel is a binary of its own path, so that what it leaves behind can be told
-// from other runs on this machine.
+// tunnel is a windtunnel with its plane at a path of its own, so that what it leaves
+// behind can be told from other runs on this machine.
 type tunnel struct {
 	t      *testing.T
 	bin    string
+	plane  string // the executable of the control plane
 	dir    string
 	before map[string]bool // folders of other runs
 }
@@ -37,16 +39,9 @@ func newTunnel(t *testing.T) *tunnel {
 	t.Helper()
 	built := repotest.Binary(t)
 	dir := t.TempDir()
-	u := &tunnel{t: t, bin: filepath.Join(dir, "windtunnel"), dir: dir}
-	if os.Link(built, u.bin) != nil { // another file system
-		raw, err := os.ReadFile(built)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(u.bin, raw, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	u := &tunnel{t: t, bin: filepath.Join(dir, "windtunnel"), plane: filepath.Join(dir, release.Executable), dir: dir}
+	linkProgram(t, built, u.bin)
+	linkProgram(t, filepath.Join(filepath.Dir(built), release.Executable), u.plane)
 	u.before = map[string]bool{}
 	for _, path := range u.folders() {
 		u.before[path] = true
@@ -55,7 +50,22 @@ func newTunnel(t *testing.T) *tunnel {
 	return u
 }
 
-// processes returns the pids of the processes of this binary, by argument.
+// linkProgram gives an executable a second path.
+func linkProgram(t *testing.T, from, to string) {
+	t.Helper()
+	if os.Link(from, to) == nil {
+		return
+	}
+	raw, err := os.ReadFile(from) // from another file system
+	if err == nil {
+		err = os.WriteFile(to, raw, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// processes returns the pids of the processes of tool and plane, by argument.
 func (u *tunnel) processes() map[string]int {
 	out := map[string]int{}
 	entries, _ := os.ReadDir("/proc")
@@ -65,7 +75,7 @@ func (u *tunnel) processes() map[string]int {
 			continue
 		}
 		exe, err := os.Readlink("/proc/" + e.Name() + "/exe")
-		if err != nil || exe != u.bin {
+		if err != nil || exe != u.bin && exe != u.plane {
 			continue
 		}
 		args, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
@@ -482,7 +492,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestOwnBinaries flies programs of the user's own, with limits and with an etcd
-// that syncs: scripts that start the linked components stand in for a release.
+// that syncs: scripts that start components of kube-plane stand in for a release.
 func TestOwnBinaries(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
@@ -491,7 +501,7 @@ func TestOwnBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range component.Names() {
-		script := "#!/bin/sh\nexec " + u.bin + " " + name + " \"$@\"\n"
+		script := "#!/bin/sh\nexec " + u.plane + " " + name + " \"$@\"\n"
 		if err := os.WriteFile(filepath.Join(own, name), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}

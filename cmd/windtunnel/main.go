@@ -1,6 +1,5 @@
-// Command windtunnel is a wind tunnel for Kubernetes control planes. One binary
-// is the tunnel and, started again under another first argument, each component
-// of the control plane that is flown in it.
+// Command windtunnel is a wind tunnel for Kubernetes control planes. The control plane
+// that it starts is an executable of its own, kube-plane.
 package main
 
 import (
@@ -12,7 +11,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/text"
@@ -20,16 +18,10 @@ import (
 
 func main() { os.Exit(dispatchProcess()) }
 
-// dispatchProcess decides between a component, the reaper and a verb, and returns the
-// exit code.
+// dispatchProcess decides between the reaper and a verb, and returns the exit code.
 func dispatchProcess() int {
-	if len(os.Args) > 1 {
-		if os.Args[1] == process.ReaperArg {
-			return process.ReaperMain(os.Stdin)
-		}
-		if handled, code := component.Main(os.Args[1], os.Args[2:]); handled {
-			return code
-		}
+	if len(os.Args) > 1 && os.Args[1] == process.ReaperArg {
+		return process.ReaperMain(os.Stdin)
 	}
 	signal.Ignore(syscall.SIGXFSZ) // a file that grows beyond its limit is an error, not a crash with the code of unknown
 	signals := make(chan os.Signal, 2)

@@ -10,7 +10,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -33,8 +32,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			return errors.Join(makeRuns(env.WorkDir), makeSides(env.WorkDir), makeGrown(env.WorkDir))
 		},
-		Condition: func(name string) (bool, error) { return name == "embedded" && component.Embedded(), nil },
-		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
 	})
 }
 

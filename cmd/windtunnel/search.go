@@ -178,9 +178,10 @@ func (x *searching) readParameters() error {
 	if x.out == "" {
 		x.out = filepath.Join("runs", sc.Name, "search-"+fileName(strings.Join(names, "-")))
 	}
+	made, _ := versionsWithPlane() // a cluster that runs already needs none
 	s := &x.state
 	s.Format, s.Scenario, s.Set, s.Seed = capacity.StateFormat, sc.Name, x.set, sc.Seed
-	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(x.text)), usage.Machine(), binaryVersions()
+	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(x.text)), usage.Machine(), made
 	return nil
 }
 

@@ -2,26 +2,23 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 )
 
 // version is windtunnel's own.
 const version = "0.1.0-dev"
 
-// binaryVersions returns what this binary is made of.
+// binaryVersions returns what this executable is made of.
 func binaryVersions() map[string]string {
-	out := component.Versions()
-	if out == nil {
-		out = map[string]string{}
-	}
-	out["windtunnel"] = version
-	out["go"] = runtime.Version()
+	out := map[string]string{"windtunnel": version, "go": runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -30,6 +27,21 @@ func binaryVersions() map[string]string {
 		}
 	}
 	return out
+}
+
+// versionsWithPlane returns also the versions of the control plane that is started where
+// a scenario does not name another. Where there is none, it returns why.
+func versionsWithPlane() (map[string]string, error) {
+	out := binaryVersions()
+	tool, err := os.Executable()
+	if err != nil {
+		return out, fmt.Errorf("find own executable: %w", err)
+	}
+	p, err := release.Find(tool)
+	if err == nil {
+		maps.Copy(out, p.Versions())
+	}
+	return out, err
 }
 
 // addVersion lets --version behind any verb print the version. Only the root's help
@@ -42,8 +54,8 @@ func addVersion(root *cobra.Command) {
 	_ = root.PersistentFlags().MarkHidden(name) // which is there
 	root.Flags().Bool(name, false, usage)
 	text := "windtunnel " + version
-	if linked := component.Versions(); linked != nil {
-		text += ", Kubernetes " + linked["kubernetes"] + ", etcd " + linked["etcd"]
+	if all, err := versionsWithPlane(); err == nil {
+		text += ", Kubernetes " + all["kubernetes"] + ", etcd " + all["etcd"]
 	}
 	var each func(*cobra.Command)
 	each = func(verb *cobra.Command) {
@@ -59,17 +71,15 @@ func addVersion(root *cobra.Command) {
 func versionVerb(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of windtunnel and of the control plane in it",
+		Short: "Print the versions of windtunnel and of its control plane",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			all := binaryVersions()
-			names := make([]string, 0, len(all))
-			for name := range all {
-				names = append(names, name)
-			}
-			slices.Sort(names)
-			for _, name := range names {
+			all, err := versionsWithPlane()
+			for _, name := range slices.Sorted(maps.Keys(all)) {
 				fmt.Fprintf(env.stdout, "%-12s %s\n", name, all[name])
+			}
+			if err != nil {
+				fmt.Fprintf(env.stderr, "%v\n", err)
 			}
 			return nil
 		},

@@ -121,7 +121,7 @@ type Machine struct {
 
 // PlaneFacts says what control plane was flown.
 type PlaneFacts struct {
-	Kind       string          `json:"kind"`                 // embedded, binaries or kubeconfig
+	Kind       string          `json:"kind"`                 // embedded (built by windtunnel), binaries or kubeconfig
 	Durability string          `json:"durability,omitempty"` // fsync or memory
 	DataOn     string          `json:"data_on,omitempty"`    // tmpfs or disk
 	Ready      float64         `json:"ready_seconds,omitempty"`

@@ -36,7 +36,7 @@ func Path(t testing.TB, parts ...string) string {
 	return filepath.Join(append([]string{Root(t)}, parts...)...)
 }
 
-// Binary returns the absolute path of a windtunnel with a control plane in it:
+// Binary returns the absolute path of a windtunnel with a control plane beside it:
 // the one that WINDTUNNEL_BIN names, or bin/windtunnel. A test that asks for it
 // boots a real plane, so it is skipped under -short. Without the program it is
 // skipped too, but in CI, where that is a failure.

@@ -26,6 +26,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/sim":      {max: 24720},
 		"internal/opinion":  {max: 18820},
 		"internal/fly":      {max: 21540},
+		"plane":             {max: 45},
 		"planes":            {max: 26880},
 		"cmd":               {max: 4670},
 	},

@@ -24,7 +24,7 @@ var levels = [][]string{
 	{".", "planes/internal"},
 	{"planes/app", "planes/clusters", "planes/edge", "planes/vm"},
 	{"planes"}, // their verbs
-	{"cmd", "bench", "examples", "tools", "internal/style"},
+	{"cmd", "bench", "examples", "tools", "internal/style", "plane"},
 }
 
 // opinions are the rooms to the right of the record: functions of what a run
@@ -51,8 +51,8 @@ var (
 
 // doors says which folders may import a heavy dependency.
 var doors = map[string][]string{
-	"k8s.io/kubernetes":                      {"internal/fly/plane/component"},
-	"go.etcd.io/etcd/server/v3":              {"internal/fly/plane/component"},
+	"k8s.io/kubernetes":                      {"plane"},
+	"go.etcd.io/etcd/server/v3":              {"plane"},
 	"github.com/prometheus/common":           {"internal/record/series", "internal/record/promql"},
 	"github.com/prometheus/client_model":     {"internal/record/series"},
 	"github.com/prometheus/client_golang":    {"planes/internal/kit/instrument", "planes"},
@@ -65,7 +65,7 @@ var doors = map[string][]string{
 	"github.com/google/pprof":                {"internal/fly/observe/profile", "internal/opinion/diagnose"},
 	"github.com/google/cel-go":               {"scenario", "internal/sim/stage"},
 	"github.com/itchyny/gojq":                {"internal/sim/stage", "internal/interop/kubeburner", "scenario"},
-	"github.com/spf13/cobra":                 {"cmd/windtunnel", "internal/fly/plane/component", "planes/internal/kit/cli", "planes"},
+	"github.com/spf13/cobra":                 {"cmd/windtunnel", "plane", "planes/internal/kit/cli", "planes"},
 	"go.yaml.in/yaml/v3":                     {"scenario", "internal/text/strictyaml", "internal/template", "internal/interop", "internal/sim/stage", "internal/opinion/report", "internal/sim/hollow"},
 	"golang.org/x/net/http2":                 {"internal/api/wire", "internal/sim/apitest", "internal/sim/hollow/h2"},
 	"github.com/parquet-go/parquet-go":       {"internal/interop/parquet"},

@@ -103,7 +103,7 @@ func (f Facts) system() Check {
 func (f Facts) plane() Check {
 	found := "windtunnel " + f.Versions["windtunnel"]
 	if f.Versions["kubernetes"] == "" {
-		return doubt("control plane", found+", no plane in it", "This binary flies only planes with `binaries:` and clusters by --kubeconfig.", "make build")
+		return doubt("control plane", found+", no kube-plane beside it", "windtunnel can only run scenarios with `plane.binaries` or with --kubeconfig.", "make build")
 	}
 	return fine("control plane", fmt.Sprintf("%s, kubernetes %s, etcd %s", found, f.Versions["kubernetes"], f.Versions["etcd"]))
 }

@@ -2,7 +2,7 @@ package plane
 
 import "errors"
 
-// Errors of starting or attaching; those of package component come as well.
+// Errors of starting or attaching; those of package release come as well.
 var (
 	// ErrUnauthorised says that an identity lacks a right that a run needs.
 	ErrUnauthorised = errors.New("not authorised")

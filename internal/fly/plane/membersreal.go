@@ -228,7 +228,7 @@ type memberProcess struct {
 
 // launchMember starts a process of members and waits until it is ready.
 func (g *memberGroup) launchMember(ctx context.Context, x memberProcess) error {
-	path, args := g.real.run.command(x.component)
+	path, args := g.real.run.release.Command(x.component)
 	ask, err := newAsker(x.reach)
 	if err != nil {
 		return err

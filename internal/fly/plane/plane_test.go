@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -195,16 +196,13 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 		{"relative binaries", scenario.Plane{Binaries: "bin"}, os.ErrNotExist, []string{"/base/folder/bin/etcd"}},
 		{"unknown component", scenario.Plane{Binaries: all, Components: flags("kube-proxy", "a", "b")}, nil, []string{"kube-proxy", "kube-apiserver"}},
 		{"unknown durability", scenario.Plane{Binaries: all, Durability: "paper"}, nil, []string{"paper", "fsync"}},
-		{"nothing embedded", scenario.Plane{}, component.ErrNotEmbedded, []string{"make build"}},
+		{"no plane beside the tool", scenario.Plane{}, release.ErrAbsent, []string{"kube-plane", "make build"}},
 		{"proxy for nobody", scenario.Plane{Binaries: all}, nil, []string{`"kubelet"`, "kube-scheduler"}},
 		{"proxy that is led past", scenario.Plane{Binaries: all, Components: flags(component.APIServer, "etcd_servers", "https://x:1")}, nil, []string{"proxy for etcd", "etcd-servers=https://x:1", "kube-apiserver"}},
 		{"scheduler's config missing", scenario.Plane{Binaries: all, Components: flags(component.Scheduler, "config", "none.yaml")}, os.ErrNotExist, []string{"kube-scheduler", "none.yaml"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if component.Embedded() && errors.Is(c.is, component.ErrNotEmbedded) {
-				t.Skip("this test binary has the components")
-			}
 			p, err := plane.Start(t.Context(), c.cfg, plane.Options{LogDir: t.TempDir(), BaseDir: "/base/folder", Proxies: proxies[c.name]})
 			if err == nil {
 				t.Fatal("no error", p.Close())

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -21,29 +22,20 @@ import (
 type programs struct {
 	kind     string // embedded or binaries
 	reaper   string // executable that holds the reaper
-	folder   string // of the user's binaries
+	release  release.Plane
 	versions map[string]string
 }
 
-// command returns a component's executable and its first arguments.
-func (p programs) command(name string) (path string, args []string) {
-	if p.kind == kindBinaries {
-		return filepath.Join(p.folder, name), nil
-	}
-	return p.reaper, []string{name}
-}
-
 const (
-	kindEmbedded = "embedded"
+	kindEmbedded = "embedded" // of windtunnel's own build
 	kindBinaries = "binaries"
 	kindAttached = record.KindAttached
 )
 
-// findPrograms finds the components and asks for their versions.
+// findPrograms finds the components and their versions.
 func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs, error) {
 	p := programs{kind: kindEmbedded, reaper: o.Executable}
-	own := o.Executable == ""
-	if own {
+	if o.Executable == "" {
 		path, err := os.Executable()
 		if err != nil {
 			return p, fmt.Errorf("find own executable: %w", err)
@@ -53,17 +45,15 @@ func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs,
 	if err := CheckPrograms(cfg, o.BaseDir); err != nil {
 		return p, err
 	}
-	switch {
-	case cfg.Binaries != "":
-		p.kind, p.folder = kindBinaries, binariesFolder(cfg, o.BaseDir)
-	case own && !component.Embedded():
-		return p, component.ErrNotEmbedded
-	case own:
-		p.versions = component.Versions()
-		return p, nil
-	}
 	var err error
-	p.versions, err = askVersions(ctx, p)
+	if cfg.Binaries != "" {
+		p.kind, p.release = kindBinaries, release.Plane{Folder: binariesFolder(cfg, o.BaseDir)}
+		p.versions, err = askVersions(ctx, p.release)
+		return p, err
+	}
+	if p.release, err = release.Find(p.reaper); err == nil {
+		p.versions = p.release.Versions()
+	}
 	return p, err
 }
 
@@ -83,14 +73,15 @@ func binariesFolder(cfg scenario.Plane, base string) string {
 	return filepath.Join(base, cfg.Binaries)
 }
 
-// checkBinaries sees to it that all four are there.
+// checkBinaries finds which of the four components a folder lacks.
 func checkBinaries(folder string) error {
 	var faults []error
 	for _, name := range component.Names() {
-		path := filepath.Join(folder, name)
+		path, _ := release.Plane{Folder: folder}.Command(name)
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
+			_, err = os.Stat(filepath.Join(folder, name)) // what people have, unless windtunnel built it
 			faults = append(faults, fmt.Errorf("binaries: %s is missing: %w", name, err))
 		case info.IsDir() || info.Mode().Perm()&0o111 == 0:
 			faults = append(faults, fmt.Errorf("binaries: %s is not executable", path))
@@ -99,13 +90,9 @@ func checkBinaries(folder string) error {
 	return errors.Join(faults...)
 }
 
-// askVersions runs every program with --version, all at once; of one
-// executable that holds them all it asks two.
-func askVersions(ctx context.Context, p programs) (map[string]string, error) {
+// askVersions runs every program with --version, all at once.
+func askVersions(ctx context.Context, p release.Plane) (map[string]string, error) {
 	names := component.Names()
-	if p.kind == kindEmbedded {
-		names = []string{component.Etcd, component.APIServer}
-	}
 	versions, faults := make([]string, len(names)), make([]error, len(names))
 	var all guard.Group
 	for i, name := range names {
@@ -129,8 +116,8 @@ func askVersions(ctx context.Context, p programs) (map[string]string, error) {
 	return out, errors.Join(faults...)
 }
 
-func askVersion(ctx context.Context, p programs, name string) (string, error) {
-	path, args := p.command(name)
+func askVersion(ctx context.Context, p release.Plane, name string) (string, error) {
+	path, args := p.Command(name)
 	cmd := exec.CommandContext(ctx, path, append(args, "--version")...)
 	cmd.Env = ownEnvironment()
 	out, err := cmd.CombinedOutput()

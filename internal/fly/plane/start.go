@@ -22,7 +22,7 @@ import (
 // Options say where a plane is started.
 type Options struct {
 	LogDir     string       // gets NAME.log of each component
-	Executable string       // holds the components and the reaper; default: this one
+	Executable string       // the tool, which holds the reaper and has the components beside it; default: this one
 	Log        *slog.Logger // default: none
 	Clock      clock.Clock  // of the run; default: a new one
 	BaseDir    string       // the scenario file's folder: relative paths in the scenario and in flags begin here
@@ -47,7 +47,7 @@ const attempts = 3
 // or any fault leaves nothing behind; later, ctx means nothing to the plane.
 //
 // A component that dies on the way is named with its last log lines
-// (*process.DeathError). Other errors: component.ErrNotEmbedded, ErrPortTaken,
+// (*process.DeathError). Other errors: release.ErrAbsent, ErrPortTaken,
 // ErrNoSpace.
 func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	o, err := o.complete()
@@ -214,7 +214,7 @@ type flight struct {
 func (p *Plane) launch(name string, f flight) error {
 	own := f.cfg.Components[name]
 	env := append(p.threads(own), environment(own.Env)...)
-	path, args := f.run.command(name)
+	path, args := f.run.release.Command(name)
 	flags := arguments(flagsOf(name, f.site), own.Flags)
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: path, Args: append(args, flags...),
