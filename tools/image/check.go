@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -15,9 +16,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check reads what was written and holds it against the program: every digest and size,
+// check reads what was written and holds it against the executables: every digest and size,
 // what is run, as whom and where, and each byte. It returns the image's digest.
-func check(folder, archive, binary string) (v1.Hash, error) {
+func check(folder, archive string, e executables) (v1.Hash, error) {
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
 		return v1.Hash{}, err
@@ -49,16 +50,16 @@ func check(folder, archive, binary string) (v1.Hash, error) {
 	if err := errors.Join(errA, errB); err != nil || a != b {
 		return v1.Hash{}, errors.Join(fmt.Errorf("the tarball has image %v, the layout %v", b, a), err)
 	}
-	return digest, errors.Join(checkConfig(img, binary), checkProgram(img, binary))
+	return digest, errors.Join(checkConfig(img, e), checkExecutables(img, e))
 }
 
 // checkConfig looks at what a kubelet goes by.
-func checkConfig(img v1.Image, binary string) error {
+func checkConfig(img v1.Image, e executables) error {
 	file, err := img.ConfigFile()
 	if err != nil {
 		return err
 	}
-	architecture, err := architectureOf(binary)
+	architecture, err := e.architecture()
 	switch c := file.Config; {
 	case err != nil:
 		return err
@@ -72,8 +73,8 @@ func checkConfig(img v1.Image, binary string) error {
 	return nil
 }
 
-// checkProgram compares the program in the image's one layer with the file.
-func checkProgram(img v1.Image, binary string) error {
+// checkExecutables compares the executables in the image's one layer with the files.
+func checkExecutables(img v1.Image, e executables) error {
 	layers, err := img.Layers()
 	if err != nil || len(layers) != 1 {
 		return errors.Join(fmt.Errorf("it has %d layers", len(layers)), err)
@@ -83,19 +84,25 @@ func checkProgram(img v1.Image, binary string) error {
 		return err
 	}
 	defer content.Close()
-	for files := tar.NewReader(content); ; {
+	missing := e.names()
+	for files := tar.NewReader(content); len(missing) > 0; {
 		header, err := files.Next()
 		if err != nil {
-			return fmt.Errorf("the program is not in it: %w", err)
+			return fmt.Errorf("%v is not in it: %w", slices.Sorted(maps.Keys(missing)), err)
 		}
-		if header.Name != program {
+		path, ok := missing[header.Name]
+		if !ok {
 			continue
 		}
+		delete(missing, header.Name)
 		if header.Mode&0o111 != 0o111 {
-			return fmt.Errorf("the program has mode %o", header.Mode)
+			return fmt.Errorf("%s has mode %o", header.Name, header.Mode)
 		}
-		return sameBytes(files, binary)
+		if err := sameBytes(files, path); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func sameBytes(r io.Reader, path string) error {
@@ -105,7 +112,7 @@ func sameBytes(r io.Reader, path string) error {
 	}
 	want, err := os.ReadFile(path)
 	if err == nil && !bytes.Equal(got, want) {
-		err = fmt.Errorf("the program in it is not %s", path)
+		err = fmt.Errorf("an executable in it is not %s", path)
 	}
 	return err
 }

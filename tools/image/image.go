@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,16 +22,42 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
+// Where the executables are in the image.
 const (
-	// program is where the program is in the image.
 	program = "windtunnel"
-	// user is a number, since a kubelet that is to run no root cannot tell by a name.
-	user = "65532:65532"
+	plane   = "kube-plane"
 )
 
-// makeImage writes the image of a program as a layout and as a tarball, holds both
-// against the program, and returns the digest. What was there before stays until then.
-func makeImage(binary, out, tag string) (digest v1.Hash, err error) {
+// user is a number, since a kubelet that is to run no root cannot tell by a name.
+const user = "65532:65532"
+
+// executables are the paths of what an image holds.
+type executables struct{ tool, plane string }
+
+// names returns the paths by their names in the image.
+func (e executables) names() map[string]string {
+	return map[string]string{program: e.tool, plane: e.plane}
+}
+
+// architecture returns what all executables run on.
+func (e executables) architecture() (string, error) {
+	tool, err := architectureOf(e.tool)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", e.tool, err)
+	}
+	plane, err := architectureOf(e.plane)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", e.plane, err)
+	case tool != plane:
+		return "", fmt.Errorf("%s was built for %s, %s for %s: build both for one architecture", e.tool, tool, e.plane, plane)
+	}
+	return tool, nil
+}
+
+// makeImage writes the image of executables as a layout and as a tarball, holds both
+// against the executables, and returns the digest. What was there before stays until then.
+func makeImage(e executables, out, tag string) (digest v1.Hash, err error) {
 	ref, err := name.NewTag(tag)
 	if err != nil {
 		return digest, fmt.Errorf("-tag: %w", err)
@@ -38,7 +65,7 @@ func makeImage(binary, out, tag string) (digest v1.Hash, err error) {
 	if err := replaceable(out); err != nil {
 		return digest, err
 	}
-	img, err := imageOf(binary)
+	img, err := imageOf(e)
 	if err != nil {
 		return digest, err
 	}
@@ -57,7 +84,7 @@ func makeImage(binary, out, tag string) (digest v1.Hash, err error) {
 	if err := tarball.WriteToFile(archive, ref, img); err != nil {
 		return digest, fmt.Errorf("write the tarball: %w", err)
 	}
-	if digest, err = check(folder, archive, binary); err != nil {
+	if digest, err = check(folder, archive, e); err != nil {
 		return digest, fmt.Errorf("what was written is not the image: %w", err)
 	}
 	return digest, errors.Join(os.RemoveAll(out), os.Rename(folder, out), os.Rename(archive, out+".tar"))
@@ -77,18 +104,14 @@ func replaceable(out string) error {
 	return fmt.Errorf("%s is there and is not an image's layout: it is left alone; name another folder: %w", out, err)
 }
 
-// imageOf makes the image of a program: one layer with the program and a folder for
+// imageOf makes the image of executables: one layer with them and a folder for
 // temporary files.
-func imageOf(binary string) (v1.Image, error) {
-	architecture, err := architectureOf(binary)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", binary, err)
-	}
-	raw, err := os.ReadFile(binary)
+func imageOf(e executables) (v1.Image, error) {
+	architecture, err := e.architecture()
 	if err != nil {
 		return nil, err
 	}
-	files, err := layerOf(raw)
+	files, err := layerOf(e)
 	if err != nil {
 		return nil, fmt.Errorf("make the layer: %w", err)
 	}
@@ -115,22 +138,23 @@ func imageOf(binary string) (v1.Image, error) {
 }
 
 // layerOf is the layer's tarball. Its times are 1970, so that the digest is one of the
-// program alone.
-func layerOf(raw []byte) ([]byte, error) {
+// executables alone.
+func layerOf(e executables) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, f := range []struct {
-		header tar.Header
-		bytes  []byte
-	}{
-		{tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, nil},
-		{tar.Header{Typeflag: tar.TypeReg, Name: program, Mode: 0o555, Size: int64(len(raw))}, raw},
-	} {
-		f.header.ModTime = time.Unix(0, 0)
-		if err := w.WriteHeader(&f.header); err != nil {
-			return nil, err
+	epoch, names := time.Unix(0, 0), e.names()
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch}); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		raw, err := os.ReadFile(names[name])
+		if err == nil {
+			err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o555, Size: int64(len(raw)), ModTime: epoch})
 		}
-		if _, err := w.Write(f.bytes); err != nil {
+		if err == nil {
+			_, err = w.Write(raw)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

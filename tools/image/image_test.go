@@ -51,17 +51,17 @@ func altered(t *testing.T, path string, at int, value uint16) string {
 // the one before and leaves nothing beside it.
 func TestMakeImage(t *testing.T) {
 	path, out := standIn(t), filepath.Join(t.TempDir(), "image")
-	first, err := makeImage(path, out, "windtunnel:test")
+	first, err := makeImage(executables{path, path}, out, "windtunnel:test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := makeImage(path, out, "windtunnel:test")
+	again, err := makeImage(executables{path, path}, out, "windtunnel:test")
 	if err != nil || again != first {
 		t.Errorf("digest %v, then %v, %v", first, again, err)
 	}
 	const machine, arm64 = 18, 183
 	other := altered(t, path, machine, arm64)
-	third, err := makeImage(other, out, "registry.example/windtunnel:v1")
+	third, err := makeImage(executables{other, other}, out, "registry.example/windtunnel:v1")
 	if err != nil || third == first {
 		t.Errorf("another program: digest %v, %v", third, err)
 	}
@@ -99,6 +99,7 @@ func TestMakeImageRefuses(t *testing.T) {
 		"script":      {script, "", "w:1", "not a program of Linux"},
 		"missing":     {filepath.Join(mine, "none"), "", "w:1", "no such file"},
 		"machine":     {altered(t, path, 18, 2), "", "w:1", "no image for"},
+		"two kinds":   {altered(t, path, 18, 183), "", "w:1", "for one architecture"},
 		"tag":         {path, "", "W W", "-tag"},
 		"no layout":   {path, mine, "w:1", "left alone"},
 		"not to make": {path, filepath.Join(script, "image"), "w:1", "not a directory"},
@@ -106,7 +107,7 @@ func TestMakeImageRefuses(t *testing.T) {
 		if tt.out == "" {
 			tt.out = filepath.Join(t.TempDir(), "image")
 		}
-		if _, err := makeImage(tt.binary, tt.out, tt.tag); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := makeImage(executables{path, tt.binary}, tt.out, tt.tag); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -119,7 +120,7 @@ func TestMakeImageRefuses(t *testing.T) {
 func TestCheck(t *testing.T) {
 	path := standIn(t)
 	write := func(alter func(v1.Image) (v1.Image, error)) (folder, archive string) {
-		img, err := imageOf(path)
+		img, err := imageOf(executables{path, path})
 		if err == nil && alter != nil {
 			img, err = alter(img)
 		}
@@ -137,10 +138,10 @@ func TestCheck(t *testing.T) {
 		return folder, archive
 	}
 	whole, archive := write(nil)
-	if _, err := check(whole, archive, path); err != nil {
+	if _, err := check(whole, archive, executables{path, path}); err != nil {
 		t.Errorf("nothing is wrong: %v", err)
 	}
-	if _, err := check(whole, archive, altered(t, path, 8, 0xffff)); err == nil {
+	if _, err := check(whole, archive, executables{path, altered(t, path, 8, 0xffff)}); err == nil {
 		t.Error("another program passed")
 	}
 	config := func(change func(*v1.ConfigFile)) func(v1.Image) (v1.Image, error) {
@@ -160,15 +161,15 @@ func TestCheck(t *testing.T) {
 		"architecture": func(f *v1.ConfigFile) { f.Architecture = "s390x" },
 	} {
 		folder, beside := write(config(change))
-		if _, err := check(folder, beside, path); err == nil {
+		if _, err := check(folder, beside, executables{path, path}); err == nil {
 			t.Errorf("%s: it passed", name)
 		}
-		if _, err := check(whole, beside, path); err == nil {
+		if _, err := check(whole, beside, executables{path, path}); err == nil {
 			t.Errorf("%s: a tarball of another image passed", name)
 		}
 	}
 	damage(t, whole)
-	if _, err := check(whole, archive, path); err == nil {
+	if _, err := check(whole, archive, executables{path, path}); err == nil {
 		t.Error("a damaged layer passed")
 	}
 }

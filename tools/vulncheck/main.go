@@ -3,7 +3,7 @@
 // a folder of OSV entries, that of the module golang.org/x/vulndb, and runs the program
 // given after the flags with it.
 //
-//	vulncheck -entries DIR/data/osv -accepted FILE govulncheck -tags embedded ./...
+//	vulncheck -entries DIR/data/osv -accepted FILE govulncheck ./...
 //
 // It exits 1 when the tree calls vulnerable code that FILE does not accept, or when FILE
 // accepts what is not found any more, and 3 when it cannot look.
