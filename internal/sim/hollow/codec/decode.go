@@ -83,7 +83,7 @@ func Unrecognized(k *kind.Kind, raw []byte, err error) error {
 	if len(raw) > shown {
 		summary = string(raw[:shown]) + " ..."
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is Unrecognized (must be of type %s): %v (%s)", k.Kind, err, summary))
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", k.Kind, err, summary))
 }
 
 // checkKind refuses an object of another kind than the request is about; one that
