@@ -3,22 +3,30 @@ package hollow_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
 // The requests of these targets are of any form above HTTP. None of them may break the
-// server, be answered with no known code, or with a refusal that is no Status; what they
-// change is undone.
+// server, allocate more than one request may, be answered with no known code, or be
+// refused without a Status in the form that the client asked for. What they change is
+// undone.
+
+// fuzzMemory is how many bytes a request may allocate, also for a moment: a body has at
+// most some ten thousand.
+const fuzzMemory = 64 << 20
 
 // fuzzed is a cluster with some objects.
 type fuzzed struct {
@@ -68,18 +76,56 @@ func (z *fuzzed) play(t *testing.T, method, target, media, accept, body string) 
 	r.Header.Set("Content-Type", media)
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	z.s.ServeHTTP(w, r)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > fuzzMemory {
+		t.Errorf("%s %s: %d MiB allocated", method, target, got>>20)
+	}
 	if http.StatusText(w.Code) == "" {
 		t.Errorf("%s %s: code %d", method, target, w.Code)
 	}
-	if w.Code >= http.StatusBadRequest && w.Header().Get("Content-Type") == "application/json" {
-		var s struct{ Kind string }
-		if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s.Kind != "Status" {
-			t.Errorf("%s %s: %d %.200s", method, target, w.Code, w.Body)
+	if w.Code >= http.StatusBadRequest {
+		if err := isRefusal(w); err != nil {
+			t.Errorf("%s %s: %d %q: %v", method, target, w.Code, w.Header().Get("Content-Type"), err)
 		}
 	}
 	z.cluster.Restore(z.state)
 	z.cluster.Compact()
+}
+
+// isRefusal says how the answer to a request that was refused is no Status. Paths of no
+// group and version, and of no cluster, are answered by a plain 404.
+func isRefusal(w *httptest.ResponseRecorder) error {
+	media, _, _ := strings.Cut(w.Header().Get("Content-Type"), ";")
+	var s metav1.Status
+	switch media {
+	case "application/json":
+		if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil {
+			return err
+		}
+	case object.ContentType:
+		raw, _, err := object.Unwrap(w.Body.Bytes())
+		if err != nil {
+			return err
+		}
+		if err := s.Unmarshal(raw); err != nil {
+			return err
+		}
+		s.Kind = "Status"
+	case "text/plain":
+		if w.Code != http.StatusNotFound || w.Body.String() != "404 page not found\n" {
+			return fmt.Errorf("%.200s", w.Body)
+		}
+		return nil
+	default:
+		return fmt.Errorf("%.200s", w.Body)
+	}
+	if s.Kind != "Status" || s.Status != metav1.StatusFailure || int(s.Code) != w.Code {
+		return fmt.Errorf("%+v", s)
+	}
+	return nil
 }
 
 var patchTypes = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
