@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// mostAgain is how many bytes are parsed again to find out which of the parameters that
+// maxAgain is how many bytes are parsed again to find out which of the parameters that
 // were set is at fault: the whole file for each of them.
-const mostAgain = 4 << 20
+const maxAgain = 4 << 20
 
 // maxBody and maxReplay bound one file that a scenario names, in bytes.
 const (
@@ -52,7 +52,7 @@ func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
 	if len(f.list) == 0 {
 		return s, nil
 	}
-	if len(set) > 0 && len(set)*len(raw) <= mostAgain {
+	if len(set) > 0 && len(set)*len(raw) <= maxAgain {
 		if _, without := parseScenario(file, raw, nil); len(without.list) == 0 {
 			f = f.ofSet(set, func(one map[string]string) *problems { _, f := parseScenario(file, raw, one); return f })
 		}

@@ -148,8 +148,8 @@ func (s *Scenario) ReadManifest(file, name string) ([]byte, error) {
 // maxManifest bounds a file of objects, in bytes: some definitions are large.
 const maxManifest = 16 << 20
 
-// mostAlike is how many programs one subject may stand for.
-const mostAlike = 64
+// maxAlike is how many programs one subject may stand for.
+const maxAlike = 64
 
 // varIndex says which of several alike a program is.
 const varIndex = "INDEX"
@@ -166,8 +166,8 @@ func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
 			before := len(d.problems.list)
 			d.Value(item, reflect.ValueOf(&x).Elem(), at.Item(len(*to)))
 			if said := strictyaml.Child(item, "count"); said != nil {
-				if count = x.Count; count < 0 || count > mostAlike {
-					d.add(said.Line, "subject.count: %d is not 0 to %d", count, mostAlike)
+				if count = x.Count; count < 0 || count > maxAlike {
+					d.add(said.Line, "subject.count: %d is not 0 to %d", count, maxAlike)
 				} else if count == 0 {
 					break
 				}

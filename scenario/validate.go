@@ -203,7 +203,7 @@ func (c *checker) checkFleet(path string, f *Fleet) {
 	c.checkNotNegativeTime(path+".status", "fleet.status", f.Status)
 	c.checkPositiveTime(path+".within", "fleet.within", f.Within)
 	c.checkNotNegative(path+".connections", "fleet.connections", f.Connections)
-	c.checkAtMost(path+".connections", "fleet.connections", f.Connections, mostConnections)
+	c.checkAtMost(path+".connections", "fleet.connections", f.Connections, maxConnections)
 	if f.Traffic != "" {
 		c.checkWord(path+".traffic", "fleet.traffic", f.Traffic)
 	}
@@ -267,23 +267,23 @@ func (c fileChecker) checkPreflight() {
 func (c *fieldChecker) checkNotNegative(path, name string, n int) {
 	if n < 0 {
 		c.reportAt(path, "%s: %d is below 0", name, n)
-	} else if n > mostObjects {
-		c.reportAt(path, "%s: %d is above %d", name, n, mostObjects)
+	} else if n > maxObjects {
+		c.reportAt(path, "%s: %d is above %d", name, n, maxObjects)
 	}
 }
 
 // Bounds on counts: what stands above them is a slip of the pen, and would take the
 // machine's memory before anything is sent.
 const (
-	mostObjects     = 100_000_000 // more than etcd holds
-	maxNodes        = 1_000_000
-	maxNamespaces   = 1_000_000
-	mostConnections = 10_000
-	maxRetries      = 255 // attempts are recorded in a byte
+	maxObjects     = 100_000_000 // more than etcd holds
+	maxNodes       = 1_000_000
+	maxNamespaces  = 1_000_000
+	maxConnections = 10_000
+	maxRetries     = 255 // attempts are recorded in a byte
 )
 
 func (c *fieldChecker) checkAtMost(path, name string, n, most int) {
-	if n > most && n <= mostObjects { // else it is said already
+	if n > most && n <= maxObjects { // else it is said already
 		c.reportAt(path, "%s: %d is above %d", name, n, most)
 	}
 }

@@ -115,7 +115,7 @@ func (c createChecker) checkProduct(path string, x *Create) {
 		replicas += float64(max(1, o.Replicas))
 	}
 	indices := max(float64(x.Count), namespaces*float64(x.PerNamespace))
-	if all := indices * max(1, replicas); all > mostObjects && x.highestIndex() <= mostObjects {
-		c.reportAt(path, "create: %.0f objects are more than %d", all, mostObjects)
+	if all := indices * max(1, replicas); all > maxObjects && x.highestIndex() <= maxObjects {
+		c.reportAt(path, "create: %.0f objects are more than %d", all, maxObjects)
 	}
 }

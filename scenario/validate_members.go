@@ -12,9 +12,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// mostMembers bounds a scenario's members: each has a port or a path, a client
+// maxMembers bounds a scenario's members: each has a port or a path, a client
 // and a row of its own.
-const mostMembers = 10_000
+const maxMembers = 10_000
 
 // memberChecker checks members, and what is said of them.
 type memberChecker struct{ *checker }
@@ -29,8 +29,8 @@ func (c memberChecker) checkMembers() {
 			c.reportAt(path+".name", "members.name: %q stands twice", clipText(m.Name))
 		}
 		names = append(names, m.Name)
-		if all += max(0, m.Count); all > mostMembers {
-			c.reportAt(path+".count", "members.count: %s are more than %d", unit.Count(all, "members"), mostMembers)
+		if all += max(0, m.Count); all > maxMembers {
+			c.reportAt(path+".count", "members.count: %s are more than %d", unit.Count(all, "members"), maxMembers)
 			return
 		}
 	}

@@ -133,9 +133,9 @@ func (c objectiveChecker) checkBound(path string, o *Objective) {
 	}
 }
 
-// leastWindow is the shortest time in which pods are counted: shorter ones would all
+// minWindow is the shortest time in which pods are counted: shorter ones would all
 // hold one pod or none, and be without number.
-const leastWindow = time.Millisecond
+const minWindow = time.Millisecond
 
 func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 	allowed, ok := sli.Labels[name]
@@ -153,8 +153,8 @@ func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 	case name == "path" || name == "than":
 		allowed = c.networkPaths()
 	case name == "window":
-		if d, err := time.ParseDuration(value); err != nil || d < leastWindow {
-			c.reportAt(path, "objective.labels.window: %q is not a time of %s or more, such as 5s", clipText(value), leastWindow)
+		if d, err := time.ParseDuration(value); err != nil || d < minWindow {
+			c.reportAt(path, "objective.labels.window: %q is not a time of %s or more, such as 5s", clipText(value), minWindow)
 		}
 	}
 	if allowed != nil {

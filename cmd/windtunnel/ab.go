@@ -149,7 +149,7 @@ func (x *arms) checkRepeats() error {
 	switch {
 	case x.repeats < 1:
 		return fmt.Errorf("--repeats %d: want at least 1", x.repeats)
-	case x.repeats >= compare.LeastRuns():
+	case x.repeats >= compare.MinRuns():
 		return nil
 	case x.options.FailAbove > 0:
 		return fmt.Errorf("--repeats %d: no measure can be shown to be worse, so that --fail-above could only end unknown: %s", x.repeats, compare.WouldDo())

@@ -55,7 +55,7 @@ func searchVerb(env *environment) *cobra.Command {
 	flags.StringVar(&goal, "goal", searchGoals()[0], "`GOAL` of the search: "+strings.Join(searchGoals(), " or "))
 	flags.StringVar(&plan.Rate, "rate", "", "`NAME` of the rate to look at, as in search.json (default: one that the parameter changes)")
 	flags.DurationVar(&budget, "budget", 0, "start no run that would end after this `DURATION`; 0: no limit")
-	flags.IntVar(&plan.MostRuns, "runs", 0, "maximum `NUMBER` of runs; 0: no limit")
+	flags.IntVar(&plan.MaxRuns, "runs", 0, "maximum `NUMBER` of runs; 0: no limit")
 	flags.IntVar(&plan.Repeats, "repeats", capacity.DefaultRepeats, "`NUMBER` of runs of each of the two values at the edge")
 	flags.IntVar(&plan.Columns, "columns", capacity.DefaultColumns, "with two parameters: `NUMBER` of values of the first one")
 	flags.StringVar(&resolution, "resolution", "5%", "distance of neighboring values: a `SHARE` of the range, or with :log of the value")

@@ -140,7 +140,7 @@ func TestSearchKeepsToItsBudget(t *testing.T) {
 	folder := t.TempDir()
 	f := &searchFlights{edge: 450}
 	x, out := newSearching(t, folder, f)
-	x.state.Plan.MostRuns = 3
+	x.state.Plan.MaxRuns = 3
 	if err := x.flySearch(t.Context(), "markdown"); err == nil || err.Error() != "verdict unknown" || len(f.flown) != 3 {
 		t.Errorf("%v after %q", err, f.flown)
 	}
@@ -177,7 +177,7 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 	folder := t.TempDir()
 	f := &searchFlights{edge: 450}
 	x, _ := newSearching(t, folder, f)
-	x.state.Plan.MostRuns = 1
+	x.state.Plan.MaxRuns = 1
 	_ = x.flySearch(t.Context(), "text") // its verdict is unknown
 	path := filepath.Join(folder, "out", "search.json")
 	raw, err := os.ReadFile(path)

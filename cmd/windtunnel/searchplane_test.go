@@ -42,7 +42,7 @@ func TestSearchGoesOnOnItsOwnClusterOnly(t *testing.T) {
 	f := &searchFlights{edge: 450}
 	try := func(kubeconfig string, most int) error {
 		x, _ := newSearching(t, folder, f)
-		x.cluster.kubeconfig, x.state.Plan.MostRuns = kubeconfig, most
+		x.cluster.kubeconfig, x.state.Plan.MaxRuns = kubeconfig, most
 		return x.flySearch(t.Context(), "text")
 	}
 	if err := try(a, 2); err == nil || err.Error() != "verdict unknown" {

@@ -54,13 +54,13 @@ var errHistogram = errors.New("histogram")
 // The resolutions that native histograms have: a bucket ends 2^(2^-schema) times
 // where it begins.
 const (
-	LeastSchema = -4
-	MostSchema  = 8
+	MinSchema = -4
+	MaxSchema = 8
 )
 
-// MostBuckets is how many buckets one sign of a histogram may have. At the finest
+// MaxBuckets is how many buckets one sign of a histogram may have. At the finest
 // resolution a factor of 2 takes 256 of them; client libraries stop at 160.
-const MostBuckets = 1 << 16
+const MaxBuckets = 1 << 16
 
 const (
 	histogramAnew = iota // schema, zero threshold and all buckets follow
@@ -141,8 +141,8 @@ func DecodeHistogram(b []byte, h *Histogram) ([]byte, error) {
 	switch c.byte() {
 	case histogramAnew:
 		schema := c.int()
-		if schema < LeastSchema || schema > MostSchema {
-			return nil, fmt.Errorf("%w of schema %d, which is none from %d to %d", errHistogram, schema, LeastSchema, MostSchema)
+		if schema < MinSchema || schema > MaxSchema {
+			return nil, fmt.Errorf("%w of schema %d, which is none from %d to %d", errHistogram, schema, MinSchema, MaxSchema)
 		}
 		h.copyFrom(&Histogram{Schema: int32(schema), ZeroThreshold: c.float()})
 	case histogramRise:
@@ -166,7 +166,7 @@ func (c *cursor) readRises(buckets []Bucket) []Bucket {
 	if n == 0 {
 		return buckets
 	}
-	if n > uint64(len(c.b)/2) || n > MostBuckets { // each takes two bytes at least
+	if n > uint64(len(c.b)/2) || n > MaxBuckets { // each takes two bytes at least
 		c.failDamaged("buckets")
 		return buckets
 	}
@@ -183,7 +183,7 @@ func (c *cursor) readRises(buckets []Bucket) []Bucket {
 	if c.bad != nil {
 		return buckets
 	}
-	if buckets = mergeBuckets(buckets, rose); len(buckets) > MostBuckets {
+	if buckets = mergeBuckets(buckets, rose); len(buckets) > MaxBuckets {
 		c.failDamaged("buckets")
 	}
 	return buckets

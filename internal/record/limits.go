@@ -11,9 +11,9 @@ import (
 // others sent them. So a reader believes no time that a run cannot have, and takes
 // no more memory than the stream's size warrants.
 
-// mostTime is how far from the run's begin a time may be. No run lasts that long,
+// maxTime is how far from the run's begin a time may be. No run lasts that long,
 // and those who read records may add and subtract such times without overflow.
-const mostTime = clock.Time(366 * 24 * time.Hour)
+const maxTime = clock.Time(366 * 24 * time.Hour)
 
 // Errors of what only damage or malice writes.
 var (

@@ -218,11 +218,11 @@ func (c *cursor) readTime() clock.Time {
 // readTimeAfter reads a time as the difference to another.
 func (c *cursor) readTimeAfter(t clock.Time) clock.Time {
 	step := c.int()
-	if step < -2*int64(mostTime) || step > 2*int64(mostTime) { // both may be at an end
+	if step < -2*int64(maxTime) || step > 2*int64(maxTime) { // both may be at an end
 		c.failWith(errTime)
 		return t
 	}
-	if t += clock.Time(step); t < -mostTime || t > mostTime {
+	if t += clock.Time(step); t < -maxTime || t > maxTime {
 		c.failWith(errTime)
 		return 0
 	}
@@ -232,7 +232,7 @@ func (c *cursor) readTimeAfter(t clock.Time) clock.Time {
 // readDuration reads a time that something took.
 func (c *cursor) readDuration() time.Duration {
 	v := c.int()
-	if v < -2*int64(mostTime) || v > 2*int64(mostTime) {
+	if v < -2*int64(maxTime) || v > 2*int64(maxTime) {
 		c.failWith(errTime)
 		return 0
 	}
@@ -335,7 +335,7 @@ func (s *Stream) decodeBlock(block []byte, v Visitor) error {
 // the others.
 func (s *Stream) visitEvent(c *cursor, e Event, v Visitor) {
 	s.Spend(costEvent)
-	if e.For < -time.Duration(mostTime) || e.For > time.Duration(mostTime) {
+	if e.For < -time.Duration(maxTime) || e.For > time.Duration(maxTime) {
 		c.failWith(errTime)
 	}
 	switch {
@@ -368,7 +368,7 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	call.Done = c.readTimeAfter(call.Sent)
 	code := c.uint()
 	call.Code, call.Outcome = uint16(code>>2), Outcome(code&3)
-	call.RetryAfter = time.Duration(min(c.uint(), uint64(mostTime/clock.Time(time.Second)))) * time.Second
+	call.RetryAfter = time.Duration(min(c.uint(), uint64(maxTime/clock.Time(time.Second)))) * time.Second
 	call.SentBytes, call.ReceivedBytes = uint32(c.uint()), uint32(c.uint())
 	if kind != kindCall {
 		call.Attempt = c.byte()
@@ -400,7 +400,7 @@ func (s *Stream) visitPhase(c *cursor, kind byte, v Visitor) {
 	p := Phase{Object: ObjectID(c.uint()), Phase: c.string(), At: c.readTime()}
 	if kind == kindPhaseWithin {
 		p.Within = time.Duration(min(c.uint(), uint64(Ever)))
-		if p.Within != Ever && p.Within > time.Duration(mostTime) {
+		if p.Within != Ever && p.Within > time.Duration(maxTime) {
 			c.failWith(errTime)
 		}
 	}

@@ -43,8 +43,8 @@ func (w WorkersFact) Senders() int { return w.Count - w.Fleets }
 // WorkersFolder is the folder of the workers' streams.
 const WorkersFolder = "workers"
 
-// MostWorkers is how many workers a run may have.
-const MostWorkers = 10_000
+// MaxWorkers is how many workers a run may have.
+const MaxWorkers = 10_000
 
 // WorkerFile is the name of a worker's stream, in the run directory.
 func WorkerFile(worker int) string { return fmt.Sprintf("%s/%d.wt", WorkersFolder, worker) }

@@ -27,7 +27,7 @@ const (
 	flushEvery   = 500 * time.Millisecond
 	flushBytes   = 256 << 10
 	maxBlock     = 64 << 20 // a reader refuses more: such a length is damage
-	mostText     = 64 << 10 // of an event
+	maxText      = 64 << 10 // of an event
 	stall        = 10 * time.Millisecond
 )
 
@@ -411,10 +411,10 @@ func (w *Writer) Sample(s Sample) {
 
 // Event appends an event and flushes, since events are what a reader of a broken
 // run looks for first. A rate that is no finite number is left out, and of a text
-// what is beyond mostText bytes.
+// what is beyond maxText bytes.
 func (w *Writer) Event(e Event) {
-	if over := len(e.Text) - mostText; over > 0 {
-		e.Text = fmt.Sprintf("%s ... (%s more)", strings.ToValidUTF8(e.Text[:mostText], ""), unit.Count(over, "bytes"))
+	if over := len(e.Text) - maxText; over > 0 {
+		e.Text = fmt.Sprintf("%s ... (%s more)", strings.ToValidUTF8(e.Text[:maxText], ""), unit.Count(over, "bytes"))
 	}
 	if math.IsInf(e.Rate, 0) || math.IsNaN(e.Rate) {
 		e.Rate = 0

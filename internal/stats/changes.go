@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// LeastSegment is how many values lie at least on each side of a change: one
+// MinSegment is how many values lie at least on each side of a change: one
 // outlier is none, and two may be.
-const LeastSegment = 3
+const MinSegment = 3
 
 // How many orders a segment is put into to learn what chance does: the least
 // number is enough for levels down to about a thousandth, the largest bounds time.
@@ -18,9 +18,9 @@ const (
 	mostShuffles   = 50_000
 )
 
-// LeastLevel is the strictest level at which a change can be believed: a smaller
+// MinLevel is the strictest level at which a change can be believed: a smaller
 // chance is not drawn.
-const LeastLevel = 1.0 / (mostShuffles + 1)
+const MinLevel = 1.0 / (mostShuffles + 1)
 
 // Change is a place in a sequence from which on values come from another source.
 type Change struct {
@@ -72,7 +72,7 @@ func (c *Changes) Find(values []float64, level float64) []Change {
 }
 
 func (c *Changes) findChanges(values []float64, level float64, from int, out *[]Change) {
-	if len(values) < 2*LeastSegment {
+	if len(values) < 2*MinSegment {
 		return
 	}
 	ranked := rankValues(values)
@@ -93,7 +93,7 @@ func (c *Changes) findChanges(values []float64, level float64, from int, out *[]
 // is more often than level says it stops to count, and returns 1.
 func (c *Changes) chanceOf(ranked []float64, energy, level float64) float64 {
 	known := c.nullOf(ranked)
-	n := min(max(fewestShuffles, int(math.Ceil(2/max(level, LeastLevel)))), mostShuffles)
+	n := min(max(fewestShuffles, int(math.Ceil(2/max(level, MinLevel)))), mostShuffles)
 	least, clear := energy*(1-1e-9), 1
 	for i := range n {
 		if i == len(known.most) {
@@ -129,9 +129,9 @@ func (c *Changes) nullOf(ranked []float64) *null {
 
 // Visible returns how many values after a change of any size it takes, behind
 // before values of another level, until it is believed at a level; 0 when no
-// number up to before, or LeastSegment, will do.
+// number up to before, or MinSegment, will do.
 func (c *Changes) Visible(before int, level float64) int {
-	for after := LeastSegment; after <= max(before, LeastSegment); after++ {
+	for after := MinSegment; after <= max(before, MinSegment); after++ {
 		if c.canSee(before, after, level) {
 			return after
 		}
@@ -141,12 +141,12 @@ func (c *Changes) Visible(before int, level float64) int {
 
 // Sees says whether any change at all can be believed among n values.
 func (c *Changes) Sees(n int, level float64) bool {
-	return n >= 2*LeastSegment && c.canSee(n/2, n-n/2, level)
+	return n >= 2*MinSegment && c.canSee(n/2, n-n/2, level)
 }
 
 // canSee says whether it is believed that all of some values lie above all others.
 func (c *Changes) canSee(before, after int, level float64) bool {
-	if level < LeastLevel {
+	if level < MinLevel {
 		return false
 	}
 	r := rand.New(rand.NewPCG(0, 3))
@@ -170,9 +170,9 @@ func (c *Changes) clearestSplit(v []float64) (at int, energy float64) {
 	n := len(v)
 	sums := c.pairSums(v)
 	all := sums[:n+1] // of v[:end]
-	for k := LeastSegment; k <= n-LeastSegment; k++ {
+	for k := MinSegment; k <= n-MinSegment; k++ {
 		from := sums[k*(n+1) : (k+1)*(n+1)] // of v[k:end]
-		for end := k + LeastSegment; end <= n; end++ {
+		for end := k + MinSegment; end <= n; end++ {
 			l, r := float64(k), float64(end-k)
 			across := all[end] - all[k] - from[end]
 			e := l * r / (l + r) * (2*across/(l*r) - 2*all[k]/(l*(l-1)) - 2*from[end]/(r*(r-1)))

@@ -71,8 +71,8 @@ type Growth struct {
 // What a fit needs: without three sizes no curve can be told from a line, and
 // without two points more than constants nothing is left to judge the fit by.
 const (
-	LeastSizes  = 3
-	LeastPoints = 5
+	MinSizes  = 3
+	MinPoints = 5
 )
 
 // Resamples is how many times Grow and Project draw anew.
@@ -89,7 +89,7 @@ const noise = 1e-3
 // 2nd edition, 2002, chapter 2). Intervals are by the bootstrap of residuals
 // (B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, section
 // 9.4), percentiles of Resamples. It says false where there are fewer than
-// LeastPoints or LeastSizes, or a value is not positive.
+// MinPoints or MinSizes, or a value is not positive.
 func Grow(points []Point, seed uint64) (Growth, bool) {
 	sizes := map[float64]bool{}
 	for _, p := range points {
@@ -98,7 +98,7 @@ func Grow(points []Point, seed uint64) (Growth, bool) {
 			return Growth{}, false
 		}
 	}
-	if len(points) < LeastPoints || len(sizes) < LeastSizes {
+	if len(points) < MinPoints || len(sizes) < MinSizes {
 		return Growth{}, false
 	}
 	g := Growth{points: slices.Clone(points), seed: seed, Models: fitAll(points)}

@@ -160,7 +160,7 @@ func TestChanges(t *testing.T) {
 func TestChangesVisible(t *testing.T) {
 	c := stats.NewChanges(1)
 	n := c.Visible(20, 0.01)
-	if n < stats.LeastSegment || n > 6 {
+	if n < stats.MinSegment || n > 6 {
 		t.Fatalf("visible after %d", n)
 	}
 	values := make([]float64, 20+n)
@@ -221,7 +221,7 @@ func TestChangesAtStrictLevels(t *testing.T) {
 			t.Errorf("level %g: nothing can be seen", level)
 		}
 	}
-	if got := c.Find(values, stats.LeastLevel/2); len(got) != 0 || c.Sees(len(values), stats.LeastLevel/2) {
+	if got := c.Find(values, stats.MinLevel/2); len(got) != 0 || c.Sees(len(values), stats.MinLevel/2) {
 		t.Errorf("beyond the strictest level: %+v", got)
 	}
 }

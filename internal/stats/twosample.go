@@ -148,20 +148,20 @@ func Visible(n int, spread, level float64) float64 {
 	return math.Expm1((t.Quantile(1-level/2) + t.Quantile(Power)) * spread * math.Sqrt(2/float64(n)))
 }
 
-// MostRuns is the largest number of runs that Runs advises.
-const MostRuns = 1000
+// MaxRuns is the largest number of runs that Runs advises.
+const MaxRuns = 1000
 
 // Runs returns how many runs a side show an effect, as a share, with a chance
-// of Power; MostRuns stands for that many or more.
+// of Power; MaxRuns stands for that many or more.
 func Runs(effect, spread, level float64) int {
-	least := LeastRuns(1 - Confidence)
-	more := sort.Search(MostRuns-least, func(i int) bool { return Visible(least+i, spread, level) <= effect })
+	least := MinRuns(1 - Confidence)
+	more := sort.Search(MaxRuns-least, func(i int) bool { return Visible(least+i, spread, level) <= effect })
 	return least + more
 }
 
-// LeastRuns returns how many runs a side a test needs that only counts
+// MinRuns returns how many runs a side a test needs that only counts
 // arrangements of the runs, before it can show anything at all at this level.
-func LeastRuns(level float64) int {
+func MinRuns(level float64) int {
 	n := 1
 	for 2/binomialCoefficient(2*n, n) > level {
 		n++

@@ -126,13 +126,13 @@ func TestPermute(t *testing.T) {
 }
 
 func TestRuns(t *testing.T) {
-	if n := stats.LeastRuns(0.05); n != 4 {
+	if n := stats.MinRuns(0.05); n != 4 {
 		t.Errorf("least runs %d, want 4", n)
 	}
 	if n := stats.Runs(0.1, 0.001, 0.05); n != 4 {
 		t.Errorf("hardly any spread: %d runs, want 4", n)
 	}
-	if n := stats.Runs(0.0001, 1, 0.05); n != stats.MostRuns {
+	if n := stats.Runs(0.0001, 1, 0.05); n != stats.MaxRuns {
 		t.Errorf("hopeless: %d runs", n)
 	}
 	n := stats.Runs(0.1, 0.1, 0.01)

@@ -11,11 +11,11 @@ import (
 	"github.com/windtunnel/windtunnel/internal/template"
 )
 
-// mostKinds bounds the items that a template of several kinds becomes, and mostDefined the
+// maxKinds bounds the items that a template of several kinds becomes, and maxDefined the
 // definitions that are looked at.
 const (
-	mostKinds   = 500
-	mostDefined = 10_000
+	maxKinds   = 500
+	maxDefined = 10_000
 )
 
 // writtenKind finds a kind, or its version, that an action of the template writes.
@@ -107,9 +107,9 @@ func (k kinds) findIterations() (map[oneKind][]int, bool) {
 			out[one] = append(out[one], i)
 		}
 	}
-	if len(out) > mostKinds {
+	if len(out) > maxKinds {
 		k.addUnsupported(k.bodies.lineAt(k.it.object.At), "object.objectTemplate", k.it.object.ObjectTemplate,
-			fmt.Sprintf("its objects are of several kinds, and their replicas and kinds are more than %d: none is made", mostKinds))
+			fmt.Sprintf("its objects are of several kinds, and their replicas and kinds are more than %d: none is made", maxKinds))
 		return nil, false
 	}
 	return out, true
@@ -122,7 +122,7 @@ func (b *bodies) rememberKinds(j *job, it *item, t *template.Template) {
 	maps.Copy(with, it.with)
 	looked := 0
 	for i := 0; i < j.JobIterations; i += it.rhythm(j.JobIterations) {
-		for r := 1; r <= it.object.Replicas && looked < mostDefined; r++ {
+		for r := 1; r <= it.object.Replicas && looked < maxDefined; r++ {
 			looked++
 			raw, err := b.makeObject(t, template.Vars{Name: it.body, Namespace: j.Namespace, Index: i, Replica: r, Seed: b.opts.Seed, With: with})
 			var one sample

@@ -51,8 +51,8 @@ var ErrTooLarge = errors.New("the text would be too large")
 // Records keep what changed, and the text repeats what did not at each scrape: a
 // small file that somebody made to do harm would fill any disk.
 const (
-	mostFloor = 256 << 20
-	mostTimes = 1000
+	maxFloor = 256 << 20
+	maxTimes = 1000
 )
 
 // Validate says which options make no sense.
@@ -85,7 +85,7 @@ func Write(out io.Writer, path string, o Options) (Written, error) {
 		return Written{}, err
 	}
 	if info, ok := dir.Stat(record.StreamFile); ok && o.Most == 0 {
-		o.Most = max(mostFloor, min(info.Size(), math.MaxInt64/mostTimes)*mostTimes)
+		o.Most = max(maxFloor, min(info.Size(), math.MaxInt64/maxTimes)*maxTimes)
 	}
 	store, err := series.Read(dir.File(record.StreamFile))
 	if err != nil {

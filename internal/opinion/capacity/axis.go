@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mostLevels bounds how many values of an axis are told apart.
-const mostLevels = 10_000
+// maxLevels bounds how many values of an axis are told apart.
+const maxLevels = 10_000
 
 // Axis is a parameter of a scenario that is varied.
 type Axis struct {
@@ -57,7 +57,7 @@ func (a Axis) Levels(resolution float64) []float64 {
 	if a.Log {
 		n = math.Ceil(math.Log(a.To/a.From)/math.Log1p(resolution) - 1e-9)
 	}
-	n = min(max(n, 1), mostLevels)
+	n = min(max(n, 1), maxLevels)
 	var out []float64
 	for i := range int(n) + 1 {
 		share := float64(i) / n

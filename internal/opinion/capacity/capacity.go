@@ -32,7 +32,7 @@ type Plan struct {
 	Resolution float64 `json:"resolution"`     // how far neighbouring values are apart, see Axis.Levels
 	Repeats    int     `json:"repeats"`        // runs of each of the two values at the edge
 	Columns    int     `json:"columns"`        // with two axes: values of the first one
-	MostRuns   int     `json:"most_runs"`      // 0: as many as it takes
+	MaxRuns    int     `json:"most_runs"`      // 0: as many as it takes
 	Seconds    float64 `json:"seconds"`        // budget of time, 0: as long as it takes
 }
 
@@ -41,7 +41,7 @@ const (
 	DefaultResolution = 0.05
 	DefaultRepeats    = 3
 	DefaultColumns    = 5
-	mostRepeats       = 100
+	maxRepeats        = 100
 )
 
 // Validate says all that is wrong with a plan; the error wraps ErrPlan.
@@ -70,13 +70,13 @@ func (p Plan) Validate() error {
 	if !(p.Resolution > 0 && p.Resolution <= 1) {
 		bad("resolution %g: want above 0 and at most 1", p.Resolution)
 	}
-	if p.Repeats < 1 || p.Repeats > mostRepeats {
-		bad("%s: want 1 to %d", unit.Count(p.Repeats, "repeats"), mostRepeats)
+	if p.Repeats < 1 || p.Repeats > maxRepeats {
+		bad("%s: want 1 to %d", unit.Count(p.Repeats, "repeats"), maxRepeats)
 	}
 	if len(p.Axes) == 2 && p.Columns < 2 {
 		bad("%s: want at least 2", unit.Count(p.Columns, "columns"))
 	}
-	if p.MostRuns < 0 || p.Seconds < 0 {
+	if p.MaxRuns < 0 || p.Seconds < 0 {
 		bad("a budget below 0")
 	}
 	return errors.Join(faults...)
@@ -156,8 +156,8 @@ func Next(p Plan, runs []Run) Step {
 // budgetSpent says that the budget is spent: another run that takes as long as the
 // last one would go beyond it.
 func (p Plan) budgetSpent(runs []Run) string {
-	if p.MostRuns > 0 && len(runs) >= p.MostRuns {
-		return fmt.Sprintf("the budget of %d runs is spent", p.MostRuns)
+	if p.MaxRuns > 0 && len(runs) >= p.MaxRuns {
+		return fmt.Sprintf("the budget of %d runs is spent", p.MaxRuns)
 	}
 	total := 0.0
 	for _, r := range runs {

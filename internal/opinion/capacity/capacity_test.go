@@ -117,7 +117,7 @@ func TestTraces(t *testing.T) {
 		"false-fail":   {one("pods=1000..5000"), scripted("pf", below(3700))},
 		"false-pass":   {one("pods=1000..5000"), scripted("pppp", below(3700))},
 		"one-unknown":  {one("pods=1000..5000"), scripted("pu", below(3700))},
-		"runs-spent":   {one("pods=1000..5000", func(p *capacity.Plan) { p.MostRuns = 4 }), below(3700)},
+		"runs-spent":   {one("pods=1000..5000", func(p *capacity.Plan) { p.MaxRuns = 4 }), below(3700)},
 		"time-spent":   {one("pods=1000..5000", func(p *capacity.Plan) { p.Seconds = 35 }), below(3700)},
 		"two":          {two("nodes=10..110", "pods=10..110"), under(3000)},
 		"two-ends":     {two("nodes=10..110", "pods=40..140"), under(3000)},
@@ -303,7 +303,7 @@ func TestValidate(t *testing.T) {
 		"whole number":    func(p *capacity.Plan) { p.Axes[0].From = 1.5 },
 		"resolution 0":    func(p *capacity.Plan) { p.Resolution = 0 },
 		"0 repeats":       func(p *capacity.Plan) { p.Repeats = 0 },
-		"budget below 0":  func(p *capacity.Plan) { p.MostRuns = -1 },
+		"budget below 0":  func(p *capacity.Plan) { p.MaxRuns = -1 },
 		"at least 2":      func(p *capacity.Plan) { *p = two("x=1..2", "y=1..2"); p.Columns = 1 },
 		"no range from 5": func(p *capacity.Plan) { p.Axes[0].From = 5; p.Axes[0].To = 5 },
 	} {

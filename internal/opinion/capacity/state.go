@@ -104,8 +104,8 @@ func (s *State) Resume(earlier State) error {
 	return nil
 }
 
-// mostObjectives bounds how many of a run's objectives are kept.
-const mostObjectives = 60
+// maxObjectives bounds how many of a run's objectives are kept.
+const maxObjectives = 60
 
 // NewRun makes a Run of a run's judgement. Objectives are those nearest to
 // their bounds, or beyond.
@@ -114,7 +114,7 @@ func NewRun(point []float64, j slo.Judgement) Run {
 	if j.Verdict != slo.Pass && len(j.Reasons) > 0 {
 		r.Reason = j.Reasons[0]
 	}
-	for _, o := range j.Objectives[:min(len(j.Objectives), mostObjectives)] {
+	for _, o := range j.Objectives[:min(len(j.Objectives), maxObjectives)] {
 		r.Objectives = append(r.Objectives, Objective{Name: slo.Title(o), Value: o.Value, Unit: o.Unit, Threshold: o.Threshold, AtLeast: o.AtLeast, Verdict: o.Verdict, Rate: boundRate(o, j.Rates)})
 	}
 	return r

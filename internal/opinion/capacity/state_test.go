@@ -71,7 +71,7 @@ func TestResume(t *testing.T) {
 	earlier := state(one("pods=1000..5000"), below(3700))
 	s := earlier
 	s.Runs = nil
-	s.Plan.Repeats, s.Plan.MostRuns, s.Plan.Resolution = 5, 40, 0.025
+	s.Plan.Repeats, s.Plan.MaxRuns, s.Plan.Resolution = 5, 40, 0.025
 	if err := s.Resume(earlier); err != nil || len(s.Runs) != len(earlier.Runs) {
 		t.Errorf("another budget: %v", err)
 	}

@@ -33,12 +33,12 @@ const (
 	besidesLevel = 0.005
 )
 
-// LeastRuns is how many runs a side can show a difference in a measure that is
+// MinRuns is how many runs a side can show a difference in a measure that is
 // judged, or was asked for by name.
-func LeastRuns() int { return stats.LeastRuns(measureLevel) }
+func MinRuns() int { return stats.MinRuns(measureLevel) }
 
-// LeastRunsBesides is how many can show one in any other measure.
-func LeastRunsBesides() int { return stats.LeastRuns(besidesLevel) }
+// MinRunsBesides is how many can show one in any other measure.
+func MinRunsBesides() int { return stats.MinRuns(besidesLevel) }
 
 // Effect is the difference, as a share, that advice about the number of runs
 // is for when no other is asked for.

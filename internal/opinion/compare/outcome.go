@@ -104,7 +104,7 @@ func (m Measure) Differs() bool {
 // liesApart says whether all values of one side lie beyond all of the other, by Effect
 // and by what anybody minds.
 func (m Measure) liesApart() bool {
-	if m.sizeOfDifference() < math.Log(1+Effect) || math.Abs(m.B.Median-m.A.Median) < LeastStep(m.Unit)/10 {
+	if m.sizeOfDifference() < math.Log(1+Effect) || math.Abs(m.B.Median-m.A.Median) < MinStep(m.Unit)/10 {
 		return false
 	}
 	return slices.Max(m.A.Values) < slices.Min(m.B.Values) || slices.Max(m.B.Values) < slices.Min(m.A.Values)
@@ -204,14 +204,14 @@ func (m Measure) orderWeight() float64 {
 // value is 0 it goes by how many of the least steps that anybody minds there are.
 func (m Measure) sizeOfDifference() float64 {
 	if m.Ratio == nil {
-		return math.Log1p(math.Abs(m.B.Median-m.A.Median) / LeastStep(m.Unit))
+		return math.Log1p(math.Abs(m.B.Median-m.A.Median) / MinStep(m.Unit))
 	}
 	return math.Abs(math.Log(*m.Ratio))
 }
 
-// LeastStep is the least difference that is of any consequence where no share can
+// MinStep is the least difference that is of any consequence where no share can
 // be given, since one of the values is 0.
-func LeastStep(unit string) float64 {
+func MinStep(unit string) float64 {
 	switch unit {
 	case "seconds", "ratio":
 		return 0.01

@@ -49,12 +49,12 @@ func (c *comparing) describeInconclusive(m Measure) string {
 			unit.Text(m.B.Median, m.Unit), c.o.NameB)
 	}
 	more := fmt.Sprintf("about %s each would show %s", unit.Count(m.Runs, "runs"), percentText(m.Effect))
-	if m.Runs >= stats.MostRuns {
-		more = fmt.Sprintf("%s each would not show %s", unit.Count(stats.MostRuns, "runs"), percentText(m.Effect))
+	if m.Runs >= stats.MaxRuns {
+		more = fmt.Sprintf("%s each would not show %s", unit.Count(stats.MaxRuns, "runs"), percentText(m.Effect))
 	}
 	switch {
 	case m.Runs == 0:
-		return fmt.Sprintf("%s cannot show any difference; at least %s each can", c.runsEach(), unit.Count(LeastRuns(), "runs"))
+		return fmt.Sprintf("%s cannot show any difference; at least %s each can", c.runsEach(), unit.Count(MinRuns(), "runs"))
 	case m.Visible == nil:
 		return fmt.Sprintf("%s cannot show any difference; %s", c.runsEach(), more)
 	case *m.Visible > m.Effect:
@@ -65,14 +65,14 @@ func (c *comparing) describeInconclusive(m Measure) string {
 
 // warnOfFewRuns says that so few runs show nothing, and how many would.
 func (c *comparing) warnOfFewRuns() {
-	if min(c.a, len(c.runs)-c.a) < LeastRuns() {
+	if min(c.a, len(c.runs)-c.a) < MinRuns() {
 		c.addWarning("%s cannot show any difference: %s.", c.runsEach(), WouldDo())
 	}
 }
 
 // WouldDo says how many runs a side can show a difference where fewer cannot.
 func WouldDo() string {
-	return fmt.Sprintf("with so few runs, chance alone separates the sides too often (%d each can show one in judged measures and those of --measure, %d in all)", LeastRuns(), LeastRunsBesides())
+	return fmt.Sprintf("with so few runs, chance alone separates the sides too often (%d each can show one in judged measures and those of --measure, %d in all)", MinRuns(), MinRunsBesides())
 }
 
 // runsEach says how many runs there are: "10 runs each", "10 and 9 runs".
@@ -136,9 +136,9 @@ func FormatChange(ratio float64) string {
 	}
 }
 
-// mostInconclusive is how many measures of which the runs cannot tell have a
+// maxInconclusive is how many measures of which the runs cannot tell have a
 // sentence each; of more there is one for all.
-const mostInconclusive = 3
+const maxInconclusive = 3
 
 // Findings are the sentences that a reader needs beside the table: every
 // difference that the runs show, and what they cannot tell, few sentences
@@ -153,10 +153,10 @@ func (c *Comparison) Findings() (found, inconclusive []string) {
 			open, inconclusive = append(open, m), append(inconclusive, m.Sentence)
 		}
 	}
-	if len(open) <= mostInconclusive {
+	if len(open) <= maxInconclusive {
 		return found, inconclusive
 	}
-	least, most, runs := math.Inf(1), 0.0, [2]int{stats.MostRuns, 0}
+	least, most, runs := math.Inf(1), 0.0, [2]int{stats.MaxRuns, 0}
 	for _, m := range open {
 		if m.Visible == nil {
 			return found, []string{fmt.Sprintf("%s %s inconclusive, for example %s", unit.Count(len(open), "measures"), unit.Verb(len(open), "is", "are"), open[0].Sentence)}
@@ -168,8 +168,8 @@ func (c *Comparison) Findings() (found, inconclusive []string) {
 		unit.Count(len(open), "measures"), percentDigits(least), percentText(most), runs[0], runs[1], percentText(open[0].Effect))}
 }
 
-// mostHeadlines is how many measures stand above all others.
-const mostHeadlines = 3
+// maxHeadlines is how many measures stand above all others.
+const maxHeadlines = 3
 
 // Headlines are the measures that answer what most comparisons are made for, in a
 // line each: the scenario's own, then throughput, then the rest of what is judged, of
@@ -187,7 +187,7 @@ func (c *Comparison) Headlines() (out []string) {
 	}
 	first := slices.DeleteFunc(slices.Clone(c.Measures), func(m Measure) bool { return m.Besides || !m.Differs() && !m.Apart })
 	slices.SortStableFunc(first, func(a, b Measure) int { return cmp.Compare(rank(a), rank(b)) })
-	for _, m := range first[:min(len(first), mostHeadlines)] {
+	for _, m := range first[:min(len(first), maxHeadlines)] {
 		change := ""
 		if m.Ratio != nil {
 			change = ", " + FormatChange(*m.Ratio)

@@ -22,7 +22,7 @@ const (
 	shortWarnings    = 3
 	shortDifferences = 4
 	shortCounters    = 4  // of those beyond chance
-	leastTitle       = 20 // characters of a measure's title on one line
+	minTitle         = 20 // characters of a measure's title on one line
 )
 
 // Short writes what matters of the comparison for a terminal of 80 columns, in at
@@ -249,7 +249,7 @@ func titleRoom(rows [][]string) int {
 			taken += widest + 2
 		}
 	}
-	return max(leastTitle, shortWidth-taken)
+	return max(minTitle, shortWidth-taken)
 }
 
 // wrappedRows are as many rows as stand in so many lines, each with its title wrapped; the

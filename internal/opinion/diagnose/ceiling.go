@@ -13,7 +13,7 @@ import (
 // workers' time.
 const (
 	steadyWithin = 1.2 // the most requests in a slice are so many times the fewest, at most
-	leastSteady  = 2   // slices
+	minSteady    = 2   // slices
 	explained    = 0.5 // share of the workers' time from which on something else takes it
 )
 
@@ -57,13 +57,13 @@ func steadyRate(f *Facts, component string) (rate float64, share track) {
 			rates = append(rates, requests.at(i))
 		}
 	}
-	if len(rates) > leastSteady { // the first one has the burst in it, the last one may end early
+	if len(rates) > minSteady { // the first one has the burst in it, the last one may end early
 		rates = rates[1:]
 	}
-	if len(rates) > leastSteady {
+	if len(rates) > minSteady {
 		rates = rates[:len(rates)-1]
 	}
-	if len(rates) < leastSteady || slices.Min(rates) <= 0 || slices.Max(rates) > steadyWithin*slices.Min(rates) {
+	if len(rates) < minSteady || slices.Min(rates) <= 0 || slices.Max(rates) > steadyWithin*slices.Min(rates) {
 		return 0, none
 	}
 	rate = slices.Max(rates)

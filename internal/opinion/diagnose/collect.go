@@ -61,7 +61,7 @@ func Collect(r *run.Run) *Facts {
 		from = max(from, waiting.First)
 	}
 	f.Window = newWindow(from, max(from, countedAt(r.Facts)))
-	if f.Window.To.Sub(f.Window.From) < leastWindow {
+	if f.Window.To.Sub(f.Window.From) < minWindow {
 		f.Window.To = f.Window.From // what grew since the sample before it would be taken for its own
 		return f
 	}
@@ -70,9 +70,9 @@ func Collect(r *run.Run) *Facts {
 	return f
 }
 
-// leastWindow is the shortest window of which shares are computed: the interval of
+// minWindow is the shortest window of which shares are computed: the interval of
 // samples of CPU, nearly.
-const leastWindow = 900 * time.Millisecond
+const minWindow = 900 * time.Millisecond
 
 // isCoarse tells whether a window is shorter than the interval of scrapes in which it
 // begins: a counter's rise of a whole interval would be divided by less time.
@@ -81,7 +81,7 @@ func isCoarse(f *run.Facts, w Window) bool {
 	for _, target := range f.Series.Scraped() {
 		all := f.Series.Scrapes(target)
 		i, _ := slices.BinarySearch(all, w.From+1)
-		if i > 0 && i < len(all) && length < min(all[i].Sub(all[i-1]), leastSlice) {
+		if i > 0 && i < len(all) && length < min(all[i].Sub(all[i-1]), minSlice) {
 			return true
 		}
 	}

@@ -41,13 +41,13 @@ func (w Window) Step() time.Duration { return w.To.Sub(w.From) / time.Duration(m
 // The slices of a window: no shorter than the interval of scrapes, and as many
 // as make a picture.
 const (
-	leastSlice = 5 * time.Second
-	mostSlices = 60
+	minSlice  = 5 * time.Second
+	maxSlices = 60
 )
 
 // newWindow cuts the time from one moment to another into slices.
 func newWindow(from, to clock.Time) Window {
-	return Window{from, to, min(max(1, int(to.Sub(from)/leastSlice)), mostSlices)}
+	return Window{from, to, min(max(1, int(to.Sub(from)/minSlice)), maxSlices)}
 }
 
 // Waiting says how many calls of windtunnel's own were waiting, on average over

@@ -43,9 +43,9 @@ func readContention(dir record.Dir, component string) (c Contention, ok bool, er
 	return c, ok, nil
 }
 
-// mostUnpacked is how many bytes a profile may have: some ten times what a
+// maxUnpacked is how many bytes a profile may have: some ten times what a
 // kube-apiserver's has after a long run.
-const mostUnpacked = 16 << 20
+const maxUnpacked = 16 << 20
 
 // unpackProfile returns what a gzip file holds: a small one may hold a great deal.
 func unpackProfile(raw []byte) ([]byte, error) {
@@ -56,9 +56,9 @@ func unpackProfile(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := io.ReadAll(io.LimitReader(in, mostUnpacked+1))
-	if err == nil && len(out) > mostUnpacked {
-		err = fmt.Errorf("it unpacks to more than %d MiB", mostUnpacked>>20)
+	out, err := io.ReadAll(io.LimitReader(in, maxUnpacked+1))
+	if err == nil && len(out) > maxUnpacked {
+		err = fmt.Errorf("it unpacks to more than %d MiB", maxUnpacked>>20)
 	}
 	return out, err
 }

@@ -62,7 +62,7 @@ func TestProfilesOfStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 4 {
-		if _, err := out.Write(make([]byte, mostUnpacked/3)); err != nil {
+		if _, err := out.Write(make([]byte, maxUnpacked/3)); err != nil {
 			t.Fatal(err)
 		}
 	}

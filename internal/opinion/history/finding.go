@@ -22,8 +22,8 @@ const level = 0.02
 // confirmRuns is how many runs later a change has to be found still.
 const confirmRuns = 2
 
-// mostRuns is how many of the newest runs are looked at: older changes are known.
-const mostRuns = 100
+// maxRuns is how many of the newest runs are looked at: older changes are known.
+const maxRuns = 100
 
 // Options say what is looked for.
 type Options struct {
@@ -105,14 +105,14 @@ func Look(f *File, o Options) (*Report, error) {
 		r.Measures = append(r.Measures, newMeasure(key, entries, func(v []float64) []stats.Change { return changes.Find(v, each) }))
 	}
 	slices.SortStableFunc(r.Measures, byWeight)
-	if each < stats.LeastLevel {
+	if each < stats.MinLevel {
 		r.addWarning("%s share so strict a level that no change can be believed: look at fewer (--measure).", unit.Count(len(keys), "measures"))
 	}
-	if len(entries) >= stats.LeastSegment {
+	if len(entries) >= stats.MinSegment {
 		r.Needed = changes.Visible(len(entries), each)
 	}
 	if o.FailAbove > 0 {
-		r.Gate = r.holdGate(o.FailAbove, func(runs int) bool { return each >= stats.LeastLevel && changes.Sees(runs-confirmRuns, each) })
+		r.Gate = r.holdGate(o.FailAbove, func(runs int) bool { return each >= stats.MinLevel && changes.Sees(runs-confirmRuns, each) })
 	}
 	return r, nil
 }
@@ -126,7 +126,7 @@ func (r *Report) addWarning(format string, args ...any) {
 func (r *Report) admitRuns(all []Entry) []Entry {
 	var out []Entry
 	accepted := false
-	for i := len(all) - 1; i >= 0 && len(out) < mostRuns; i-- {
+	for i := len(all) - 1; i >= 0 && len(out) < maxRuns; i-- {
 		e := all[i]
 		if e.LeftOut != "" {
 			r.addWarning("Left out: %s: %s.", e.Name, e.LeftOut)
@@ -214,7 +214,7 @@ func newMeasure(key string, entries []Entry, find func([]float64) []stats.Change
 // containsNear says whether a change is among others, at about the same place: at most
 // as far off as makes no level.
 func containsNear(known []stats.Change, at int) bool {
-	return slices.ContainsFunc(known, func(c stats.Change) bool { return max(c.At-at, at-c.At) < stats.LeastSegment })
+	return slices.ContainsFunc(known, func(c stats.Change) bool { return max(c.At-at, at-c.At) < stats.MinSegment })
 }
 
 // worseningShare is by which share a level is worse than another.

@@ -46,7 +46,7 @@ func (r *Report) holdGate(above float64, sees func(runs int) bool) *Gate {
 
 // neededRuns is how many runs more would do; 0 where none would.
 func (r *Report) neededRuns(sees func(runs int) bool) int {
-	for n := len(r.Runs) + 1; n <= mostRuns; n++ {
+	for n := len(r.Runs) + 1; n <= maxRuns; n++ {
 		if sees(n) {
 			return n - len(r.Runs)
 		}
@@ -76,5 +76,5 @@ func (m Measure) hasWorsened(above float64, changes []Change) bool {
 	if m.Better == compare.Higher {
 		before, now = now, before
 	}
-	return now-before > compare.LeastStep(m.Unit)
+	return now-before > compare.MinStep(m.Unit)
 }

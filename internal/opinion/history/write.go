@@ -75,7 +75,7 @@ func (r *Report) whyUnknown() string {
 	switch n := len(r.Measures); {
 	case n == 0:
 		return "there is no measure to look at."
-	case level/float64(n) < stats.LeastLevel:
+	case level/float64(n) < stats.MinLevel:
 		return fmt.Sprintf("%s are too many to see a change in any; look at fewer (--measure).", unit.Count(n, "measures"))
 	}
 	return fmt.Sprintf("%s %s too few to see a change.", unit.Count(len(r.Runs), "runs"), unit.Verb(len(r.Runs), "is", "are"))
@@ -83,7 +83,7 @@ func (r *Report) whyUnknown() string {
 
 // describeSensitivity says how soon a change is seen.
 func (r *Report) describeSensitivity() string {
-	if r.Needed == 0 && level/float64(max(1, len(r.Measures))) < stats.LeastLevel {
+	if r.Needed == 0 && level/float64(max(1, len(r.Measures))) < stats.MinLevel {
 		return "So many measures cannot show any change."
 	}
 	if r.Needed == 0 {

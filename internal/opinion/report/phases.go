@@ -12,8 +12,8 @@ import (
 // stackWidth is the width of a drawing of parts, in its own units.
 const stackWidth = 400.0
 
-// leastPart is how long the last part must take somewhere to be told, seconds.
-const leastPart = 0.5e-3
+// minPart is how long the last part must take somewhere to be told, seconds.
+const minPart = 0.5e-3
 
 // partedRows are a life's groups taken apart, as they are shown.
 type partedRows struct {
@@ -76,7 +76,7 @@ func newPartedRows(noun string, names []string, all []content.Breakdown) partedR
 func anyReadyLater(r *content.Report) bool {
 	for _, b := range r.Breakdown {
 		for _, band := range b.Bands {
-			if band.Parts[len(band.Parts)-1] >= leastPart {
+			if band.Parts[len(band.Parts)-1] >= minPart {
 				return true
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 // The summary's widths. A terminal of 80 columns holds it.
 const (
-	leastWidth    = 60
+	minWidth      = 60
 	summaryPassed = 4 // passed objectives that are listed; the rest is counted
 )
 
@@ -22,7 +22,7 @@ const (
 // summary.txt and the terminal. It has no colours: whoever has a terminal may
 // add them to the verdict's word, which says the same without.
 func WriteSummary(w io.Writer, r *content.Report, width int) error {
-	t := &summaryText{width: max(width, leastWidth)}
+	t := &summaryText{width: max(width, minWidth)}
 	t.head(r)
 	t.objectives(r)
 	t.failures(r)

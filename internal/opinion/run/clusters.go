@@ -22,8 +22,8 @@ type ClusterBin struct {
 	Slowest    time.Duration // the longest from due to done
 }
 
-// mostClusterBins bounds a member's memory: thousands of members have 6 kB each.
-const mostClusterBins = 240
+// maxClusterBins bounds a member's memory: thousands of members have 6 kB each.
+const maxClusterBins = 240
 
 // clusterOf returns what is known of a member.
 func (c *collector) clusterOf(name string) *Cluster {
@@ -38,7 +38,7 @@ func (c *collector) clusterOf(name string) *Cluster {
 
 func (x *Cluster) add(v record.Call) {
 	at := max(v.Done, 0)
-	for int64(at)/int64(x.Width) >= mostClusterBins {
+	for int64(at)/int64(x.Width) >= maxClusterBins {
 		x.coarsenBins()
 	}
 	i := int(at / clock.Time(x.Width))

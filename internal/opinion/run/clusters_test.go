@@ -20,7 +20,7 @@ func TestClustersKeepTheirSlowest(t *testing.T) {
 		}
 		x.add(c)
 	}
-	if len(x.Bins) > mostClusterBins || x.Width != 8*time.Second {
+	if len(x.Bins) > maxClusterBins || x.Width != 8*time.Second {
 		t.Errorf("%d bins of %v", len(x.Bins), x.Width)
 	}
 	calls, bad := 0, 0

@@ -193,8 +193,8 @@ func (c *collector) newVisitor(s *record.Stream) record.Visitor {
 // addCall takes a call. What was sent before the run's begin or after its end
 // (boot, populate, clean up) is drawn and not judged.
 func (c *collector) addCall(from *source, v record.Call) {
-	if len(from.stream.Ops) > mostOps || len(c.f.Calls) > mostOps {
-		from.stream.Refuse(fmt.Errorf("it has more than %d kinds of calls", mostOps))
+	if len(from.stream.Ops) > maxOps || len(c.f.Calls) > maxOps {
+		from.stream.Refuse(fmt.Errorf("it has more than %d kinds of calls", maxOps))
 		return
 	}
 	c.placeOps(from, int(v.Op)+1)
@@ -377,8 +377,8 @@ func (c *collector) addEvent(e record.Event) {
 // addStepEvent takes an event of a step.
 func (c *collector) addStepEvent(e record.Event) {
 	if e.Type == record.EventStepBegan {
-		if len(c.f.Steps) >= mostSteps {
-			c.stream.Refuse(fmt.Errorf("it has more than %d steps", mostSteps))
+		if len(c.f.Steps) >= maxSteps {
+			c.stream.Refuse(fmt.Errorf("it has more than %d steps", maxSteps))
 			return
 		}
 		c.steps[e.Name] = len(c.f.Steps)

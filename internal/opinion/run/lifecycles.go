@@ -79,8 +79,8 @@ func (c *collector) addPhase(p record.Phase) {
 		if l == nil {
 			l = &Lifecycles{Resource: o.Resource, Group: o.Group, Name: o.Lifecycle, all: &c.stream.Objects}
 			c.groups[key] = l
-			if len(c.groups) > mostGroups {
-				c.stream.Refuse(fmt.Errorf("it has more than %d groups of objects", mostGroups))
+			if len(c.groups) > maxGroups {
+				c.stream.Refuse(fmt.Errorf("it has more than %d groups of objects", maxGroups))
 			}
 			c.f.Lifecycles = append(c.f.Lifecycles, l)
 		}
@@ -88,18 +88,18 @@ func (c *collector) addPhase(p record.Phase) {
 		l.Objects = append(l.Objects, p.Object)
 	}
 	c.stream.Spend(at.of.reachPhase(int(at.row), p))
-	if len(at.of.columns) > mostPhases {
-		c.stream.Refuse(fmt.Errorf("%s of %q have more than %d phases", at.of.Resource, at.of.Group, mostPhases))
+	if len(at.of.columns) > maxPhases {
+		c.stream.Refuse(fmt.Errorf("%s of %q have more than %d phases", at.of.Resource, at.of.Group, maxPhases))
 	}
 }
 
 // Bounds of what a run has: those who read it look through all of them again and
 // again.
 const (
-	mostPhases = 200     // of one lifecycle
-	mostGroups = 5_000   // of objects
-	mostOps    = 50_000  // kinds of calls
-	mostSteps  = 500_000 // begun, one in a loop each time
+	maxPhases = 200     // of one lifecycle
+	maxGroups = 5_000   // of objects
+	maxOps    = 50_000  // kinds of calls
+	maxSteps  = 500_000 // begun, one in a loop each time
 )
 
 // reachPhase notes a phase the first time that it is seen, and returns how many bytes of

@@ -118,7 +118,7 @@ func (f *Follower) followWorkers() error {
 	if f.run.Manifest.Workers == nil {
 		return nil
 	}
-	for i := range min(f.run.Manifest.Workers.Count, record.MostWorkers) {
+	for i := range min(f.run.Manifest.Workers.Count, record.MaxWorkers) {
 		w := f.c.workerOf(i)
 		w.Fleet = f.run.Manifest.Workers.KeepsNodes(i)
 		if i == len(f.workers) {

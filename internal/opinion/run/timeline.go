@@ -24,7 +24,7 @@ type Timeline struct {
 // longer than its bins, so that it needs no more than some 12 MB.
 const (
 	finestBin = 100 * time.Millisecond
-	mostBins  = 360_000 // ten hours of the finest
+	maxBins   = 360_000 // ten hours of the finest
 	coarser   = 10
 )
 
@@ -56,7 +56,7 @@ func (t *Timeline) addCall(c record.Call) {
 // binAt returns the bin of a moment and sees to it that there is one.
 func (t *Timeline) binAt(at clock.Time) int {
 	at = max(at, 0)
-	for int64(at)/int64(t.Width) >= mostBins {
+	for int64(at)/int64(t.Width) >= maxBins {
 		t.coarsenBins()
 	}
 	i := int(int64(at) / int64(t.Width))
@@ -110,19 +110,19 @@ func (t *Timeline) Open() []float64 {
 // 12 ms as they tell 10 s from 12 s.
 const (
 	BucketsPerDecade = 12
-	LeastBucket      = 1e-5 // seconds; what is shorter lies in bucket 0
+	MinBucket        = 1e-5 // seconds; what is shorter lies in bucket 0
 	Buckets          = 8*BucketsPerDecade + 1
 )
 
 // Bucket returns the bucket of a duration: bucket b > 0 holds
-// [LeastBucket*10^((b-1)/12), LeastBucket*10^(b/12)), and the last one what is
+// [MinBucket*10^((b-1)/12), MinBucket*10^(b/12)), and the last one what is
 // longer, too.
 func Bucket(d time.Duration) int {
 	s := d.Seconds()
-	if s < LeastBucket {
+	if s < MinBucket {
 		return 0
 	}
-	return min(int(math.Floor(math.Log10(s/LeastBucket)*BucketsPerDecade+1e-9))+1, Buckets-1)
+	return min(int(math.Floor(math.Log10(s/MinBucket)*BucketsPerDecade+1e-9))+1, Buckets-1)
 }
 
 // Heat counts the calls of one kind by the moment of their answer and the bucket
@@ -134,12 +134,12 @@ type Heat struct {
 }
 
 // heatWidths are the widths of a heat map's columns, each of them some times the
-// one before. A map has at most mostColumns of them, however long the run is.
+// one before. A map has at most maxColumns of them, however long the run is.
 func heatWidths() []time.Duration {
 	return []time.Duration{finestBin, time.Second, 5 * time.Second, time.Minute, time.Hour, 24 * time.Hour}
 }
 
-const mostColumns = 2400
+const maxColumns = 2400
 
 // addCall adds a call and returns how many bytes of memory that took.
 func (h *Heat) addCall(at clock.Time, latency time.Duration) (taken int) {
@@ -147,9 +147,9 @@ func (h *Heat) addCall(at clock.Time, latency time.Duration) (taken int) {
 		h.Width = finestBin
 	}
 	at = max(at, 0)
-	for i := int64(at) / int64(h.Width); i >= mostColumns && h.coarsenColumns(); i = int64(at) / int64(h.Width) {
+	for i := int64(at) / int64(h.Width); i >= maxColumns && h.coarsenColumns(); i = int64(at) / int64(h.Width) {
 	}
-	i := int(min(int64(at)/int64(h.Width), mostColumns-1))
+	i := int(min(int64(at)/int64(h.Width), maxColumns-1))
 	if more := i + 1 - len(h.Columns); more > 0 {
 		h.Columns = append(h.Columns, make([][]uint32, more)...)
 		taken = 24 * more

@@ -58,7 +58,7 @@ func TestTimelinesBecomeCoarser(t *testing.T) {
 			hot += int(n)
 		}
 	}
-	if line.Width != coarser*coarser*finestBin || len(line.Due) > mostBins+mostBins/4+2 || len(heat.Columns) > mostColumns {
+	if line.Width != coarser*coarser*finestBin || len(line.Due) > maxBins+maxBins/4+2 || len(heat.Columns) > maxColumns {
 		t.Errorf("%d bins of %v, %d columns of %v", len(line.Due), line.Width, len(heat.Columns), heat.Width)
 	}
 	if due != calls || hot != calls || math.Abs(there-open) > 1e-6*open {
@@ -69,9 +69,9 @@ func TestTimelinesBecomeCoarser(t *testing.T) {
 func TestBucketsHoldWhatTheySay(t *testing.T) {
 	for _, d := range []time.Duration{0, 5 * time.Microsecond, 10 * time.Microsecond, time.Millisecond, 3 * time.Second, 700 * time.Second} {
 		b := Bucket(d)
-		from, to := 0.0, LeastBucket*math.Pow(10, float64(b)/BucketsPerDecade)
+		from, to := 0.0, MinBucket*math.Pow(10, float64(b)/BucketsPerDecade)
 		if b > 0 {
-			from = LeastBucket * math.Pow(10, float64(b-1)/BucketsPerDecade)
+			from = MinBucket * math.Pow(10, float64(b-1)/BucketsPerDecade)
 		}
 		if s := d.Seconds(); s < from*(1-1e-9) || s >= to*(1+1e-9) {
 			t.Errorf("%v lies in bucket %d, which is from %v to %v s", d, b, from, to)

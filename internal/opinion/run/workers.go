@@ -60,7 +60,7 @@ func (w *Worker) UnknownCalls() (n int) {
 
 // workerEvent takes an event about a worker.
 func (c *collector) workerEvent(e record.Event) {
-	if e.Worker < 0 || e.Worker >= record.MostWorkers {
+	if e.Worker < 0 || e.Worker >= record.MaxWorkers {
 		c.stream.Refuse(fmt.Errorf("it tells of worker %d", e.Worker))
 		return
 	}
@@ -191,7 +191,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 	if m.Workers == nil {
 		return nil
 	}
-	if m.Workers.Count < 0 || m.Workers.Count > record.MostWorkers {
+	if m.Workers.Count < 0 || m.Workers.Count > record.MaxWorkers {
 		return fmt.Errorf("%s: %s are more than a run may have", dir.File(record.ManifestFile), unit.Count(m.Workers.Count, "workers"))
 	}
 	for i := range m.Workers.Count {

@@ -33,16 +33,16 @@ func (c records) boundRate(r *Result, o *scenario.Objective) {
 		window = d
 	}
 	all := inCluster(c.f.Pods(groupsOf(o.Labels)), o.Labels)
-	if begin, end, ok := bindingOf(all); ok && end.Sub(begin)/window >= mostWindows {
-		setUnmeasured(r, fmt.Sprintf("window %s is too short for the %s in which pods were bound: %d of them are the most", window, end.Sub(begin), mostWindows))
+	if begin, end, ok := bindingOf(all); ok && end.Sub(begin)/window >= maxWindows {
+		setUnmeasured(r, fmt.Sprintf("window %s is too short for the %s in which pods were bound: %d of them are the most", window, end.Sub(begin), maxWindows))
 		return
 	}
 	rates := boundRates(all, window)
 	holdAgainstThreshold(r, ofRates(rates, r.Statistic), false)
 }
 
-// mostWindows is in how many stretches of time pods are counted.
-const mostWindows = 1_000_000
+// maxWindows is in how many stretches of time pods are counted.
+const maxWindows = 1_000_000
 
 // bindingOf is the time from the first pod's creation to the last one's binding.
 func bindingOf(all []*run.Lifecycles) (from, to clock.Time, ok bool) {
@@ -63,7 +63,7 @@ func BoundRates(f *run.Facts, groups []string, window time.Duration) []float64 {
 
 func boundRates(all []*run.Lifecycles, window time.Duration) []float64 {
 	from, to, ok := bindingOf(all)
-	if !ok || to.Sub(from)/window >= mostWindows {
+	if !ok || to.Sub(from)/window >= maxWindows {
 		return nil
 	}
 	counts := make([]float64, to.Sub(from)/window+1)

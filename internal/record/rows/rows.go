@@ -50,7 +50,7 @@ func Fill(path string, to Sinks) (map[string]int, error) {
 // the times of the run.
 func FillShared(path string, workers int, to Sinks) (map[string]int, error) {
 	f := newFiller(to)
-	clocks := make([]record.Readings, min(workers, record.MostWorkers))
+	clocks := make([]record.Readings, min(workers, record.MaxWorkers))
 	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
 		f.stream = s
 		return record.Visitor{

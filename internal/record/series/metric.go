@@ -386,7 +386,7 @@ func (n *nativeReader) toHistogram() (bool, record.Histogram) {
 		return false, record.Histogram{}
 	}
 	// Of other resolutions, such as that of custom buckets, nobody here knows the bounds.
-	if n.Schema < record.LeastSchema || n.Schema > record.MostSchema {
+	if n.Schema < record.MinSchema || n.Schema > record.MaxSchema {
 		return false, record.Histogram{}
 	}
 	var ok, also bool
@@ -398,7 +398,7 @@ func (n *nativeReader) toHistogram() (bool, record.Histogram) {
 // bucketsOfSpans puts the counts of spans, which are told as differences to the one
 // before, in their places. It is false where they do not fit together.
 func bucketsOfSpans(spans []span, deltas []int64) ([]record.Bucket, bool) {
-	if len(deltas) > record.MostBuckets {
+	if len(deltas) > record.MaxBuckets {
 		return nil, false
 	}
 	out := make([]record.Bucket, 0, len(deltas))

@@ -64,7 +64,7 @@ func NewTracker(accept func(name string) bool) *Tracker {
 	if accept == nil {
 		accept = func(string) bool { return true }
 	}
-	return &Tracker{accept: accept, most: MostPoints, text: newTextState(), proto: newProtoState()}
+	return &Tracker{accept: accept, most: MaxPoints, text: newTextState(), proto: newProtoState()}
 }
 
 // Update reads an exposition and says in d what changed. It keeps body until
@@ -97,13 +97,13 @@ func (t *Tracker) Update(format Format, body []byte, d *Delta) error {
 	return nil
 }
 
-// Limit sets how many points the target may serve in all, in place of MostPoints.
+// Limit sets how many points the target may serve in all, in place of MaxPoints.
 func (t *Tracker) Limit(most int) { t.most = most }
 
-// MostPoints is how many points a target may serve in all: some times what a
+// MaxPoints is how many points a target may serve in all: some times what a
 // kube-apiserver with a thousand resources has. A target with a label for each request
 // has any number, and must not take the instrument's memory.
-const MostPoints = 300_000
+const MaxPoints = 300_000
 
 // ErrTooMany says that a target has served more points than it may. It can be read no more.
 var ErrTooMany = errors.New("it has served too many series")

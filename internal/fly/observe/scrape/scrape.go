@@ -52,7 +52,7 @@ type Options struct {
 	// name that ends in * stands for all that begin so. Without Keep all are
 	// kept; Drop wins.
 	Keep, Drop []string
-	Most       int // series that one target may serve in all, default series.MostPoints; one that serves more is read no more
+	Most       int // series that one target may serve in all, default series.MaxPoints; one that serves more is read no more
 }
 
 // Scraper reads targets. Its methods may be called from several goroutines.
@@ -83,7 +83,7 @@ func New(w *record.Writer, c clock.Clock, targets []Target, o Options) *Scraper 
 		o.Timeout = DefaultTimeout
 	}
 	if o.Most <= 0 {
-		o.Most = series.MostPoints
+		o.Most = series.MaxPoints
 	}
 	s := &Scraper{records: w, clock: c, options: o}
 	for _, t := range targets {

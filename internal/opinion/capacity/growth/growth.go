@@ -167,12 +167,12 @@ func (f *Fits) admitRuns(runs []compare.Run) ([]compare.Run, error) {
 		out = append(out, r)
 		f.Runs = append(f.Runs, r.Name)
 	}
-	if len(out) < stats.LeastPoints {
+	if len(out) < stats.MinPoints {
 		why := ""
 		if len(f.LeftOut) > 0 {
 			why = "; left out: " + f.LeftOut[0]
 		}
-		return nil, fmt.Errorf("%w: %s %s too few, at least %d of %d sizes are needed%s", ErrRefused, unit.Count(len(out), "runs"), unit.Verb(len(out), "is", "are"), stats.LeastPoints, stats.LeastSizes, why)
+		return nil, fmt.Errorf("%w: %s %s too few, at least %d of %d sizes are needed%s", ErrRefused, unit.Count(len(out), "runs"), unit.Verb(len(out), "is", "are"), stats.MinPoints, stats.MinSizes, why)
 	}
 	f.Scenario = out[0].Manifest.Scenario
 	return out, nil

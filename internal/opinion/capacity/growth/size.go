@@ -33,8 +33,8 @@ func (f *Fits) findSizes(runs []compare.Run, against string) ([]float64, error) 
 		out = append(out, v)
 	}
 	f.Sizes = slices.Sorted(slices.Values(out))
-	if n := len(slices.Compact(slices.Clone(f.Sizes))); n < stats.LeastSizes {
-		return nil, fmt.Errorf("%w: %d different %s are too few, at least %d are needed", ErrRefused, n, against, stats.LeastSizes)
+	if n := len(slices.Compact(slices.Clone(f.Sizes))); n < stats.MinSizes {
+		return nil, fmt.Errorf("%w: %d different %s are too few, at least %d are needed", ErrRefused, n, against, stats.MinSizes)
 	}
 	return out, nil
 }

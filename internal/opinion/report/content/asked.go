@@ -15,9 +15,9 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// mostAsked is how many lines a chart of the scenario's has, in the order of their
+// maxAsked is how many lines a chart of the scenario's has, in the order of their
 // labels: more are no picture. A stack of more has their sum in place of the smallest.
-const mostAsked = 12
+const maxAsked = 12
 
 // askedPoints is about how many points a line of such a chart has: each costs an
 // evaluation of its query.
@@ -71,8 +71,8 @@ func (a asker) newChart(id string, c scenario.Chart) TimeChart {
 		out.Note = err.Error()
 	case len(r.Series) == 0:
 		out.Note = "nothing answers its query"
-	case len(r.Series) > mostAsked && !c.Stacked:
-		out.Note = strconv.Itoa(len(r.Series)-mostAsked) + " more lines are left out"
+	case len(r.Series) > maxAsked && !c.Stacked:
+		out.Note = strconv.Itoa(len(r.Series)-maxAsked) + " more lines are left out"
 	}
 	var lines []Line
 	for _, s := range r.Series {
@@ -89,9 +89,9 @@ func (a asker) newChart(id string, c scenario.Chart) TimeChart {
 	}
 	slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.Name, b.Name) })
 	if c.Stacked {
-		lines = foldSmallest(lines, mostAsked)
+		lines = foldSmallest(lines, maxAsked)
 	}
-	out.Lines = lines[:min(len(lines), mostAsked)]
+	out.Lines = lines[:min(len(lines), maxAsked)]
 	return out
 }
 

@@ -50,20 +50,20 @@ func TestAskedCharts(t *testing.T) {
 // for keeps its height: the smallest are one line, whatever their names.
 func TestAStackIsAsHighAsTheWhole(t *testing.T) {
 	var lines []Line
-	for i := range mostAsked + 2 {
+	for i := range maxAsked + 2 {
 		lines = append(lines, Line{Name: string(rune('a' + i)), Mean: []Num{Num(i + 1), Num(math.NaN())}})
 	}
 	lines[2].Mean[1] = 100 // c was large once, a and b never
-	got := foldSmallest(lines, mostAsked)
+	got := foldSmallest(lines, maxAsked)
 	rest := got[len(got)-1]
-	if len(got) != mostAsked || got[0].Name != "c" || rest.Name != "3 others" {
+	if len(got) != maxAsked || got[0].Name != "c" || rest.Name != "3 others" {
 		t.Fatalf("%d lines from %s to %s, want c to 3 others", len(got), got[0].Name, rest.Name)
 	}
 	var high Num
 	for _, l := range got {
 		high += l.Mean[0]
 	}
-	if want := Num((mostAsked + 2) * (mostAsked + 3) / 2); high != want || rest.Mean[0] != 1+2+4 {
+	if want := Num((maxAsked + 2) * (maxAsked + 3) / 2); high != want || rest.Mean[0] != 1+2+4 {
 		t.Errorf("the stack is %v high, %v of it others, want %v and 7", high, rest.Mean[0], want)
 	}
 	if !math.IsNaN(float64(rest.Mean[1])) {
@@ -72,7 +72,7 @@ func TestAStackIsAsHighAsTheWhole(t *testing.T) {
 	if lines[0].Mean[0] != 1 {
 		t.Errorf("a is %v now", lines[0].Mean[0])
 	}
-	if few := foldSmallest(lines[:mostAsked], mostAsked); len(few) != mostAsked || few[0].Name != "a" {
+	if few := foldSmallest(lines[:maxAsked], maxAsked); len(few) != maxAsked || few[0].Name != "a" {
 		t.Errorf("%d lines from %s of as many as there is room for", len(few), few[0].Name)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// mostCells is how many cells of heat maps a page carries: kinds of calls past
+// maxCells is how many cells of heat maps a page carries: kinds of calls past
 // it are in the table only.
-const mostCells = 120_000
+const maxCells = 120_000
 
 // Data is what the charts of a page are drawn from. Times are seconds since the
 // run clock's zero; in a comparison they count from each run's begin.
@@ -108,7 +108,7 @@ func (t *tally) newCharts(r *Report) Data {
 	c := Data{
 		From: Num(t.span.from.Seconds()), To: Num(t.span.to.Seconds()),
 		Startup: r.Startup, Bound: startupBound(r.Objectives),
-		Buckets: buckets{run.LeastBucket, run.BucketsPerDecade},
+		Buckets: buckets{run.MinBucket, run.BucketsPerDecade},
 		Heat:    t.heatChart(r.Calls),
 	}
 	for _, l := range r.Declared {
@@ -191,7 +191,7 @@ func (t *tally) heatChart(rows []CallRow) heatChart {
 			all[cell] += count
 		}
 	}
-	room := mostCells
+	room := maxCells
 	if kinds > 1 {
 		out.Maps = append(out.Maps, heatMap{"all calls of the load", "load", n, encodeCells(all)})
 		room -= len(all)

@@ -15,8 +15,8 @@ import (
 // way of all others.
 const reachedBy = 0.9
 
-// mostParts is how many parts a lifecycle is taken into at most.
-const mostParts = 12
+// maxParts is how many parts a lifecycle is taken into at most.
+const maxParts = 12
 
 // DeclaredLifecycle is what was seen of the objects of a lifecycle that the scenario
 // declares.
@@ -93,7 +93,7 @@ func partingOf(all []*run.Lifecycles, order []string) parting {
 				}
 			}
 		}
-		if float64(n) >= reachedBy*float64(countObjects(all)) && len(p.phases) <= mostParts {
+		if float64(n) >= reachedBy*float64(countObjects(all)) && len(p.phases) <= maxParts {
 			p.phases = append(p.phases, phase)
 		}
 	}

@@ -42,7 +42,7 @@ func Overlay(arms []Arm) Data {
 	first := arms[0].Runs[0]
 	shift := first.Begin.Seconds()
 	s := commonSpan(arms)
-	out := Data{From: Num(s.from.Seconds()), To: Num(s.to.Seconds()), Bound: Num(math.NaN()), Buckets: buckets{run.LeastBucket, run.BucketsPerDecade}}
+	out := Data{From: Num(s.from.Seconds()), To: Num(s.to.Seconds()), Bound: Num(math.NaN()), Buckets: buckets{run.MinBucket, run.BucketsPerDecade}}
 	for _, step := range first.Charts.Steps {
 		step.From, step.To = step.From-Num(shift), step.To-Num(shift)
 		out.Steps = append(out.Steps, step)
@@ -256,7 +256,7 @@ func columnQuantile(counts []int, q float64) float64 {
 	left := int(math.Ceil(q*float64(n) - 1e-9))
 	for b, c := range counts {
 		if left -= c; n > 0 && left <= 0 {
-			return run.LeastBucket * math.Pow(10, float64(b)/run.BucketsPerDecade)
+			return run.MinBucket * math.Pow(10, float64(b)/run.BucketsPerDecade)
 		}
 	}
 	return math.NaN()
