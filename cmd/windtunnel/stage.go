@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kwok/golden"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
-	"github.com/windtunnel/windtunnel/internal/sim/stage/golden"
 )
 
 // stageVerb holds what concerns stages alone, without a plane.

@@ -16,6 +16,7 @@ var levels = [][]string{
 	{"internal/template", "scenario"},
 	{"internal/interop"}, // what reads other tools' files
 	{"internal/sim"},
+	{"internal/interop/kwok/golden"}, // what plays kwok's test data, of stages
 	{"internal/opinion"},
 	{"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
 		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"}, // what writes them, of opinions

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kwok/golden"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
-	"github.com/windtunnel/windtunnel/internal/sim/stage/golden"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
