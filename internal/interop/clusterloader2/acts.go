@@ -10,7 +10,7 @@ import (
 
 func lowerSleep(_ *lowering, c call, _ int) []scenario.Step {
 	c.needText("duration")
-	d := c.duration("duration", 0)
+	d := c.readDuration("duration", 0)
 	if d <= 0 {
 		return nil // ClusterLoader2 goes on at once
 	}
@@ -19,9 +19,9 @@ func lowerSleep(_ *lowering, c call, _ int) []scenario.Step {
 
 // lowerExec runs a local command.
 func lowerExec(_ *lowering, c call, _ int) []scenario.Step {
-	command := c.texts("command")
-	if name := c.text("name", ""); len(command) == 0 && name != "" { // its older form
-		command = append([]string{name}, c.texts("args")...)
+	command := c.readTexts("command")
+	if name := c.readText("name", ""); len(command) == 0 && name != "" { // its older form
+		command = append([]string{name}, c.readTexts("args")...)
 	}
 	if len(command) == 0 {
 		c.im.faults.at(c.where, "%s: command is needed", c.method)
@@ -30,11 +30,11 @@ func lowerExec(_ *lowering, c call, _ int) []scenario.Step {
 	for i := range command {
 		command[i] = c.im.expandVariables(command[i])
 	}
-	if n := c.wholeNumber("retries", 1); n < 1 {
+	if n := c.readWhole("retries", 1); n < 1 {
 		c.addFault("retries", "%d is not above 0", n)
 	}
 	return []scenario.Step{{Name: c.identifier, Exec: &scenario.Exec{
-		Command: command, Timeout: unit.Duration(c.duration("timeout", time.Hour)),
+		Command: command, Timeout: unit.Duration(c.readDuration("timeout", time.Hour)),
 	}}}
 }
 
@@ -45,8 +45,8 @@ func chaosMethod(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	f := config.NodeFailure{
-		FailureRate: c.number("failureRate", 0), Interval: config.Duration(c.duration("interval", 0)),
-		JitterFactor: c.number("jitterFactor", 0), SimulatedDowntime: config.Duration(c.duration("simulatedDowntime", 0)),
+		FailureRate: c.readNumber("failureRate", 0), Interval: config.Duration(c.readDuration("interval", 0)),
+		JitterFactor: c.readNumber("jitterFactor", 0), SimulatedDowntime: config.Duration(c.readDuration("simulatedDowntime", 0)),
 	}
 	if f.FailureRate <= 0 || f.Interval <= 0 || f.SimulatedDowntime <= 0 {
 		c.im.faults.at(c.where, "%s: failureRate, interval and simulatedDowntime above 0 are needed", c.method)
@@ -63,7 +63,7 @@ const downSeconds = 30
 // does it over ssh; here it is a process of ours.
 func restartServer(_ *lowering, c call, _ int) []scenario.Step {
 	f := &scenario.Disturbance{Component: "kube-apiserver", Action: "restart"}
-	if s := c.wholeNumber("downSeconds", downSeconds); s > 0 {
+	if s := c.readWhole("downSeconds", downSeconds); s > 0 {
 		f.Action, f.For, f.Hold = "kill", unit.Duration(time.Duration(s)*time.Second), true
 	}
 	return []scenario.Step{{Name: c.identifier, Fault: f}}

@@ -80,7 +80,7 @@ func Import(file string, o Options) (*scenario.Scenario, []kit.Note, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer folder.close()
+	defer folder.closeRoot()
 	im.read, im.dir = folder.readFile, filepath.Dir(file)
 	s := im.makeScenario(file, raw)
 	if err := im.faults.joinErrors(); err != nil {

@@ -32,7 +32,7 @@ func openFolder(dir string) (*folder, error) {
 	return &folder{root: root, own: filepath.Base(abs)}, nil
 }
 
-func (f *folder) close() { _ = f.root.Close() } // nothing was written through it
+func (f *folder) closeRoot() { _ = f.root.Close() } // nothing was written through it
 
 // errOutside says that a path leads out of what may be read.
 var errOutside = errors.New("leads out of the folder above the config's")

@@ -20,8 +20,8 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 	if !ok {
 		return nil
 	}
-	selector, namespace := c.text("labelSelector", ""), c.text("namespace", "")
-	within := unit.Duration(c.duration("timeout", time.Minute))
+	selector, namespace := c.readText("labelSelector", ""), c.readText("namespace", "")
+	within := unit.Duration(c.readDuration("timeout", time.Minute))
 	s, ok := selectorOf(selector)
 	if !ok {
 		c.addFault("labelSelector", "%q is not a label selector", selector)
@@ -41,7 +41,7 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 		most := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Count: count, Within: within}
 		steps = append(steps, waitStep(c.identifier, most)...)
 	}
-	if c.truth("isFatal", false) {
+	if c.readTruth("isFatal", false) {
 		for i := range steps {
 			steps[i].OnFailure = "stop"
 		}
@@ -60,7 +60,7 @@ func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
 		c.im.faults.at(c.where, "%s: successfulConditions is needed", c.method)
 		return nil
 	}
-	switch most := c.wholeNumber("maxFailedObjectCount", 0); {
+	switch most := c.readWhole("maxFailedObjectCount", 0); {
 	case len(bad) == 0:
 	case most > 0:
 		good = append(good, bad...)
@@ -68,11 +68,11 @@ func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
 	default:
 		c.addNote("failedConditions do not end the wait early: it waits for enough objects with successfulConditions")
 	}
-	resource := joinDots(c.needText("objectResource"), c.text("objectVersion", ""), c.text("objectGroup", ""))
+	resource := joinDots(c.needText("objectResource"), c.readText("objectVersion", ""), c.readText("objectGroup", ""))
 	w := scenario.Wait{
-		Objects: resource, Namespace: l.objectNamespace(c), Selector: c.text("labelSelector", ""),
-		Condition: strings.Join(good, " || "), Count: c.wholeNumber("minDesiredObjectCount", 0),
-		Within: unit.Duration(c.duration("timeout", 30*time.Minute)),
+		Objects: resource, Namespace: l.objectNamespace(c), Selector: c.readText("labelSelector", ""),
+		Condition: strings.Join(good, " || "), Count: c.readWhole("minDesiredObjectCount", 0),
+		Within: unit.Duration(c.readDuration("timeout", 30*time.Minute)),
 	}
 	if w.Count <= 0 {
 		c.addNote("minDesiredObjectCount is 0: there is nothing to wait for")
@@ -85,7 +85,7 @@ func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
 // fault, where one is of another form.
 func (c call) readConditions(name string) ([]string, bool) {
 	var out []string
-	for _, text := range c.texts(name) {
+	for _, text := range c.readTexts(name) {
 		kind, status, ok := strings.Cut(text, "=")
 		if !ok {
 			c.addFault(name, "%q is not Type=Status", text)
@@ -104,9 +104,9 @@ func (l *lowering) objectNamespace(c call) string {
 	}
 	inner := c
 	inner.params = config.Params{Values: r, Place: c.params.Place}
-	prefix, from, to := inner.text("prefix", l.out.Namespaces.Prefix), inner.wholeNumber("min", 0), inner.wholeNumber("max", 0)
+	prefix, from, to := inner.readText("prefix", l.out.Namespaces.Prefix), inner.readWhole("min", 0), inner.readWhole("max", 0)
 	switch {
-	case inner.truth("allNamespaces", false):
+	case inner.readTruth("allNamespaces", false):
 		return "*"
 	case from == to:
 		return fmt.Sprintf("%s-%d", prefix, from)
@@ -131,8 +131,8 @@ func waitNodes(l *lowering, c call, _ int) []scenario.Step {
 			return nil
 		}
 	}
-	least, most, selector := c.wholeNumber("minDesiredNodeCount", 0), c.wholeNumber("maxDesiredNodeCount", 0), c.text("labelSelector", "")
-	within := c.duration("timeout", nodesWithin)
+	least, most, selector := c.readWhole("minDesiredNodeCount", 0), c.readWhole("maxDesiredNodeCount", 0), c.readText("labelSelector", "")
+	within := c.readDuration("timeout", nodesWithin)
 	if most < l.options.Nodes && selector == "" || most < least {
 		c.addFault("maxDesiredNodeCount", "%d is too few: the run has %s, or wants them, so the wait cannot end", most, unit.Count(max(least, l.options.Nodes), "nodes"))
 		return nil
@@ -159,8 +159,8 @@ func waitPhase(resource, count string) func(*lowering, call, int) []scenario.Ste
 			return nil
 		}
 		w := scenario.Wait{
-			Objects: resource, Selector: c.text("labelSelector", ""), Count: n,
-			Namespace: c.text("namespace", ""), Condition: "{.status.phase}=Bound", Within: unit.Duration(c.duration("timeout", time.Minute)),
+			Objects: resource, Selector: c.readText("labelSelector", ""), Count: n,
+			Namespace: c.readText("namespace", ""), Condition: "{.status.phase}=Bound", Within: unit.Duration(c.readDuration("timeout", time.Minute)),
 		}
 		if resource == "persistentvolumes" {
 			w.Namespace, w.Condition = "*", `self.status.phase in ["Available", "Bound"]`

@@ -27,15 +27,15 @@ func waitFinishedJobs(l *lowering, c call, _ int) []scenario.Step {
 // that the config makes, and any that controllers made. It is false, with a
 // fault, where the selector is none.
 func (l *lowering) jobsWait(c call) (scenario.Wait, bool) {
-	selector := c.text("labelSelector", "")
+	selector := c.readText("labelSelector", "")
 	s, ok := selectorOf(selector)
 	if !ok {
 		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return scenario.Wait{}, false
 	}
-	now, _, _ := l.countControlled("Job", s, c.text("namespace", ""))
+	now, _, _ := l.countControlled("Job", s, c.readText("namespace", ""))
 	return scenario.Wait{
-		Objects: "jobs.batch", Namespace: c.text("namespace", ""), Selector: selector, Count: now, All: true,
-		Within: unit.Duration(c.duration("timeout", jobsWithin)),
+		Objects: "jobs.batch", Namespace: c.readText("namespace", ""), Selector: selector, Count: now, All: true,
+		Within: unit.Duration(c.readDuration("timeout", jobsWithin)),
 	}, true
 }

@@ -13,12 +13,12 @@ func (l *lowering) declareLifecycle(c call, use string) string {
 	if c.has("fieldSelector") {
 		return ""
 	}
-	selector := c.text("labelSelector", "")
+	selector := c.readText("labelSelector", "")
 	if _, ok := selectorOf(selector); !ok {
 		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return ""
 	}
-	one := scenario.Lifecycle{Name: cmp.Or(dnsLabel(c.identifier), use), Use: use, Namespace: c.text("namespace", ""), Selector: selector}
+	one := scenario.Lifecycle{Name: cmp.Or(dnsLabel(c.identifier), use), Use: use, Namespace: c.readText("namespace", ""), Selector: selector}
 	for _, have := range l.out.Lifecycles {
 		switch {
 		case have.Name == one.Name && have.Use == use:

@@ -53,7 +53,7 @@ func (l *lowering) lowerMeasurement(c call) []scenario.Step {
 // key tells one measurement from another; a timer has several, by label.
 func (c call) key() string {
 	if c.method == "Timer" {
-		return c.method + "/" + c.identifier + "/" + c.text("label", "")
+		return c.method + "/" + c.identifier + "/" + c.readText("label", "")
 	}
 	return c.method + "/" + c.identifier
 }

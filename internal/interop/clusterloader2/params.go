@@ -39,7 +39,7 @@ func (c call) noteDifference(format string, args ...any) {
 
 func (c call) has(name string) bool { v, ok := c.params.Values[name]; return ok && v != nil }
 
-func (c call) text(name, fallback string) string {
+func (c call) readText(name, fallback string) string {
 	switch v := c.params.Values[name].(type) {
 	case nil:
 		return fallback
@@ -56,10 +56,10 @@ func (c call) needText(name string) string {
 	if !c.has(name) {
 		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
 	}
-	return c.text(name, "")
+	return c.readText(name, "")
 }
 
-func (c call) duration(name string, fallback time.Duration) time.Duration {
+func (c call) readDuration(name string, fallback time.Duration) time.Duration {
 	if !c.has(name) {
 		return fallback
 	}
@@ -71,7 +71,7 @@ func (c call) duration(name string, fallback time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-func (c call) number(name string, fallback float64) float64 {
+func (c call) readNumber(name string, fallback float64) float64 {
 	switch v := c.params.Values[name].(type) {
 	case nil:
 		return fallback
@@ -83,9 +83,9 @@ func (c call) number(name string, fallback float64) float64 {
 	}
 }
 
-// wholeNumber is a whole number; others are truncated, as ClusterLoader2 does.
-func (c call) wholeNumber(name string, fallback int) int {
-	f := c.number(name, float64(fallback))
+// readWhole is a whole number; others are truncated, as ClusterLoader2 does.
+func (c call) readWhole(name string, fallback int) int {
+	f := c.readNumber(name, float64(fallback))
 	if f != math.Trunc(f) {
 		c.im.addNote(c.at(name), c.method+" "+name, "%v is truncated to %d, as in ClusterLoader2", f, int(f))
 	}
@@ -99,14 +99,14 @@ func (c call) readCount(name string) (int, bool) {
 		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
 		return 0, false
 	}
-	n := c.wholeNumber(name, 0)
+	n := c.readWhole(name, 0)
 	if n < 0 {
 		c.addFault(name, "%d is below 0", n)
 	}
 	return n, n >= 0
 }
 
-func (c call) truth(name string, fallback bool) bool {
+func (c call) readTruth(name string, fallback bool) bool {
 	switch v := c.params.Values[name].(type) {
 	case nil:
 		return fallback
@@ -118,8 +118,8 @@ func (c call) truth(name string, fallback bool) bool {
 	}
 }
 
-// list is a list of parameters' fields: queries.
-func (c call) list(name string) []call {
+// readList is a list of parameters' fields: queries.
+func (c call) readList(name string) []call {
 	if !c.has(name) {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (c call) list(name string) []call {
 	return out
 }
 
-func (c call) texts(name string) []string {
+func (c call) readTexts(name string) []string {
 	var out []string
 	switch v := c.params.Values[name].(type) {
 	case nil:

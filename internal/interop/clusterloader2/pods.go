@@ -23,7 +23,7 @@ func (l *lowering) nameGroup(c call) {
 	if c.has("fieldSelector") {
 		return // noted when it is lowered
 	}
-	selector, namespace := c.text("labelSelector", ""), c.text("namespace", "")
+	selector, namespace := c.readText("labelSelector", ""), c.readText("namespace", "")
 	s, ok := selectorOf(selector)
 	if !ok {
 		c.addFault("labelSelector", "%q is not a label selector", selector)
@@ -105,11 +105,11 @@ type percentile struct {
 // percentiles and one for each. One that is not below that of the 99th
 // percentile says nothing of its own.
 func (c call) percentileBounds(fallback time.Duration) []percentile {
-	all := c.duration("threshold", fallback)
-	last := c.duration("perc99Threshold", all)
+	all := c.readDuration("threshold", fallback)
+	last := c.readDuration("perc99Threshold", all)
 	var out []percentile
 	for _, q := range []string{"50", "90"} {
-		if at := c.duration("perc"+q+"Threshold", all); at < last {
+		if at := c.readDuration("perc"+q+"Threshold", all); at < last {
 			out = append(out, percentile{"p" + q, at})
 		}
 	}
@@ -127,7 +127,7 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 		l.addUnsupported(c.identifier, byLabelsOnly)
 		return nil
 	}
-	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
+	group := l.groupFor(c.readText("labelSelector", ""), c.readText("namespace", ""))
 	if group == "" {
 		c.im.faults.at(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
 		return nil
@@ -154,16 +154,16 @@ func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
 	if c.action() != gather {
 		return nil
 	}
-	least := c.number("threshold", 0)
-	if least <= 0 || !c.truth("enableViolations", true) {
+	least := c.readNumber("threshold", 0)
+	if least <= 0 || !c.readTruth("enableViolations", true) {
 		return nil // it is measured in every run
 	}
-	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
+	group := l.groupFor(c.readText("labelSelector", ""), c.readText("namespace", ""))
 	if c.has("fieldSelector") || group == "" {
 		l.addUnsupported(c.identifier, byLabelsOnly)
 		return nil
 	}
-	window := c.duration("measurmentInterval", 5*time.Second) // spelt like this
+	window := c.readDuration("measurmentInterval", 5*time.Second) // spelt like this
 	if window <= 0 {
 		c.addFault("measurmentInterval", "%s is not above 0s", window)
 		return nil

@@ -28,21 +28,21 @@ const (
 // apiResponsiveness bounds the 99th percentile of each kind of call. Without
 // enableViolations ClusterLoader2 only reports it, and so do we, in every run.
 func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
-	if !c.givesResult() || !c.truth("enableViolations", false) {
+	if !c.givesResult() || !c.readTruth("enableViolations", false) {
 		return nil
 	}
-	simple, slow := c.truth("useSimpleLatencyQuery", false), c.wholeNumber("allowedSlowCalls", 0)
+	simple, slow := c.readTruth("useSimpleLatencyQuery", false), c.readWhole("allowedSlowCalls", 0)
 	custom := c.readThresholds()
 	for _, group := range []struct {
 		name, scope string
 		most        time.Duration
 	}{
-		{"calls about one object", `scope="resource"`, c.duration("singleResourceThreshold", oneObject)},
-		{"calls about many objects", `scope!="resource"`, c.duration("multipleResourcesThreshold", manyObjects)},
+		{"calls about one object", `scope="resource"`, c.readDuration("singleResourceThreshold", oneObject)},
+		{"calls about many objects", `scope!="resource"`, c.readDuration("multipleResourcesThreshold", manyObjects)},
 	} {
 		query := latencyQuery(group.scope, simple)
 		for _, t := range custom {
-			query += fmt.Sprintf(" unless on (%s) %s_count{%s}", callLabels, durations, t.matchers())
+			query += fmt.Sprintf(" unless on (%s) %s_count{%s}", callLabels, durations, t.labelMatchers())
 		}
 		l.addObjective(scenario.Objective{
 			Name: c.identifier + ": " + group.name, Query: toleratingQuery(query, slow, group.most), Unit: "seconds", Max: boundAt(group.most.Seconds()),
@@ -50,7 +50,7 @@ func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
 	}
 	for _, t := range custom {
 		l.addObjective(scenario.Objective{
-			Name: c.identifier + ": " + t.name(), Query: toleratingQuery(latencyQuery(t.matchers(), simple), slow, t.most),
+			Name: c.identifier + ": " + t.name(), Query: toleratingQuery(latencyQuery(t.labelMatchers(), simple), slow, t.most),
 			Unit: "seconds", Max: boundAt(t.most.Seconds()),
 		}, since)
 	}
@@ -94,7 +94,7 @@ type threshold struct {
 	most                               time.Duration
 }
 
-func (t threshold) matchers() string {
+func (t threshold) labelMatchers() string {
 	return fmt.Sprintf("resource=%q,subresource=%q,verb=%q,scope=%q", t.resource, t.subresource, t.verb, t.scope)
 }
 
@@ -104,7 +104,7 @@ func (t threshold) name() string {
 
 // readThresholds reads customThresholds, a list in YAML inside a text.
 func (c call) readThresholds() []threshold {
-	text := c.text("customThresholds", "")
+	text := c.readText("customThresholds", "")
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
@@ -132,10 +132,10 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 	if !c.givesResult() {
 		return nil
 	}
-	name, unit := c.needText("metricName"), c.text("unit", "")
-	enforced := c.truth("enableViolations", false)
-	managed := c.text("prometheusClient", "inCluster") == "managed"
-	for _, q := range c.list("queries") {
+	name, unit := c.needText("metricName"), c.readText("unit", "")
+	enforced := c.readTruth("enableViolations", false)
+	managed := c.readText("prometheusClient", "inCluster") == "managed"
+	for _, q := range c.readList("queries") {
 		full := name + ": " + q.needText("name")
 		query := strings.TrimSpace(q.needText("query"))
 		bounded := enforced && q.has("threshold")
@@ -145,13 +145,13 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 			fallthrough
 		case managed:
 		case bounded:
-			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: boundAt(q.number("threshold", 0))}
-			if q.truth("lowerBound", false) {
+			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: boundAt(q.readNumber("threshold", 0))}
+			if q.readTruth("lowerBound", false) {
 				o.Min, o.Max = o.Max, nil
 			}
 			l.addObjective(o, since)
 		default:
-			l.addMeasure(scenario.Measure{Name: full, Query: query, Unit: unit, Optional: !q.truth("requireSamples", false)}, since)
+			l.addMeasure(scenario.Measure{Name: full, Query: query, Unit: unit, Optional: !q.readTruth("requireSamples", false)}, since)
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 		return nil
 	}
 	const query = `100 * avg_over_time(up{job="kube-apiserver"}[%v])`
-	if least := c.number("threshold", 0); least > 0 {
+	if least := c.readNumber("threshold", 0); least > 0 {
 		l.addObjective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: boundAt(least)}, since)
 	} else {
 		l.addMeasure(scenario.Measure{Name: c.identifier, Query: query, Unit: "%", Optional: true}, since)
@@ -199,7 +199,7 @@ func schedulingPrometheus(l *lowering, c call, since int) []scenario.Step {
 	if !c.givesResult() {
 		return nil
 	}
-	if least := c.number("threshold", 0); least > 0 && c.truth("enableViolations", false) {
+	if least := c.readNumber("threshold", 0); least > 0 && c.readTruth("enableViolations", false) {
 		l.addObjective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: boundAt(least)}, since)
 	} else {
 		l.addMeasure(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s", Optional: true}, since)
@@ -241,7 +241,7 @@ func sloMeasurement(l *lowering, c call, since int) []scenario.Step {
 // lowerTimer is the time between two steps.
 func lowerTimer(l *lowering, c call, since int) []scenario.Step {
 	if c.action() == "stop" {
-		name := c.text("label", c.identifier)
+		name := c.readText("label", c.identifier)
 		if _, ok := l.started[c.key()]; !ok {
 			c.im.faults.at(c.where, "Timer: %q is stopped and was not started", c.identifier)
 			return nil

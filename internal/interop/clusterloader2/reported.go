@@ -79,7 +79,7 @@ func notMeasured(name, why string, load bool) method {
 		} else {
 			c.addNote("%s", why)
 		}
-		if c.givesResult() && (c.truth("enableViolations", false) || c.has("threshold")) {
+		if c.givesResult() && (c.readTruth("enableViolations", false) || c.has("threshold")) {
 			l.addUnsupported(c.identifier, why)
 		}
 		return nil

@@ -33,20 +33,20 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	apiVersion, kind := c.needText("apiVersion"), c.needText("kind")
-	selector := c.text("labelSelector", "")
+	selector := c.readText("labelSelector", "")
 	s, ok := selectorOf(selector)
 	if !ok {
 		c.addFault("labelSelector", "%q is not a label selector", selector)
 		return nil
 	}
-	within := c.duration("operationTimeout", 10*time.Minute)
+	within := c.readDuration("operationTimeout", 10*time.Minute)
 	if within == 0 {
 		within = unlimited
 		c.addNote("operationTimeout: 0s is no limit in ClusterLoader2; the wait ends after %s here", unlimited)
 	}
-	now, ever, pods := l.countControlled(kind, s, c.text("namespace", ""))
-	w := scenario.Wait{Objects: resourceOf(apiVersion, kind), Namespace: c.text("namespace", ""), Selector: s.String(), Within: unit.Duration(within)}
-	updated, margin := c.truth("checkIfPodsAreUpdated", true), c.wholeNumber("countErrorMargin", 0)
+	now, ever, pods := l.countControlled(kind, s, c.readText("namespace", ""))
+	w := scenario.Wait{Objects: resourceOf(apiVersion, kind), Namespace: c.readText("namespace", ""), Selector: s.String(), Within: unit.Duration(within)}
+	updated, margin := c.readTruth("checkIfPodsAreUpdated", true), c.readWhole("countErrorMargin", 0)
 	switch {
 	case now > 0 && kind == "Pod":
 		c.addNote("ClusterLoader2 counts the pods of controllers and fails with kind: Pod; here the pods themselves are to run")

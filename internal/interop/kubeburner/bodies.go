@@ -113,8 +113,8 @@ func (s *source) readTemplate(path string, line int, field string) (string, bool
 	return string(raw), true
 }
 
-// path is where a file is that a config or a template names.
-func (s *source) path(name string) string {
+// pathOf is where a file is that a config or a template names.
+func (s *source) pathOf(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -133,7 +133,7 @@ func (b *bodies) readFunctions() {
 		t, err := texttemplate.New(filepath.Base(path)).Funcs(dialect.Functions(template.NewSource(1))).
 			Funcs(texttemplate.FuncMap{"ReadFile": func(string) string { return "" }}).Parse(text)
 		if err != nil {
-			b.addFault("", 0, parseError(b.path(path), err))
+			b.addFault("", 0, parseError(b.pathOf(path), err))
 			continue
 		}
 		for _, one := range t.Templates() {
@@ -243,7 +243,7 @@ func cutDocuments(text string) []document {
 // which files they read, and whether the template can be executed at all. differs says
 // that they are not of one kind.
 func (b *bodies) renderSamples(j *job, it *item, part document) (ok, differs bool) {
-	t, err := template.Compile(b.path(it.object.ObjectTemplate), b.out.Bodies[it.body].Text, part.line, dialect.New())
+	t, err := template.Compile(b.pathOf(it.object.ObjectTemplate), b.out.Bodies[it.body].Text, part.line, dialect.New())
 	if err != nil {
 		b.addFault("", 0, err.Error())
 		return false, false
@@ -265,7 +265,7 @@ func (b *bodies) renderSamples(j *job, it *item, part document) (ok, differs boo
 	}
 	var other *json.UnmarshalTypeError // a field that means something else in this kind
 	if err := json.Unmarshal(raw, &it.sample); err != nil && !errors.As(err, &other) {
-		b.addFault(b.path(it.object.ObjectTemplate), part.line, err.Error())
+		b.addFault(b.pathOf(it.object.ObjectTemplate), part.line, err.Error())
 		return false, false
 	}
 	it.kind, it.fixed = it.sample.Kind, it.sample.Metadata.Namespace
@@ -305,7 +305,7 @@ func (b *bodies) noteTwice(j *job, it *item, t *template.Template) {
 func (b *bodies) tidyBody(j *job, it *item, first []byte) {
 	trimmed := b.out.Bodies[it.body]
 	trimmed.Text = strings.Trim(blanks.ReplaceAllString(trimmed.Text, "\n"), "\n") + "\n"
-	t, err := template.Compile(b.path(it.object.ObjectTemplate), trimmed.Text, 1, dialect.New())
+	t, err := template.Compile(b.pathOf(it.object.ObjectTemplate), trimmed.Text, 1, dialect.New())
 	if err != nil {
 		return
 	}

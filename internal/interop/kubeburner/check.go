@@ -115,7 +115,7 @@ func (c checker) checkChurn(j *job) {
 	}
 }
 
-func (c churn) on() bool { return c.Cycles > 0 || c.Duration > 0 }
+func (c churn) isOn() bool { return c.Cycles > 0 || c.Duration > 0 }
 
 func (c checker) checkIncrease(j *job) {
 	l := j.IncrementalLoad

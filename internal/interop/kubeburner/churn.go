@@ -13,7 +13,7 @@ import (
 // churnSteps deletes a share of what the job made and makes it again.
 func (c *creation) churnSteps() []scenario.Step {
 	x := c.j.ChurnConfig
-	if !x.on() || c.made == nil && !c.isGrouped() { // the latter was said already
+	if !x.isOn() || c.made == nil && !c.isGrouped() { // the latter was said already
 		return nil
 	}
 	line := c.lineAt(x.At)
@@ -107,7 +107,7 @@ func (c *creation) spaceOf() *space {
 func (s jobSteps) unrollRounds(items []item) []scenario.Step {
 	var steps []scenario.Step
 	l := s.j.IncrementalLoad
-	if s.j.ChurnConfig.on() {
+	if s.j.ChurnConfig.isOn() {
 		s.addUnsupported(s.lineAt(s.j.ChurnConfig.At), "job.churnConfig", "churn of "+s.j.Name, "not beside incrementalLoad")
 	}
 	for n, iterations := range l.roundSizes(s.j.JobIterations) {

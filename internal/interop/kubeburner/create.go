@@ -261,7 +261,7 @@ func (c *creation) byIterations() []scenario.Step {
 		c.add(c.lineAt(c.j.At+".jobIterations"), "job %q: podWait, a hook on each iteration or kinds that differ make more than %d steps of it", c.j.Name, maxSteps)
 		return nil
 	}
-	if c.j.ChurnConfig.on() {
+	if c.j.ChurnConfig.isOn() {
 		c.addUnsupported(c.lineAt(c.j.ChurnConfig.At), "job.churnConfig", "churn of "+c.j.Name,
 			"not beside podWait, a hook on each iteration or kinds that differ: churn is of one step's objects")
 	}

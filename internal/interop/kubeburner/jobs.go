@@ -201,7 +201,7 @@ func (c selectJob) setPatch(o *object, call *scenario.Call) bool {
 	}
 	call.Patch = patchTypes()[o.PatchType]
 	call.Body = c.keepBody(bodyKey{file: o.ObjectTemplate}, text, map[string]bool{})
-	t, err := template.Compile(c.path(o.ObjectTemplate), c.out.Bodies[call.Body].Text, 1, dialect.New())
+	t, err := template.Compile(c.pathOf(o.ObjectTemplate), c.out.Bodies[call.Body].Text, 1, dialect.New())
 	if err == nil {
 		if c.j.DefaultMissingKeysWithZero {
 			fillMissing(t, call.With)

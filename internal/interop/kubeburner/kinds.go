@@ -87,7 +87,7 @@ func (k kinds) splitByKind(used map[string]bool) []item {
 // findIterations finds out at which iterations each replica is of which kind.
 func (k kinds) findIterations() (map[oneKind][]int, bool) {
 	n := k.it.countObjects(k.j.JobIterations)
-	t, err := template.Compile(k.path(k.it.object.ObjectTemplate), k.out.Bodies[k.it.body].Text, k.part.line, dialect.New())
+	t, err := template.Compile(k.pathOf(k.it.object.ObjectTemplate), k.out.Bodies[k.it.body].Text, k.part.line, dialect.New())
 	if err != nil || n > maxTrials {
 		k.addUnsupported(k.bodies.lineAt(k.it.object.At), "object.objectTemplate", k.it.object.ObjectTemplate,
 			fmt.Sprintf("its objects are of several kinds, and there are more than %d of them to look at: none is made", maxTrials))

@@ -61,7 +61,7 @@ func readProfiles[T any](p profiles, at, field string, paths []string, take func
 			continue
 		}
 		var list []T
-		d := newDecoder(&findings{file: p.path(path)}, linemap.Verbatim([]byte(text)))
+		d := newDecoder(&findings{file: p.pathOf(path)}, linemap.Verbatim([]byte(text)))
 		if root, err := strictyaml.First([]byte(text)); err != nil {
 			line, what := strictyaml.Syntax(err)
 			d.add(line, "not YAML: %s", what)

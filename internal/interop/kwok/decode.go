@@ -27,7 +27,7 @@ func decodeTree(about Error, lines map[string]int, field string, node *yaml.Node
 	d := &strictyaml.Decoder{
 		Lines: lines, Budget: maxValues, MaxDepth: maxDepth,
 		Report: func(line int, at strictyaml.Place, text string) {
-			faults = append(faults, about.at(line, at.Path, errors.New(text)))
+			faults = append(faults, about.atField(line, at.Path, errors.New(text)))
 		},
 	}
 	d.Dialect = strictyaml.Dialect{
@@ -42,7 +42,7 @@ func decodeTree(about Error, lines map[string]int, field string, node *yaml.Node
 		TooDeep:    "more levels than a file may have",
 		BadText:    "{error}",
 		KeyLines:   true, Nulls: true,
-		Show: describeShape, Near: near,
+		Show: describeShape, Near: isItText,
 		Scalar: func(node *yaml.Node, v reflect.Value, at strictyaml.Place) {
 			if err := readScalar(node, v); err != nil {
 				d.Report(node.Line, at, err.Error())
@@ -53,8 +53,8 @@ func decodeTree(about Error, lines map[string]int, field string, node *yaml.Node
 	return faults
 }
 
-// at is the error of one field.
-func (e Error) at(line int, field string, err error) *Error {
+// atField is the error of one field.
+func (e Error) atField(line int, field string, err error) *Error {
 	e.Field, e.Err = field, err
 	if e.Line >= 0 {
 		e.Line = line
@@ -121,10 +121,10 @@ func describeShape(node *yaml.Node) string {
 // Unknown says that there is no such thing, such as a field or a kind, and names
 // the nearest that there is.
 func Unknown(thing, name string, known []string) error {
-	return fmt.Errorf("there is no %s %q%s", thing, name, near(name, known))
+	return fmt.Errorf("there is no %s %q%s", thing, name, isItText(name, known))
 }
 
-func near(name string, known []string) string {
+func isItText(name string, known []string) string {
 	if near := text.Nearest(name, slices.Sorted(slices.Values(known))); near != "" && len(name) > 1 {
 		return fmt.Sprintf("; is it %q?", near)
 	}

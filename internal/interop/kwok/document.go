@@ -74,10 +74,10 @@ func (d *Document) Decode(into any) error {
 			body.Content = append(body.Content, d.root.Content[i], d.root.Content[i+1])
 		}
 	}
-	return errors.Join(decodeTree(d.about(), d.lines, "", &body, into)...)
+	return errors.Join(decodeTree(d.errorAbout(), d.lines, "", &body, into)...)
 }
 
-func (d *Document) about() Error {
+func (d *Document) errorAbout() Error {
 	if d.Line < 0 { // the path names the object
 		return Error{Path: d.Path, Line: d.Line}
 	}
@@ -86,5 +86,5 @@ func (d *Document) about() Error {
 
 // Fault returns an error about a field of the document; empty for the whole.
 func (d *Document) Fault(field string, err error) *Error {
-	return d.about().at(nearest(d.lines, field), field, err)
+	return d.errorAbout().atField(nearestLine(d.lines, field), field, err)
 }

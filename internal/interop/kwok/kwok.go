@@ -84,9 +84,9 @@ func (s *Stage) Resource() Resource {
 }
 
 // Line returns the line of a field, or of the nearest field around it.
-func (s *Stage) Line(field string) int { return nearest(s.lines, field) }
+func (s *Stage) Line(field string) int { return nearestLine(s.lines, field) }
 
-func nearest(lines map[string]int, field string) int {
+func nearestLine(lines map[string]int, field string) int {
 	for {
 		if n, ok := lines[field]; ok {
 			return n

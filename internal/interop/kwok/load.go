@@ -52,13 +52,13 @@ func Load(path string, content []byte) (*File, error) {
 		if root.Tag == "!!null" {
 			continue
 		}
-		if err := out.add(path, root); err != nil {
+		if err := out.addDocument(path, root); err != nil {
 			faults = append(faults, err)
 		}
 	}
 }
 
-func (f *File) add(path string, root *yaml.Node) error {
+func (f *File) addDocument(path string, root *yaml.Node) error {
 	if root.Kind != yaml.MappingNode {
 		return &Error{Path: path, Line: root.Line, Err: errors.New("a document must be a mapping with apiVersion and kind")}
 	}
@@ -77,7 +77,7 @@ func (f *File) add(path string, root *yaml.Node) error {
 	case head.Kind == "":
 		return &Error{Path: path, Line: root.Line, Err: errors.New("kind is missing")}
 	case head.Kind != Kind:
-		return f.other(root, Document{Path: path, Line: root.Line, APIVersion: head.APIVersion, Kind: head.Kind,
+		return f.addOther(root, Document{Path: path, Line: root.Line, APIVersion: head.APIVersion, Kind: head.Kind,
 			Name: head.Metadata.Name, Namespace: head.Metadata.Namespace})
 	case head.APIVersion != APIVersion:
 		return &Error{Path: path, Line: root.Line, Stage: head.Metadata.Name, Field: "apiVersion",
@@ -91,7 +91,7 @@ func (f *File) add(path string, root *yaml.Node) error {
 	return nil
 }
 
-func (f *File) other(root *yaml.Node, d Document) error {
+func (f *File) addOther(root *yaml.Node, d Document) error {
 	var v any
 	err := root.Decode(&v)
 	if err == nil {
@@ -119,7 +119,7 @@ func (s *Stage) decodeStage(root *yaml.Node) error {
 			faults = append(faults, decodeTree(about, s.lines, "spec", value, &s.Spec)...)
 			s.lines["spec"] = key.Line
 		default:
-			faults = append(faults, about.at(key.Line, key.Value, Unknown("field", key.Value, []string{"apiVersion", "kind", "metadata", "spec", "status"})))
+			faults = append(faults, about.atField(key.Line, key.Value, Unknown("field", key.Value, []string{"apiVersion", "kind", "metadata", "spec", "status"})))
 		}
 	}
 	if len(faults) == 0 {

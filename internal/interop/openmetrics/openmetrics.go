@@ -105,7 +105,7 @@ func WriteStore(out io.Writer, store *series.Store, epoch time.Time, o Options) 
 	}
 	w := &writer{Writer: bufio.NewWriterSize(out, 1<<16), options: o, epoch: epoch}
 	for _, f := range w.groupFamilies(store) {
-		w.family(f)
+		w.writeFamily(f)
 		if w.failed {
 			break // Flush says why
 		}
@@ -169,7 +169,7 @@ func (w *writer) groupFamilies(store *series.Store) []*family {
 	}
 	byName := map[string]*family{}
 	for _, name := range store.Names() {
-		if !w.keeps(name) {
+		if !w.keepsSeries(name) {
 			continue
 		}
 		if !metricName.MatchString(name) {
@@ -200,7 +200,7 @@ func (w *writer) groupFamilies(store *series.Store) []*family {
 	return out
 }
 
-func (w *writer) keeps(name string) bool {
+func (w *writer) keepsSeries(name string) bool {
 	return len(w.options.Keep) == 0 || slices.ContainsFunc(w.options.Keep, func(k string) bool {
 		prefix, open := strings.CutSuffix(k, "*")
 		return k == name || open && strings.HasPrefix(name, prefix)
@@ -234,7 +234,7 @@ func familyOf(name string, described map[string]record.Family) record.Family {
 	return f
 }
 
-func (w *writer) family(f *family) {
+func (w *writer) writeFamily(f *family) {
 	w.written.Families++
 	fmt.Fprintf(w, "# TYPE %s %s\n", f.Name, f.Type)
 	if f.Help != "" {
@@ -265,7 +265,7 @@ type part struct {
 func (w *writer) groupMetrics(f *family) [][]*part {
 	parts := make([]*part, 0, len(f.series))
 	for _, s := range f.series {
-		parts = append(parts, w.part(f, s))
+		parts = append(parts, w.writePart(f, s))
 	}
 	slices.SortStableFunc(parts, func(a, b *part) int {
 		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.rank, b.rank), cmp.Compare(a.ordered, b.ordered))
@@ -281,7 +281,7 @@ func (w *writer) groupMetrics(f *family) [][]*part {
 	return out
 }
 
-func (w *writer) part(f *family, s *series.Series) *part {
+func (w *writer) writePart(f *family, s *series.Series) *part {
 	p := &part{cursor: s.Cursor()}
 	split := f.Type == "histogram" || f.Type == "summary"
 	switch {
@@ -338,14 +338,14 @@ func numberText(v float64) string {
 // advanceTime goes on to the next sample of a later millisecond.
 func (w *writer) advanceTime(p *part) {
 	for p.more = p.cursor.Next(); p.more; p.more = p.cursor.Next() {
-		if ms := w.milliseconds(p.cursor.At()); !p.cursor.Stale() && ms > p.at {
+		if ms := w.millisecondsOf(p.cursor.At()); !p.cursor.Stale() && ms > p.at {
 			p.at = ms
 			return
 		}
 	}
 }
 
-func (w *writer) milliseconds(t clock.Time) int64 { return w.epoch.Add(time.Duration(t)).UnixMilli() }
+func (w *writer) millisecondsOf(t clock.Time) int64 { return w.epoch.Add(time.Duration(t)).UnixMilli() }
 
 // writeMetric writes a metric's samples in the order of time, all parts of one time
 // together.
@@ -358,7 +358,7 @@ func (w *writer) writeMetric(parts []*part) {
 	}
 	heap.Init(&next)
 	for len(next) > 0 && !w.failed {
-		w.sample(next[0])
+		w.writeSample(next[0])
 		if w.advanceTime(next[0]); next[0].more {
 			heap.Fix(&next, 0)
 		} else {
@@ -382,7 +382,7 @@ func (s *soonest) Pop() any {
 	return last
 }
 
-func (w *writer) sample(p *part) {
+func (w *writer) writeSample(p *part) {
 	w.written.Samples++
 	w.line = append(w.line[:0], p.head...)
 	w.line = append(w.line, numberText(p.cursor.Value())...)

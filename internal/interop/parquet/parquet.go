@@ -23,16 +23,16 @@ const groupRows = 1 << 18
 func Write(run, folder string) ([]rows.File, error) {
 	return rows.Export(run, folder, ".parquet", func(f *rows.Files) rows.Sinks {
 		return rows.Sinks{
-			Calls: open[rows.Call](f, "calls"), Lifecycles: open[rows.Phase](f, "lifecycles"),
-			Samples: open[rows.Sample](f, "samples"), Histograms: open[rows.Histogram](f, "histograms"),
-			Scrapes: open[rows.Scrape](f, "scrapes"), Events: open[rows.Event](f, "events"),
+			Calls: openFile[rows.Call](f, "calls"), Lifecycles: openFile[rows.Phase](f, "lifecycles"),
+			Samples: openFile[rows.Sample](f, "samples"), Histograms: openFile[rows.Histogram](f, "histograms"),
+			Scrapes: openFile[rows.Scrape](f, "scrapes"), Events: openFile[rows.Event](f, "events"),
 		}
 	})
 }
 
-// open begins a table's file. What a reader needs to know of the run besides is
+// openFile begins a table's file. What a reader needs to know of the run besides is
 // in the file's metadata.
-func open[T any](f *rows.Files, name string) rows.Sink[T] {
+func openFile[T any](f *rows.Files, name string) rows.Sink[T] {
 	return parquet.NewGenericWriter[T](f.Create(name),
 		parquet.Compression(&parquet.Zstd),
 		parquet.MaxRowsPerRowGroup(groupRows),

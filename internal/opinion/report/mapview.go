@@ -49,17 +49,17 @@ func newMapView(m *content.Map) *mapView {
 	}
 	v := &mapView{Width: mapWidth, Height: 1} // the line around a box is not cut
 	if len(m.Members) > 0 {
-		v.members(m)
+		v.addMembers(m)
 	}
 	for _, p := range m.Paths {
-		v.path(p)
+		v.addPath(p)
 	}
 	return v
 }
 
-// members draws the plane at the left and the members at the right of a line that joins
+// addMembers draws the plane at the left and the members at the right of a line that joins
 // them all.
-func (v *mapView) members(m *content.Map) {
+func (v *mapView) addMembers(m *content.Map) {
 	drawn := m.Members[:min(len(m.Members), mapColumns*mapRows)]
 	if left := len(m.Members) - len(drawn); left > 0 {
 		v.Note = unit.Text(float64(left), "members") + " more, not drawn."
@@ -79,29 +79,29 @@ func (v *mapView) members(m *content.Map) {
 		last := min(mapColumns, len(drawn)-row*mapColumns) - 1
 		v.Lines = append(v.Lines, mapStroke{planeBus, middle(row), mapFirst + float64(last)*(width+mapGap), middle(row)})
 	}
-	v.box(mapBox{X: 1, Y: max(v.Height, at-planeHeight/2), W: planeWidth - 1, H: planeHeight, Name: "the plane"}, m.Plane)
+	v.addBox(mapBox{X: 1, Y: max(v.Height, at-planeHeight/2), W: planeWidth - 1, H: planeHeight, Name: "the plane"}, m.Plane)
 	for i, one := range drawn {
 		row, column := i/mapColumns, i%mapColumns
-		v.box(mapBox{X: mapFirst + float64(column)*(width+mapGap), Y: middle(row) - height/2, W: width, H: height, Name: one.Name}, one.About)
+		v.addBox(mapBox{X: mapFirst + float64(column)*(width+mapGap), Y: middle(row) - height/2, W: width, H: height, Name: one.Name}, one.About)
 	}
 	v.Height += max(float64(rows)*(height+mapGap), planeHeight+mapGap)
 }
 
-func (v *mapView) box(b mapBox, about []string) {
+func (v *mapView) addBox(b mapBox, about []string) {
 	for i, text := range about {
 		b.About = append(b.About, mapText{b.X + 6, b.Y + mapLine*float64(i+2), text})
 	}
 	v.Boxes = append(v.Boxes, b)
 }
 
-// path draws a path: both ends, and between them what was found.
-func (v *mapView) path(p content.MapPath) {
+// addPath draws a path: both ends, and between them what was found.
+func (v *mapView) addPath(p content.MapPath) {
 	height := mapLine*float64(max(1, len(p.Found))) + 8
 	middle := v.Height + height + 2
 	v.Lines = append(v.Lines, mapStroke{pathBox, middle, mapWidth - pathBox, middle})
 	const tall = mapLine + 8
-	v.box(mapBox{X: 1, Y: middle - tall/2, W: pathBox - 1, H: tall, Name: p.From}, nil)
-	v.box(mapBox{X: mapWidth - pathBox, Y: middle - tall/2, W: pathBox - 1, H: tall, Name: p.To}, nil)
+	v.addBox(mapBox{X: 1, Y: middle - tall/2, W: pathBox - 1, H: tall, Name: p.From}, nil)
+	v.addBox(mapBox{X: mapWidth - pathBox, Y: middle - tall/2, W: pathBox - 1, H: tall, Name: p.To}, nil)
 	for i, text := range p.Found {
 		v.Texts = append(v.Texts, mapText{mapWidth / 2, middle - 6 - mapLine*float64(len(p.Found)-1-i), text})
 	}

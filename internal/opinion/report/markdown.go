@@ -19,28 +19,28 @@ const markdownPassed = 5
 func WriteMarkdown(w io.Writer, r *content.Report) error {
 	m := &markdown{}
 	word := verdictWord(r.Judgement.Verdict)
-	m.line("### %s %s: %s", verdictSign(r.Judgement.Verdict), escapeMarkdown(r.Name()), word)
-	m.line("")
-	m.line("%s", escapeMarkdown(r.Sentence()))
+	m.writeLine("### %s %s: %s", verdictSign(r.Judgement.Verdict), escapeMarkdown(r.Name()), word)
+	m.writeLine("")
+	m.writeLine("%s", escapeMarkdown(r.Sentence()))
 	if reasons := listReasons(r); len(reasons) > 0 {
-		m.line("")
+		m.writeLine("")
 		for _, s := range reasons {
-			m.line("- %s", escapeMarkdown(s))
+			m.writeLine("- %s", escapeMarkdown(s))
 		}
 	}
-	m.objectives(r.Objectives)
-	m.failures(r.Judgement.Failures)
-	m.spreads("Pods", spreadRows(r.Startup))
+	m.writeObjectives(r.Objectives)
+	m.writeFailures(r.Judgement.Failures)
+	m.writeSpreads("Pods", spreadRows(r.Startup))
 	for _, l := range r.Declared {
-		m.spreads("Lifecycle "+escapeMarkdown(l.Name), spreadRows(l.Spreads))
+		m.writeSpreads("Lifecycle "+escapeMarkdown(l.Name), spreadRows(l.Spreads))
 	}
-	m.components(usageRows(r))
+	m.writeComponents(usageRows(r))
 	var facts []string
 	for _, f := range listFacts(r) {
 		facts = append(facts, strings.ToLower(f.Name)+" "+escapeMarkdown(f.Text))
 	}
-	m.line("")
-	m.line("<sub>%s · seed %d · trust: %s</sub>", strings.Join(facts, " · "), r.Manifest.Seed, r.TrustInShort())
+	m.writeLine("")
+	m.writeLine("<sub>%s · seed %d · trust: %s</sub>", strings.Join(facts, " · "), r.Manifest.Seed, r.TrustInShort())
 	if _, err := io.WriteString(w, m.String()); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
 	}
@@ -54,10 +54,10 @@ func verdictSign(v slo.Verdict) string {
 // markdown is a text that is being written.
 type markdown struct{ strings.Builder }
 
-func (m *markdown) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
+func (m *markdown) writeLine(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
 
-// table begins a table; a column whose name ends in a colon is one of numbers.
-func (m *markdown) table(columns ...string) {
+// beginTable begins a table; a column whose name ends in a colon is one of numbers.
+func (m *markdown) beginTable(columns ...string) {
 	rule := make([]string, len(columns))
 	for i, c := range columns {
 		name, numbers := strings.CutSuffix(c, ":")
@@ -66,39 +66,39 @@ func (m *markdown) table(columns ...string) {
 			rule[i] = "---:"
 		}
 	}
-	m.line("")
-	m.line("| %s |", strings.Join(columns, " | "))
-	m.line("|%s|", strings.Join(rule, "|"))
+	m.writeLine("")
+	m.writeLine("| %s |", strings.Join(columns, " | "))
+	m.writeLine("|%s|", strings.Join(rule, "|"))
 }
 
-func (m *markdown) row(cells ...string) {
+func (m *markdown) writeRow(cells ...string) {
 	for i := range cells {
 		cells[i] = escapeMarkdown(cells[i])
 	}
-	m.line("| %s |", strings.Join(cells, " | "))
+	m.writeLine("| %s |", strings.Join(cells, " | "))
 }
 
-// fold puts what do writes behind a line that opens it.
-func (m *markdown) fold(title string, do func()) {
-	m.line("")
-	m.line("<details><summary>%s</summary>", title)
+// writeFold puts what do writes behind a line that opens it.
+func (m *markdown) writeFold(title string, do func()) {
+	m.writeLine("")
+	m.writeLine("<details><summary>%s</summary>", title)
 	do()
-	m.line("")
-	m.line("</details>")
+	m.writeLine("")
+	m.writeLine("</details>")
 }
 
-// failures tells how calls of the load failed.
-func (m *markdown) failures(all []slo.Failure) {
+// writeFailures tells how calls of the load failed.
+func (m *markdown) writeFailures(all []slo.Failure) {
 	if len(all) == 0 {
 		return
 	}
-	m.table("Failed calls", "Step", "Answer", "For good:", "Sent again:")
+	m.beginTable("Failed calls", "Step", "Answer", "For good:", "Sent again:")
 	for _, f := range all {
-		m.row(f.Verb+" "+f.Target(), f.Step, f.Answer(), fmt.Sprint(f.Count), fmt.Sprint(f.Retried))
+		m.writeRow(f.Verb+" "+f.Target(), f.Step, f.Answer(), fmt.Sprint(f.Count), fmt.Sprint(f.Retried))
 	}
 }
 
-func (m *markdown) objectives(all []content.Objective) {
+func (m *markdown) writeObjectives(all []content.Objective) {
 	if len(all) == 0 {
 		return
 	}
@@ -108,47 +108,47 @@ func (m *markdown) objectives(all []content.Objective) {
 			passed++
 		}
 	}
-	m.objectiveTable(all[:seen])
+	m.writeObjectiveTable(all[:seen])
 	if rest := all[seen:]; len(rest) > 0 {
-		m.fold(unit.Count(len(rest), "more objectives")+", all met", func() { m.objectiveTable(rest) })
+		m.writeFold(unit.Count(len(rest), "more objectives")+", all met", func() { m.writeObjectiveTable(rest) })
 	}
 }
 
-func (m *markdown) objectiveTable(all []content.Objective) {
-	m.table("", "objective", "value:", "bound:", "% of limit:", "samples:")
+func (m *markdown) writeObjectiveTable(all []content.Objective) {
+	m.beginTable("", "objective", "value:", "bound:", "% of limit:", "samples:")
 	for _, o := range all {
 		name := o.Title()
 		if o.Verdict != slo.Pass && len(o.Warnings) > 0 {
 			name += ": " + strings.Join(o.Warnings, "; ")
 		}
-		m.row(string(o.Verdict), name, o.ValueText(), o.BoundText(), o.UsedText(), unit.Number(float64(o.Samples)))
+		m.writeRow(string(o.Verdict), name, o.ValueText(), o.BoundText(), o.UsedText(), unit.Number(float64(o.Samples)))
 	}
 }
 
-func (m *markdown) spreads(name string, rows []spreadRow) {
+func (m *markdown) writeSpreads(name string, rows []spreadRow) {
 	if len(rows) == 0 {
 		return
 	}
-	m.fold(name, func() {
-		m.table("", "group", "number:", "p50:", "p90:", "p99:", "max:")
+	m.writeFold(name, func() {
+		m.beginTable("", "group", "number:", "p50:", "p90:", "p99:", "max:")
 		for _, r := range rows {
 			group := r.Group
-			if of := r.censored(); of != "" {
+			if of := r.censoredText(); of != "" {
 				group += ": " + of
 			}
-			m.row(r.Phase, group, r.N.Text, r.P50.Text, r.P90.Text, r.P99.Text, r.Max.Text)
+			m.writeRow(r.Phase, group, r.N.Text, r.P50.Text, r.P90.Text, r.P99.Text, r.Max.Text)
 		}
 	})
 }
 
-func (m *markdown) components(rows []usageRow) {
+func (m *markdown) writeComponents(rows []usageRow) {
 	if len(rows) == 0 {
 		return
 	}
-	m.fold("Components", func() {
-		m.table("", "CPU:", "per pod:", "peak:", "memory:")
+	m.writeFold("Components", func() {
+		m.beginTable("", "CPU:", "per pod:", "peak:", "memory:")
 		for _, r := range rows {
-			m.row(r.Name, r.Seconds.Text, r.PerPod.Text, r.Peak.Text, r.Memory.Text)
+			m.writeRow(r.Name, r.Seconds.Text, r.PerPod.Text, r.Peak.Text, r.Memory.Text)
 		}
 	})
 }

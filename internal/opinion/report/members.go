@@ -110,16 +110,16 @@ func cellDarkness(slowest time.Duration) float64 {
 	return math.Round(100*(0.1+0.9*min(share, 1))) / 100
 }
 
-// members names the slowest members.
-func (t *summaryText) members(r *content.Report) {
+// writeMembers names the slowest members.
+func (t *summaryText) writeMembers(r *content.Report) {
 	if len(r.Members) == 0 {
 		return
 	}
 	const figures = 10 + 8 + 12 + 12
 	name := t.width - figures
-	t.heading(padRight(fmt.Sprintf("MEMBERS (%d, THE SLOWEST)", len(r.Members)), name) + padLeft("CALLS", 10) + padLeft("BAD", 8) + padLeft("P99", 12) + padLeft("MAX", 12))
+	t.writeHeading(padRight(fmt.Sprintf("MEMBERS (%d, THE SLOWEST)", len(r.Members)), name) + padLeft("CALLS", 10) + padLeft("BAD", 8) + padLeft("P99", 12) + padLeft("MAX", 12))
 	for _, m := range r.Members[:min(5, len(r.Members))] {
-		t.line(padRight(cutToWidth(strings.TrimSpace(m.Name+" "+m.Labels), name-1), name) + padLeft(unit.Number(float64(m.N)), 10) +
+		t.writeLine(padRight(cutToWidth(strings.TrimSpace(m.Name+" "+m.Labels), name-1), name) + padLeft(unit.Number(float64(m.N)), 10) +
 			padLeft(unit.Number(float64(m.Bad)), 8) + padLeft(unit.Seconds(m.P99), 12) + padLeft(unit.Seconds(m.Max), 12))
 	}
 }

@@ -33,7 +33,7 @@ func TestPictureOfMembers(t *testing.T) {
 		t.Error("a picture of no members")
 	}
 	text := &summaryText{width: 80}
-	text.members(r)
+	text.writeMembers(r)
 	for line := range strings.Lines(text.b.String()) {
 		if displayWidth(strings.TrimSuffix(line, "\n")) > 80 {
 			t.Errorf("wider than 80: %s", line)

@@ -91,9 +91,9 @@ func spreadRows(all []content.Spread) []spreadRow {
 	return out
 }
 
-// censored says how many of a row's objects are not known exactly; empty where all
+// censoredText says how many of a row's objects are not known exactly; empty where all
 // are.
-func (r spreadRow) censored() string {
+func (r spreadRow) censoredText() string {
 	var parts []string
 	if r.Bounded.Value > 0 {
 		parts = append(parts, r.Bounded.Text+" within bounds (a watch was interrupted or late)")

@@ -23,16 +23,16 @@ const (
 // add them to the verdict's word, which says the same without.
 func WriteSummary(w io.Writer, r *content.Report, width int) error {
 	t := &summaryText{width: max(width, minWidth)}
-	t.head(r)
-	t.objectives(r)
-	t.failures(r)
-	t.causes(r)
-	t.spreads(r)
-	t.members(r)
-	t.components(r)
-	t.workers(r)
-	t.published(r)
-	t.trust(r)
+	t.writeHead(r)
+	t.writeObjectives(r)
+	t.writeFailures(r)
+	t.writeCauses(r)
+	t.writeSpreads(r)
+	t.writeMembers(r)
+	t.writeComponents(r)
+	t.writeWorkers(r)
+	t.writePublished(r)
+	t.writeTrust(r)
 	if _, err := io.WriteString(w, t.b.String()); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
@@ -45,71 +45,71 @@ type summaryText struct {
 	width int
 }
 
-func (t *summaryText) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
+func (t *summaryText) writeLine(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// wrapped writes words behind a lead; further lines are indented as far.
-func (t *summaryText) wrapped(lead, s string) {
+// writeWrapped writes words behind a lead; further lines are indented as far.
+func (t *summaryText) writeWrapped(lead, s string) {
 	indent := strings.Repeat(" ", displayWidth(lead))
 	for _, l := range wrapWords(text.Clean(s), t.width-displayWidth(lead)) {
-		t.line(lead + l)
+		t.writeLine(lead + l)
 		lead = indent
 	}
 }
 
-func (t *summaryText) heading(s string) { t.line(""); t.line(s) }
+func (t *summaryText) writeHeading(s string) { t.writeLine(""); t.writeLine(s) }
 
-func (t *summaryText) head(r *content.Report) {
+func (t *summaryText) writeHead(r *content.Report) {
 	m := r.Manifest
 	word := strings.ToUpper(verdictWord(r.Judgement.Verdict))
 	left := cutToWidth("windtunnel  "+text.Clean(r.Name()), t.width-len(word)-2)
-	t.line(left + strings.Repeat(" ", t.width-displayWidth(left)-len(word)) + word)
+	t.writeLine(left + strings.Repeat(" ", t.width-displayWidth(left)-len(word)) + word)
 	var facts []string
 	for _, f := range listFacts(r) {
 		facts = append(facts, strings.ToLower(f.Name)+" "+f.Text)
 	}
-	t.wrapped("", strings.Join(append(facts, fmt.Sprintf("seed %d", m.Seed)), " · "))
-	t.line("")
-	t.wrapped("", r.Sentence())
+	t.writeWrapped("", strings.Join(append(facts, fmt.Sprintf("seed %d", m.Seed)), " · "))
+	t.writeLine("")
+	t.writeWrapped("", r.Sentence())
 	for _, s := range listReasons(r) {
-		t.wrapped("- ", s)
+		t.writeWrapped("- ", s)
 	}
 }
 
 // The columns of objectives: sign, name, value, bound, share of the bound that is used, samples.
-func (t *summaryText) objectives(r *content.Report) {
+func (t *summaryText) writeObjectives(r *content.Report) {
 	if len(r.Objectives) == 0 {
 		return
 	}
 	const figures = 13 + 10 + 11 + 9
 	name := t.width - figures - 8
-	t.heading(padRight("", 8) + padRight("OBJECTIVE", name) + padLeft("VALUE", 13) + padLeft("BOUND", 10) + padLeft("% OF LIMIT", 11) + padLeft("SAMPLES", 9))
+	t.writeHeading(padRight("", 8) + padRight("OBJECTIVE", name) + padLeft("VALUE", 13) + padLeft("BOUND", 10) + padLeft("% OF LIMIT", 11) + padLeft("SAMPLES", 9))
 	passed := 0
 	for i, o := range r.Objectives {
 		if o.Verdict == slo.Pass {
 			passed++
 		}
 		if passed > summaryPassed && len(r.Objectives)-i > 1 {
-			t.line(padRight("pass", 8) + fmt.Sprintf("%d more", len(r.Objectives)-i))
+			t.writeLine(padRight("pass", 8) + fmt.Sprintf("%d more", len(r.Objectives)-i))
 			break
 		}
-		t.objective(o, name)
+		t.writeObjective(o, name)
 	}
 }
 
-func (t *summaryText) objective(o content.Objective, name int) {
+func (t *summaryText) writeObjective(o content.Objective, name int) {
 	word := map[slo.Verdict]string{slo.Pass: "pass", slo.Fail: "FAIL", slo.Unknown: "UNKNOWN"}[o.Verdict]
 	figures := padLeft(o.ValueText(), 13) + padLeft(o.BoundText(), 10) + padLeft(o.UsedText(), 11) + padLeft(unit.Number(float64(o.Samples)), 9)
 	lines := wrapWords(text.Clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
 	for i, l := range lines {
 		switch i {
 		case 0:
-			t.line(padRight(word, 8) + padRight(l, name) + figures)
+			t.writeLine(padRight(word, 8) + padRight(l, name) + figures)
 		default:
-			t.line(padRight("", 8) + l)
+			t.writeLine(padRight("", 8) + l)
 		}
 	}
 	if o.Failed > 0 && o.SLI != slo.FailedCalls {
-		t.wrapped(padRight("", 10), fmt.Sprintf("%d of these calls failed.", o.Failed))
+		t.writeWrapped(padRight("", 10), fmt.Sprintf("%d of these calls failed.", o.Failed))
 	}
 	if o.Verdict == slo.Pass {
 		return
@@ -118,26 +118,26 @@ func (t *summaryText) objective(o content.Objective, name int) {
 		return // they have a part of their own
 	}
 	for _, w := range o.Warnings {
-		t.wrapped(padRight("", 10), text.Sentence(w))
+		t.writeWrapped(padRight("", 10), text.Sentence(w))
 	}
 }
 
 // summaryFailures is how many ways in which calls failed are spelt out.
 const summaryFailures = 5
 
-// failures tells how calls of the load failed, what was not expected first.
-func (t *summaryText) failures(r *content.Report) {
+// writeFailures tells how calls of the load failed, what was not expected first.
+func (t *summaryText) writeFailures(r *content.Report) {
 	all := r.Judgement.Failures
 	if len(all) == 0 {
 		return
 	}
-	t.heading("CALLS THAT FAILED")
+	t.writeHeading("CALLS THAT FAILED")
 	for i, f := range all {
 		if i == summaryFailures && len(all) > i+1 {
-			t.line(padRight("", 8) + fmt.Sprintf("and in %s: report.html and verdict.json have them", unit.Count(len(all)-i, "more ways")))
+			t.writeLine(padRight("", 8) + fmt.Sprintf("and in %s: report.html and verdict.json have them", unit.Count(len(all)-i, "more ways")))
 			return
 		}
-		t.wrapped(padLeft(unit.Number(float64(f.Count)), 6)+"  ", failureText(f))
+		t.writeWrapped(padLeft(unit.Number(float64(f.Count)), 6)+"  ", failureText(f))
 	}
 }
 
@@ -157,94 +157,94 @@ func failureText(f slo.Failure) string {
 // less of the load's window is left to the report. Diagnoses of before had such.
 const summaryCause = 0.05
 
-// causes names what limited the plane, the first cause first, or says that nothing
+// writeCauses names what limited the plane, the first cause first, or says that nothing
 // did.
-func (t *summaryText) causes(r *content.Report) {
+func (t *summaryText) writeCauses(r *content.Report) {
 	shown := foldCauses(r.Causes).Shown
 	for i, c := range shown {
 		if c.Nothing() {
-			t.heading("BOTTLENECKS")
-			t.wrapped("", c.Sentence)
+			t.writeHeading("BOTTLENECKS")
+			t.writeWrapped("", c.Sentence)
 			return
 		}
 		if c.Score < summaryCause {
 			return
 		}
 		if i == 0 {
-			t.heading("BOTTLENECKS (SHARE OF LOAD TIME)")
+			t.writeHeading("BOTTLENECKS (SHARE OF LOAD TIME)")
 		}
-		t.wrapped(padLeft(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
+		t.writeWrapped(padLeft(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
 		if c.Try != "" {
-			t.wrapped(padRight("", 8)+"-> ", c.Try)
+			t.writeWrapped(padRight("", 8)+"-> ", c.Try)
 		}
 	}
 }
 
-// spreads shows how long each transition of lifecycles took, group by group.
-func (t *summaryText) spreads(r *content.Report) {
-	t.transitions("PODS", r.Startup)
+// writeSpreads shows how long each transition of lifecycles took, group by group.
+func (t *summaryText) writeSpreads(r *content.Report) {
+	t.writeTransitions("PODS", r.Startup)
 	for _, l := range r.Declared {
-		t.transitions(strings.ToUpper(text.Clean(l.Name)), l.Spreads)
+		t.writeTransitions(strings.ToUpper(text.Clean(l.Name)), l.Spreads)
 	}
 }
 
-func (t *summaryText) transitions(title string, all []content.Spread) {
+func (t *summaryText) writeTransitions(title string, all []content.Spread) {
 	if len(all) == 0 {
 		return
 	}
 	name := t.width - 8 - 4*10
-	t.heading(padRight(cutToWidth(title, name-1), name) + padLeft("NUMBER", 8) + padLeft("P50", 10) + padLeft("P90", 10) + padLeft("P99", 10) + padLeft("MAX", 10))
+	t.writeHeading(padRight(cutToWidth(title, name-1), name) + padLeft("NUMBER", 8) + padLeft("P50", 10) + padLeft("P90", 10) + padLeft("P99", 10) + padLeft("MAX", 10))
 	for _, row := range spreadRows(all) {
-		t.line(padRight(cutToWidth(text.Clean(row.Phase+"  "+row.Group), name-1), name) + padLeft(row.N.Text, 8) +
+		t.writeLine(padRight(cutToWidth(text.Clean(row.Phase+"  "+row.Group), name-1), name) + padLeft(row.N.Text, 8) +
 			padLeft(row.P50.Text, 10) + padLeft(row.P90.Text, 10) + padLeft(row.P99.Text, 10) + padLeft(row.Max.Text, 10))
-		if censored := row.censored(); censored != "" {
-			t.wrapped(padRight("", 4), censored)
+		if censored := row.censoredText(); censored != "" {
+			t.writeWrapped(padRight("", 4), censored)
 		}
 	}
 }
 
-func (t *summaryText) components(r *content.Report) {
+func (t *summaryText) writeComponents(r *content.Report) {
 	if len(r.Components) == 0 {
 		return
 	}
 	name := t.width - 10 - 12 - 13 - 14
-	t.heading(padRight("COMPONENT", name) + padLeft("CPU", 10) + padLeft("PER POD", 12) + padLeft("PEAK", 13) + padLeft("MEMORY", 14))
+	t.writeHeading(padRight("COMPONENT", name) + padLeft("CPU", 10) + padLeft("PER POD", 12) + padLeft("PEAK", 13) + padLeft("MEMORY", 14))
 	for _, row := range usageRows(r) {
-		t.line(padRight(cutToWidth(text.Clean(row.Name), name-1), name) + padLeft(row.Seconds.Text, 10) + padLeft(row.PerPod.Text, 12) +
+		t.writeLine(padRight(cutToWidth(text.Clean(row.Name), name-1), name) + padLeft(row.Seconds.Text, 10) + padLeft(row.PerPod.Text, 12) +
 			padLeft(row.Peak.Text, 13) + padLeft(row.Memory.Text, 14))
 	}
 }
 
-func (t *summaryText) published(r *content.Report) {
+func (t *summaryText) writePublished(r *content.Report) {
 	rows := figureRows(r)
 	if len(rows) == 0 {
 		return
 	}
-	t.heading("PUBLISHED FIGURES")
+	t.writeHeading("PUBLISHED FIGURES")
 	for _, f := range rows {
-		t.wrapped("  ", fmt.Sprintf("%s: here %s, published %s (%s)", f.Measure, f.Measured, f.Published, f.Source))
+		t.writeWrapped("  ", fmt.Sprintf("%s: here %s, published %s (%s)", f.Measure, f.Measured, f.Published, f.Source))
 		if f.Differences != "" {
-			t.wrapped("    ", text.Sentence(f.Differences))
+			t.writeWrapped("    ", text.Sentence(f.Differences))
 		}
 	}
 }
 
-// trust names what is not as it should be; on a clean run it is one line.
-func (t *summaryText) trust(r *content.Report) {
-	t.heading("TRUST")
+// writeTrust names what is not as it should be; on a clean run it is one line.
+func (t *summaryText) writeTrust(r *content.Report) {
+	t.writeHeading("TRUST")
 	var fine []string
 	for _, f := range r.Trust {
 		if f.Level == content.Fine {
 			fine = append(fine, strings.ToLower(f.Name))
 			continue
 		}
-		t.wrapped("  "+padRight(map[content.Level]string{content.Note: "note", content.Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
+		t.writeWrapped("  "+padRight(map[content.Level]string{content.Note: "note", content.Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
 	}
 	if len(fine) > 0 {
-		t.wrapped("  "+padRight("fine", 9), strings.Join(fine, ", "))
+		t.writeWrapped("  "+padRight("fine", 9), strings.Join(fine, ", "))
 	}
 	for _, s := range r.Warnings {
-		t.wrapped("  "+padRight("warning", 9), s)
+		t.writeWrapped("  "+padRight("warning", 9), s)
 	}
 }
 

@@ -43,18 +43,18 @@ func workerRows(all []*run.Worker) (out []workerRow) {
 // summaryWorkers is how many workers summary.txt lists.
 const summaryWorkers = 16
 
-// workers lists those who shared the load.
-func (t *summaryText) workers(r *content.Report) {
+// writeWorkers lists those who shared the load.
+func (t *summaryText) writeWorkers(r *content.Report) {
 	rows := workerRows(r.Workers)
 	if len(rows) == 0 {
 		return
 	}
-	t.heading(padRight("WORKER", 8) + padLeft("CALLS", 10) + padLeft("UNKNOWN", 9) + padLeft("LATE", 7) + padLeft("SKEW", 10) + padLeft("CLOCK ±", 10) + padLeft("CPU", 9) + "  " + "STATE")
+	t.writeHeading(padRight("WORKER", 8) + padLeft("CALLS", 10) + padLeft("UNKNOWN", 9) + padLeft("LATE", 7) + padLeft("SKEW", 10) + padLeft("CLOCK ±", 10) + padLeft("CPU", 9) + "  " + "STATE")
 	for i, w := range rows {
 		if i == summaryWorkers && len(rows) > i+1 {
-			t.line(fmt.Sprintf("and %d more: report.html has them", len(rows)-i))
+			t.writeLine(fmt.Sprintf("and %d more: report.html has them", len(rows)-i))
 			return
 		}
-		t.line(cutToWidth(padRight(w.Name, 8)+padLeft(w.Calls, 10)+padLeft(w.Unknown, 9)+padLeft(w.Late, 7)+padLeft(w.Skew, 10)+padLeft(w.Bound, 10)+padLeft(w.CPU, 9)+"  "+text.Clean(w.State), t.width))
+		t.writeLine(cutToWidth(padRight(w.Name, 8)+padLeft(w.Calls, 10)+padLeft(w.Unknown, 9)+padLeft(w.Late, 7)+padLeft(w.Skew, 10)+padLeft(w.Bound, 10)+padLeft(w.CPU, 9)+"  "+text.Clean(w.State), t.width))
 	}
 }

@@ -92,7 +92,7 @@ func Find[T entry[K], K comparable](rules *Rules[T], namespace, pod string, what
 			if e := entryFor(r.Entries, what); e != nil {
 				return e, r, nil
 			}
-			return nil, nil, fmt.Errorf("%w: %s of pod %s/%s is not named in the object of that name", ErrNone, thing(what), namespace, pod)
+			return nil, nil, fmt.Errorf("%w: %s of pod %s/%s is not named in the object of that name", ErrNone, thingName(what), namespace, pod)
 		}
 	}
 	for _, r := range rules.Cluster {
@@ -102,10 +102,10 @@ func Find[T entry[K], K comparable](rules *Rules[T], namespace, pod string, what
 			}
 		}
 	}
-	return nil, nil, fmt.Errorf("%w: %s of pod %s/%s", ErrNone, thing(what), namespace, pod)
+	return nil, nil, fmt.Errorf("%w: %s of pod %s/%s", ErrNone, thingName(what), namespace, pod)
 }
 
-func thing(what any) string {
+func thingName(what any) string {
 	if port, ok := what.(int32); ok {
 		return fmt.Sprintf("port %d", port)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
 
-// add takes a document into the objects; false when its kind is none of them.
-func (o *Objects) add(d kwok.Document) (known bool, err error) {
+// addDocument takes a document into the objects; false when its kind is none of them.
+func (o *Objects) addDocument(d kwok.Document) (known bool, err error) {
 	k, known := kindOf(d.Kind)
 	if !known {
 		return false, nil
@@ -30,23 +30,23 @@ func (o *Objects) add(d kwok.Document) (known bool, err error) {
 	if k.scoped && d.Namespace == "" {
 		d.Namespace = "default"
 	}
-	return true, o.decode(d)
+	return true, o.decodeDocument(d)
 }
 
-func (o *Objects) decode(d kwok.Document) error {
+func (o *Objects) decodeDocument(d kwok.Document) error {
 	switch d.Kind {
 	case KindLogs, KindClusterLogs:
-		return takeDocument(&o.Logs, d, "logs", (*checker).log)
+		return takeDocument(&o.Logs, d, "logs", (*checker).checkLog)
 	case KindExec, KindClusterExec:
-		return takeDocument(&o.Execs, d, "execs", (*checker).exec)
+		return takeDocument(&o.Execs, d, "execs", (*checker).checkExec)
 	case KindAttach, KindClusterAttach:
-		return takeDocument(&o.Attaches, d, "attaches", (*checker).attach)
+		return takeDocument(&o.Attaches, d, "attaches", (*checker).checkAttach)
 	case KindPortForward, KindClusterPortForward:
-		return takeDocument(&o.PortForwards, d, "forwards", (*checker).forward)
+		return takeDocument(&o.PortForwards, d, "forwards", (*checker).checkForward)
 	case KindResourceUsage, KindClusterResourceUsage:
-		return takeDocument(&o.Usages, d, "usages", (*checker).usage)
+		return takeDocument(&o.Usages, d, "usages", (*checker).checkUsage)
 	}
-	return o.metric(d)
+	return o.addMetric(d)
 }
 
 // takeDocument decodes and checks a document that is about pods, and adds it to the rules
@@ -66,7 +66,7 @@ func takeDocument[T any](rules *Rules[T], d kwok.Document, list string, check fu
 	c := checker{fault: r.Fault}
 	cluster := strings.HasPrefix(d.Kind, "Cluster")
 	if !cluster && selector != nil {
-		c.add("spec.selector", "a %s is about the pod of its own name; a Cluster%s has a selector", d.Kind, d.Kind)
+		c.addFault("spec.selector", "a %s is about the pod of its own name; a Cluster%s has a selector", d.Kind, d.Kind)
 	}
 	for i := range entries {
 		check(&c, fmt.Sprintf("spec.%s[%d]", list, i), &entries[i])
@@ -81,7 +81,7 @@ func takeDocument[T any](rules *Rules[T], d kwok.Document, list string, check fu
 	return errors.Join(c.faults...)
 }
 
-func (o *Objects) metric(d kwok.Document) error {
+func (o *Objects) addMetric(d kwok.Document) error {
 	var body struct {
 		Spec struct {
 			Path    string   `yaml:"path"`
@@ -92,7 +92,7 @@ func (o *Objects) metric(d kwok.Document) error {
 		return err
 	}
 	m := &Metric{Name: d.Name, Path: body.Spec.Path, Metrics: body.Spec.Metrics, document: d}
-	if faults := m.check(); len(faults) > 0 {
+	if faults := m.checkMetric(); len(faults) > 0 {
 		return errors.Join(faults...)
 	}
 	for _, other := range o.Metrics {
@@ -104,86 +104,86 @@ func (o *Objects) metric(d kwok.Document) error {
 	return nil
 }
 
-func (c *checker) log(field string, l *Log) {
+func (c *checker) checkLog(field string, l *Log) {
 	if l.LogsFile != "" || l.PreviousLogsFile == "" {
-		c.file(field+".logsFile", l.LogsFile)
+		c.checkFile(field+".logsFile", l.LogsFile)
 	}
 	if l.PreviousLogsFile != "" {
-		c.file(field+".previousLogsFile", l.PreviousLogsFile)
+		c.checkFile(field+".previousLogsFile", l.PreviousLogsFile)
 	}
 }
 
-func (c *checker) attach(field string, a *Attach) { c.file(field+".logsFile", a.LogsFile) }
+func (c *checker) checkAttach(field string, a *Attach) { c.checkFile(field+".logsFile", a.LogsFile) }
 
-func (c *checker) file(field, name string) {
+func (c *checker) checkFile(field, name string) {
 	switch {
 	case name == "":
-		c.add(field, "is missing")
+		c.addFault(field, "is missing")
 	case strings.HasSuffix(name, "/") || path.Base(name) == "." || path.Base(name) == "..":
-		c.add(field, "%q is no file", name)
+		c.addFault(field, "%q is no file", name)
 	}
 }
 
-func (c *checker) exec(field string, e *Exec) {
+func (c *checker) checkExec(field string, e *Exec) {
 	if e.Local == nil {
 		return
 	}
 	for i, v := range e.Local.Envs {
 		if v.Name == "" || strings.ContainsAny(v.Name, "=\x00") {
-			c.add(fmt.Sprintf("%s.local.envs[%d].name", field, i), "%q is no name of a variable", v.Name)
+			c.addFault(fmt.Sprintf("%s.local.envs[%d].name", field, i), "%q is no name of a variable", v.Name)
 		}
 		if strings.Contains(v.Value, "\x00") {
-			c.add(fmt.Sprintf("%s.local.envs[%d].value", field, i), "holds a zero byte")
+			c.addFault(fmt.Sprintf("%s.local.envs[%d].value", field, i), "holds a zero byte")
 		}
 	}
 	if s := e.Local.SecurityContext; s != nil {
-		c.id(field+".local.securityContext.runAsUser", s.RunAsUser)
-		c.id(field+".local.securityContext.runAsGroup", s.RunAsGroup)
+		c.checkID(field+".local.securityContext.runAsUser", s.RunAsUser)
+		c.checkID(field+".local.securityContext.runAsGroup", s.RunAsGroup)
 	}
 }
 
-func (c *checker) id(field string, id *int64) {
+func (c *checker) checkID(field string, id *int64) {
 	if id != nil && (*id < 0 || *id > 1<<32-2) {
-		c.add(field, "%d is no id of a user or group", *id)
+		c.addFault(field, "%d is no id of a user or group", *id)
 	}
 }
 
-func (c *checker) forward(field string, f *Forward) {
+func (c *checker) checkForward(field string, f *Forward) {
 	for i, p := range f.Ports {
-		c.port(fmt.Sprintf("%s.ports[%d]", field, i), p)
+		c.checkPort(fmt.Sprintf("%s.ports[%d]", field, i), p)
 	}
 	switch {
 	case len(f.Command) > 0:
 		if f.Command[0] == "" {
-			c.add(field+".command[0]", "is empty")
+			c.addFault(field+".command[0]", "is empty")
 		}
 	case f.Target == nil:
-		c.add(field, "want a target or a command")
+		c.addFault(field, "want a target or a command")
 	default:
-		c.port(field+".target.port", f.Target.Port)
+		c.checkPort(field+".target.port", f.Target.Port)
 		if _, err := netip.ParseAddr(f.Target.Address); err != nil && (f.Target.Address == "" || strings.ContainsAny(f.Target.Address, "/:@ ")) {
-			c.add(field+".target.address", "%q is neither an IP address nor a name", f.Target.Address)
+			c.addFault(field+".target.address", "%q is neither an IP address nor a name", f.Target.Address)
 		}
 	}
 }
 
-func (c *checker) port(field string, p int32) {
+func (c *checker) checkPort(field string, p int32) {
 	if p < 1 || p > 65535 {
-		c.add(field, "want 1 to 65535, got %d", p)
+		c.addFault(field, "want 1 to 65535, got %d", p)
 	}
 }
 
-func (c *checker) usage(field string, u *Usage) {
+func (c *checker) checkUsage(field string, u *Usage) {
 	for _, name := range slices.Sorted(maps.Keys(u.Usage)) {
 		v := u.Usage[name]
 		at := fmt.Sprintf("%s.usage[%q]", field, name)
 		switch {
 		case v.Value != nil && v.Value.Sign() < 0:
-			c.add(at+".value", "is below 0: %s", v.Value.String())
+			c.addFault(at+".value", "is below 0: %s", v.Value.String())
 		case v.Value == nil && v.Expression == nil:
-			c.add(at, "want a value or an expression")
+			c.addFault(at, "want a value or an expression")
 		case v.Value == nil:
-			c.expression(at+".expression", *v.Expression)
+			c.checkExpression(at+".expression", *v.Expression)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func flagOfLetter(name string) string {
 // before the defaults. stdin is read when a file is named -. The error joins
 // all that is wrong.
 func (f *Flags) Load(stdin io.Reader) (*Configuration, error) {
-	paths, err := f.paths()
+	paths, err := f.listPaths()
 	if err != nil {
 		return nil, err
 	}
@@ -104,18 +104,18 @@ func (f *Flags) Load(stdin io.Reader) (*Configuration, error) {
 		}
 	}
 	c.Options.Config = paths
-	if err := c.kubeconfig(f.set.Changed("kubeconfig")); err != nil {
+	if err := c.findKubeconfig(f.set.Changed("kubeconfig")); err != nil {
 		return nil, err
 	}
-	if err := c.check(); err != nil {
+	if err := c.checkAll(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// paths returns the files to read: kwok's own file in the home folder comes
+// listPaths returns the files to read: kwok's own file in the home folder comes
 // first where there is one.
-func (f *Flags) paths() ([]string, error) {
+func (f *Flags) listPaths() ([]string, error) {
 	var out []string
 	own, err := ownFile()
 	if err == nil {
@@ -159,9 +159,9 @@ func expandHome(path string) (string, error) {
 	return filepath.Join(folder, rest), nil
 }
 
-// kubeconfig finds the file that says where the cluster is. One that was given
+// findKubeconfig finds the file that says where the cluster is. One that was given
 // must be there.
-func (c *Configuration) kubeconfig(given bool) error {
+func (c *Configuration) findKubeconfig(given bool) error {
 	if !given {
 		c.Options.Kubeconfig = os.Getenv("KUBECONFIG")
 		if c.Options.Kubeconfig == "" {

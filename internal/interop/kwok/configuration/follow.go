@@ -47,9 +47,9 @@ func Follow(ctx context.Context, s Source, changed func(*Objects)) error {
 	for _, name := range s.Kinds {
 		k, known := kindOf(name)
 		if !known {
-			return kwok.Unknown("kind", name, names())
+			return kwok.Unknown("kind", name, kindNames())
 		}
-		wait.Go(func() { m.follow(ctx, s, k) })
+		wait.Go(func() { m.followKind(ctx, s, k) })
 	}
 	m.tellLater(ctx, changed)
 	wait.Wait()
@@ -88,7 +88,7 @@ func (m *mirror) tellLater(ctx context.Context, changed func(*Objects)) {
 	}
 }
 
-func (m *mirror) touch() {
+func (m *mirror) noteChange() {
 	select {
 	case m.dirty <- struct{}{}:
 	default:
@@ -100,18 +100,18 @@ func (m *mirror) buildObjects() *Objects {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := &Objects{}
-	for _, id := range slices.SortedFunc(maps.Keys(m.objects), compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(m.objects), compareIDs) {
 		f := m.objects[id]
 		out.Stages = append(out.Stages, f.Stages...)
 		for _, d := range f.Others {
-			_, err := out.add(d)
+			_, err := out.addDocument(d)
 			m.logOnce(id, err)
 		}
 	}
 	return out
 }
 
-func compare(a, b objectID) int {
+func compareIDs(a, b objectID) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
@@ -131,7 +131,7 @@ func (m *mirror) logOnce(id objectID, err error) {
 	}
 }
 
-func (m *mirror) follow(ctx context.Context, s Source, k kind) {
+func (m *mirror) followKind(ctx context.Context, s Source, k kind) {
 	backoff, failed, said := wire.Backoff{First: askAgain, Last: askAgainLast}, 0, ""
 	for {
 		h := &handler{mirror: m, kind: k}
@@ -176,7 +176,7 @@ func (h *handler) ListEnd() {
 	}
 	h.mirror.mu.Unlock()
 	h.listed = true
-	h.mirror.touch()
+	h.mirror.noteChange()
 }
 
 // forgetLocked takes an object out; callers hold mu.
@@ -193,14 +193,14 @@ func (h *handler) Event(e watch.Event) {
 		return
 	}
 	id := objectID{h.kind.name, about.Namespace, about.Name}
-	h.mirror.set(id, e)
+	h.mirror.applyEvent(id, e)
 	h.listing.Add(id)
 	if !h.listing.Underway() {
-		h.mirror.touch()
+		h.mirror.noteChange()
 	}
 }
 
-func (m *mirror) set(id objectID, e watch.Event) {
+func (m *mirror) applyEvent(id objectID, e watch.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.Kind == watch.Deleted {

@@ -69,15 +69,15 @@ var (
 	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-func (m *Metric) check() []error {
+func (m *Metric) checkMetric() []error {
 	c := checker{fault: m.Fault}
-	c.path(m.Path)
+	c.checkPath(m.Path)
 	for i := range m.Metrics {
 		s := &m.Metrics[i]
 		if s.Dimension == "" {
 			s.Dimension = PerNode
 		}
-		c.series(fmt.Sprintf("spec.metrics[%d]", i), s)
+		c.checkSeries(fmt.Sprintf("spec.metrics[%d]", i), s)
 	}
 	return c.faults
 }
@@ -88,86 +88,86 @@ type checker struct {
 	faults []error
 }
 
-func (c *checker) add(field, format string, args ...any) {
+func (c *checker) addFault(field, format string, args ...any) {
 	c.faults = append(c.faults, c.fault(field, fmt.Errorf(format, args...)))
 }
 
-func (c *checker) path(path string) {
+func (c *checker) checkPath(path string) {
 	const field = "spec.path"
 	if path != "/metrics" && !strings.HasPrefix(path, "/metrics/") {
-		c.add(field, "want a path below /metrics, got %q", path)
+		c.addFault(field, "want a path below /metrics, got %q", path)
 		return
 	}
 	for _, segment := range strings.Split(path, "/") {
 		if strings.ContainsAny(segment, "{}") && segment != NodeName {
-			c.add(field, "%q: only %s can stand for something, as a whole segment", segment, NodeName)
+			c.addFault(field, "%q: only %s can stand for something, as a whole segment", segment, NodeName)
 		}
 	}
 	if strings.Count(path, NodeName) > 1 {
-		c.add(field, "%s stands there twice", NodeName)
+		c.addFault(field, "%s stands there twice", NodeName)
 	}
 }
 
-func (c *checker) series(field string, s *Series) {
+func (c *checker) checkSeries(field string, s *Series) {
 	if !metricName.MatchString(s.Name) {
-		c.add(field+".name", "%q is no name of a metric", s.Name)
+		c.addFault(field+".name", "%q is no name of a metric", s.Name)
 	}
 	c.oneOf(field+".kind", s.Kind, Counter, Gauge, Histogram)
 	c.oneOf(field+".dimension", s.Dimension, PerNode, PerPod, PerContainer)
-	c.labels(field+".labels", s)
+	c.checkLabels(field+".labels", s)
 	if s.Kind == Histogram {
 		if s.Value != "" {
-			c.add(field+".value", "a histogram has buckets, no value")
+			c.addFault(field+".value", "a histogram has buckets, no value")
 		}
-		c.buckets(field+".buckets", s.Buckets)
+		c.checkBuckets(field+".buckets", s.Buckets)
 	} else {
-		c.expression(field+".value", s.Value)
+		c.checkExpression(field+".value", s.Value)
 		if len(s.Buckets) > 0 {
-			c.add(field+".buckets", "only a histogram has buckets")
+			c.addFault(field+".buckets", "only a histogram has buckets")
 		}
 	}
 }
 
-func (c *checker) labels(field string, s *Series) {
+func (c *checker) checkLabels(field string, s *Series) {
 	seen := map[string]bool{}
 	for i, l := range s.Labels {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch {
 		case !labelName.MatchString(l.Name) || strings.HasPrefix(l.Name, "__") || (s.Kind == Histogram && l.Name == "le"):
-			c.add(at+".name", "%q is no name of a label", l.Name)
+			c.addFault(at+".name", "%q is no name of a label", l.Name)
 		case seen[l.Name]:
-			c.add(at+".name", "the label %s stands there twice", l.Name)
+			c.addFault(at+".name", "the label %s stands there twice", l.Name)
 		}
 		seen[l.Name] = true
-		c.expression(at+".value", l.Value)
+		c.checkExpression(at+".value", l.Value)
 	}
 }
 
-func (c *checker) buckets(field string, buckets []Bucket) {
+func (c *checker) checkBuckets(field string, buckets []Bucket) {
 	if len(buckets) == 0 {
-		c.add(field, "a histogram wants buckets")
+		c.addFault(field, "a histogram wants buckets")
 	}
 	seen := map[float64]bool{}
 	for i, b := range buckets {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch {
 		case !(b.Le >= 0) || math.IsInf(b.Le, 1):
-			c.add(at+".le", "want a number of 0 or more, got %v", b.Le)
+			c.addFault(at+".le", "want a number of 0 or more, got %v", b.Le)
 		case seen[b.Le]:
-			c.add(at+".le", "the bucket %v stands there twice", b.Le)
+			c.addFault(at+".le", "the bucket %v stands there twice", b.Le)
 		}
 		seen[b.Le] = true
-		c.expression(at+".value", b.Value)
+		c.checkExpression(at+".value", b.Value)
 	}
 }
 
 func (c *checker) oneOf(field, got string, want ...string) {
 	if !slices.Contains(want, got) {
-		c.add(field, "want %s, got %q", strings.Join(want, ", "), got)
+		c.addFault(field, "want %s, got %q", strings.Join(want, ", "), got)
 	}
 }
 
-func (c *checker) expression(field, source string) {
+func (c *checker) checkExpression(field, source string) {
 	if strings.TrimSpace(source) == "" {
 		c.faults = append(c.faults, c.fault(field, errors.New("is missing")))
 	}

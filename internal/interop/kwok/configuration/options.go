@@ -164,7 +164,7 @@ func (o *Options) Validate() error {
 	}
 	for i, name := range o.EnableCRDs {
 		if _, known := kindOf(name); !known {
-			add("enable-crds: %w", kwok.Unknown("kind", name, names()))
+			add("enable-crds: %w", kwok.Unknown("kind", name, kindNames()))
 		} else if slices.Contains(o.EnableCRDs[:i], name) {
 			add("enable-crds: %s stands there twice", name)
 		}

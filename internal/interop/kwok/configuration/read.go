@@ -26,7 +26,7 @@ const (
 func Read(stdin io.Reader, paths ...string) (*Configuration, error) {
 	r := reader{stdin: stdin, out: &Configuration{Options: Default(), Objects: &Objects{}}}
 	for _, path := range paths {
-		r.path(path, 0)
+		r.readPath(path, 0)
 	}
 	return r.out, errors.Join(r.faults...)
 }
@@ -38,32 +38,32 @@ type reader struct {
 	faults []error
 }
 
-func (r *reader) fault(err error) { r.faults = append(r.faults, err) }
+func (r *reader) addFault(err error) { r.faults = append(r.faults, err) }
 
-func (r *reader) path(path string, depth int) {
+func (r *reader) readPath(path string, depth int) {
 	if path == "-" && depth == 0 {
-		r.content("standard input", r.stdin)
+		r.readContent("standard input", r.stdin)
 		return
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		r.fault(fmt.Errorf("read configuration: %w", err))
+		r.addFault(fmt.Errorf("read configuration: %w", err))
 	case info.IsDir():
-		r.folder(path, depth)
+		r.readFolder(path, depth)
 	default:
 		file, err := os.Open(path)
 		if err != nil {
-			r.fault(fmt.Errorf("read configuration: %w", err))
+			r.addFault(fmt.Errorf("read configuration: %w", err))
 			return
 		}
 		defer file.Close()
-		r.content(path, file)
+		r.readContent(path, file)
 	}
 }
 
-// load reads the documents of one file; nil when it has faults.
-func (r *reader) load(name string, from io.Reader) *kwok.File {
+// loadFile reads the documents of one file; nil when it has faults.
+func (r *reader) loadFile(name string, from io.Reader) *kwok.File {
 	if from == nil {
 		from = strings.NewReader("")
 	}
@@ -72,26 +72,26 @@ func (r *reader) load(name string, from io.Reader) *kwok.File {
 		err = fmt.Errorf("%s: more than %d bytes", name, maxFile)
 	}
 	if err != nil {
-		r.fault(fmt.Errorf("read configuration: %w", err))
+		r.addFault(fmt.Errorf("read configuration: %w", err))
 		return nil
 	}
 	f, err := kwok.Load(name, content)
 	if err != nil {
-		r.fault(err)
+		r.addFault(err)
 		return nil
 	}
 	return f
 }
 
-func (r *reader) content(name string, from io.Reader) {
-	f := r.load(name, from)
+func (r *reader) readContent(name string, from io.Reader) {
+	f := r.loadFile(name, from)
 	if f == nil {
 		return
 	}
 	r.out.Objects.Stages = append(r.out.Objects.Stages, f.Stages...)
 	for _, d := range f.Others {
-		if err := r.document(d); err != nil {
-			r.fault(err)
+		if err := r.takeDocument(d); err != nil {
+			r.addFault(err)
 		}
 	}
 }
@@ -101,11 +101,11 @@ func kustomizationNames() []string {
 	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 }
 
-// folder follows the resources of a kustomization; whatever else one may do is
+// readFolder follows the resources of a kustomization; whatever else one may do is
 // kustomize's work.
-func (r *reader) folder(path string, depth int) {
+func (r *reader) readFolder(path string, depth int) {
 	if depth == maxDepth {
-		r.fault(fmt.Errorf("%s: %s deep: does it name itself?", path, unit.Count(depth, "folders")))
+		r.addFault(fmt.Errorf("%s: %s deep: does it name itself?", path, unit.Count(depth, "folders")))
 		return
 	}
 	for _, name := range kustomizationNames() {
@@ -115,65 +115,65 @@ func (r *reader) folder(path string, depth int) {
 			continue
 		}
 		if err != nil {
-			r.fault(fmt.Errorf("read configuration: %w", err))
+			r.addFault(fmt.Errorf("read configuration: %w", err))
 			return
 		}
-		f := r.load(name, file)
+		f := r.loadFile(name, file)
 		_ = file.Close()
 		if f != nil {
-			r.resources(path, f, depth)
+			r.readResources(path, f, depth)
 		}
 		return
 	}
-	r.fault(fmt.Errorf("%s: a folder without kustomization.yaml", path))
+	r.addFault(fmt.Errorf("%s: a folder without kustomization.yaml", path))
 }
 
-func (r *reader) resources(path string, f *kwok.File, depth int) {
+func (r *reader) readResources(path string, f *kwok.File, depth int) {
 	for _, d := range f.Others {
 		var body struct {
 			Resources []string `yaml:"resources"`
 		}
 		if err := d.Decode(&body); err != nil {
-			r.fault(err)
-			r.fault(fmt.Errorf("%s: only resources are followed: build the rest with kubectl kustomize and give it as -", d.Path))
+			r.addFault(err)
+			r.addFault(fmt.Errorf("%s: only resources are followed: build the rest with kubectl kustomize and give it as -", d.Path))
 			continue
 		}
 		for i, resource := range body.Resources {
 			if strings.Contains(resource, "://") {
-				r.fault(d.Fault(fmt.Sprintf("resources[%d]", i), fmt.Errorf("%s: only files are followed", resource)))
+				r.addFault(d.Fault(fmt.Sprintf("resources[%d]", i), fmt.Errorf("%s: only files are followed", resource)))
 				continue
 			}
-			r.path(filepath.Join(path, filepath.FromSlash(resource)), depth+1)
+			r.readPath(filepath.Join(path, filepath.FromSlash(resource)), depth+1)
 		}
 	}
 }
 
-// document takes one document of another kind than Stage.
-func (r *reader) document(d kwok.Document) error {
-	known, err := r.out.Objects.add(d)
+// takeDocument takes one document of another kind than Stage.
+func (r *reader) takeDocument(d kwok.Document) error {
+	known, err := r.out.Objects.addDocument(d)
 	if known {
 		return err
 	}
 	if d.Kind == "KwokConfiguration" {
-		return r.options(d)
+		return r.takeOptions(d)
 	}
 	if own := []string{"KwokctlConfiguration", "KwokctlResource"}; slices.Contains(own, d.Kind) {
-		r.note(d, "is for kwokctl, and ignored")
+		r.addNote(d, "is for kwokctl, and ignored")
 		return nil
 	}
 	if group, _, _ := strings.Cut(d.APIVersion, "/"); strings.HasSuffix("."+group, ".kwok.x-k8s.io") {
-		return d.Fault("kind", kwok.Unknown("kind", d.Kind, append(names(), "KwokConfiguration")))
+		return d.Fault("kind", kwok.Unknown("kind", d.Kind, append(kindNames(), "KwokConfiguration")))
 	}
-	r.note(d, "is no configuration, and ignored")
+	r.addNote(d, "is no configuration, and ignored")
 	return nil
 }
 
-func (r *reader) note(d kwok.Document, sentence string) {
+func (r *reader) addNote(d kwok.Document, sentence string) {
 	r.out.Notes = append(r.out.Notes, fmt.Sprintf("%s:%d: %s", d.Path, d.Line, strings.Join(strings.Fields(d.Kind+" "+d.Name+" "+sentence), " ")))
 }
 
-// options takes a KwokConfiguration: what it says comes before what was said.
-func (r *reader) options(d kwok.Document) error {
+// takeOptions takes a KwokConfiguration: what it says comes before what was said.
+func (r *reader) takeOptions(d kwok.Document) error {
 	if d.APIVersion != ConfigAPIVersion {
 		return d.Fault("apiVersion", fmt.Errorf("want %s, got %q", ConfigAPIVersion, d.APIVersion))
 	}
@@ -196,11 +196,11 @@ func (r *reader) options(d kwok.Document) error {
 	return nil
 }
 
-// check says what is wrong between options and objects.
-func (c *Configuration) check() error {
+// checkAll says what is wrong between options and objects.
+func (c *Configuration) checkAll() error {
 	faults := []error{c.Options.Validate()}
 	for _, name := range c.Options.EnableCRDs {
-		if place, ok := c.Objects.first(name); ok {
+		if place, ok := c.Objects.firstOfKind(name); ok {
 			faults = append(faults, fmt.Errorf("%s: a %s stands here and enable-crds names %s: take one of them away", place, name, name))
 		}
 	}
@@ -208,15 +208,15 @@ func (c *Configuration) check() error {
 	return errors.Join(faults...)
 }
 
-// first returns the place of the first object of a kind.
-func (o *Objects) first(name string) (string, bool) {
+// firstOfKind returns the place of the first object of a kind.
+func (o *Objects) firstOfKind(name string) (string, bool) {
 	if name == KindStage {
 		for _, s := range o.Stages {
 			return fmt.Sprintf("%s:%d", s.Path, s.Line("")), true
 		}
 		return "", false
 	}
-	for _, d := range o.documents() {
+	for _, d := range o.listDocuments() {
 		if d.Kind == name {
 			return fmt.Sprintf("%s:%d", d.Path, d.Line), true
 		}
@@ -224,7 +224,7 @@ func (o *Objects) first(name string) (string, bool) {
 	return "", false
 }
 
-func (o *Objects) documents() []kwok.Document {
+func (o *Objects) listDocuments() []kwok.Document {
 	out := slices.Concat(o.Logs.documents(), o.Execs.documents(), o.Attaches.documents(), o.PortForwards.documents(), o.Usages.documents())
 	for _, m := range o.Metrics {
 		out = append(out, m.document)
@@ -240,7 +240,7 @@ func (r *Rules[T]) documents() []kwok.Document {
 	return out
 }
 
-func names() []string {
+func kindNames() []string {
 	var out []string
 	for _, k := range crdKinds() {
 		out = append(out, k.name)

@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 		}
 		c, err := read(t, text)
 		if err == nil {
-			err = c.check()
+			err = c.checkAll()
 		}
 		if got := strings.ReplaceAll(errorText(err), "standard input", "f"); got != strings.TrimSpace(want) {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
@@ -281,7 +281,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := read(t, text)
 		if err == nil {
-			_ = c.check()
+			_ = c.checkAll()
 			_ = c.Objects.Merge(c.Objects)
 		} else if err.Error() == "" {
 			t.Error("an error without a message")

@@ -25,7 +25,7 @@ func binWidths() []time.Duration {
 // span is a stretch of a run.
 type span struct{ from, to clock.Time }
 
-func (s span) seconds() float64 { return s.to.Sub(s.from).Seconds() }
+func (s span) inSeconds() float64 { return s.to.Sub(s.from).Seconds() }
 
 // grid cuts a span into n bins of one width. Bin i is [from+i*width, from+(i+1)*width).
 type grid struct {

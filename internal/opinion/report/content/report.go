@@ -77,7 +77,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Warnings:   warnings,
 		Workers:    in.Facts.Workers,
 		Scenario:   in.Text,
-		Duration:   t.span.seconds(),
+		Duration:   t.span.inSeconds(),
 		Begin:      in.Facts.Begin,
 		PodParts:   podParting().partNames(),
 	}

@@ -14,7 +14,7 @@ type part struct {
 	collects          float64 // seconds between garbage collections
 }
 
-func parts() []part {
+func planeParts() []part {
 	const ms, mb = 1e-3, 1e6
 	return []part{
 		{"etcd", 0.012, 0.22 * ms, 0.3 * ms, 60 * mb, 9e3, 20 * mb, 9},
@@ -32,7 +32,7 @@ func (f *flight) writeUsage() {
 	for len(f.busy) <= end {
 		f.busy = append(f.busy, load{})
 	}
-	for _, p := range parts() {
+	for _, p := range planeParts() {
 		cpu := f.w.Series(record.Series{Target: p.name, Name: "process_cpu_seconds_total"})
 		mem := f.w.Series(record.Series{Target: p.name, Name: "process_resident_memory_bytes"})
 		used, pods := 1.2*p.idle, 0.0
