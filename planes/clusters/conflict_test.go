@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // meddle runs a manager of whose pods the first waits, in the middle of being made, for
@@ -26,7 +27,7 @@ func (r *rig) meddle(change func(*tree.Options), act func()) *manager {
 			change(o)
 		}
 		calm(o)
-		before(o, func(q *http.Request) {
+		planetest.Before(o.Config, func(q *http.Request) {
 			if q.Method == http.MethodPut && strings.HasSuffix(q.URL.Path, "/configmaps/settings") {
 				once.Do(act)
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // linked puts a link before the first member, which the tree goes through.
@@ -211,7 +212,7 @@ func TestStopsAtAnyMoment(t *testing.T) {
 						if change != nil {
 							change(o)
 						}
-						before(o, func(q *http.Request) {
+						planetest.Before(o.Config, func(q *http.Request) {
 							if begun.Load() && q.URL.Query().Get("watch") == "" && calls.Add(1) == at {
 								close(reached)
 							}

@@ -1,20 +1,13 @@
 package clusters_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,85 +21,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 	"github.com/windtunnel/windtunnel/planes/clusters"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
-// asVerb makes this program a verb of the plane, so that it can be killed as a process.
-const asVerb = "WINDTUNNEL_TEST_VERB"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asVerb) == "" {
-		os.Exit(m.Run())
-	}
-	host := cli.Host{Stdout: os.Stdout, Stderr: os.Stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
-		return signal.NotifyContext(ctx, os.Interrupt)
-	}}
-	for _, v := range clusters.Verbs(host) {
-		if v.Name() != os.Args[1] {
-			continue
-		}
-		v.SetArgs(os.Args[2:])
-		if v.Execute() == nil {
-			os.Exit(0)
-		}
-	}
-	os.Exit(3)
-}
-
-// child is a verb that runs as a process.
-type child struct {
-	*exec.Cmd
-	mu   sync.Mutex
-	said strings.Builder
-}
-
-// Write implements io.Writer.
-func (c *child) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.said.Write(p)
-}
-
-func (c *child) text() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.said.String()
-}
-
-// begin runs a verb and waits until it is ready.
-func begin(t *testing.T, args ...string) *child {
-	t.Helper()
-	c := &child{Cmd: exec.Command(os.Args[0], args...)}
-	c.Env = append(os.Environ(), asVerb+"=1")
-	c.Stdout, c.Stderr = c, c
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill() // has ended where all went well
-		_ = c.Wait()
-		if t.Failed() {
-			t.Logf("%s said:\n%s", args[0], c.text())
-		}
-	})
-	address := regexp.MustCompile(`http://\S+/`)
-	repotest.Eventually(t, args[0]+" is ready", func() bool {
-		at := address.FindString(c.text())
-		if at == "" {
-			return false
-		}
-		answer, err := http.Get(at + "readyz")
-		if err != nil {
-			return false
-		}
-		defer answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
-	})
-	return c
-}
-
-// end sends a signal and waits.
-func (c *child) end(s os.Signal) error { return errors.Join(c.Process.Signal(s), c.Wait()) }
+func TestMain(m *testing.M) { planetest.Main(m, clusters.Verbs) }
 
 // TestKilledLinkLeavesNothing holds that the namespaces of a link that is killed are gone with
 // their devices and rules, that the next one takes the names which led there and works, and
@@ -126,11 +44,11 @@ func TestKilledLinkLeavesNothing(t *testing.T) {
 				link = append(link, "--agents", "--debounce=20ms", "--lease-duration=3s", "--renew-deadline=2s", "--retry-period=200ms")
 				others = [][]string{append([]string{"network-manager", "--compute=incremental", "--window=10ms"}, args...), append([]string{"network-agents"}, args...)}
 			}
-			all := func() (out []*child) {
+			all := func() (out []*planetest.Process) {
 				for _, other := range others {
-					out = append(out, begin(t, other...))
+					out = append(out, planetest.Spawn(t, other...))
 				}
-				return append(out, begin(t, link...))
+				return append(out, planetest.Spawn(t, link...))
 			}
 			first := all()
 			names := namesOf(t, prefix)
@@ -139,7 +57,7 @@ func TestKilledLinkLeavesNothing(t *testing.T) {
 			}
 			watched := watch(t, names)
 			for _, c := range first {
-				_ = c.end(syscall.SIGKILL)
+				_ = c.End(syscall.SIGKILL)
 			}
 			repotest.Eventually(t, "what led into the namespaces of the killed is gone with them", func() bool { return len(devicesOf(t, watched)) == 0 })
 			for _, name := range names {
@@ -150,7 +68,7 @@ func TestKilledLinkLeavesNothing(t *testing.T) {
 			next := all()
 			answers(t, prefix)
 			for _, c := range slices.Backward(next) {
-				if err := c.end(os.Interrupt); err != nil {
+				if err := c.End(os.Interrupt); err != nil {
 					t.Errorf("%v ended with %v", c.Args[1], err)
 				}
 			}
@@ -187,9 +105,9 @@ func TestKilledWhileItCreates(t *testing.T) {
 					pods++
 				}
 				before := made()
-				m := begin(t, append(args, "--limiter=5/1")...) // at most ten pods a second in both members
+				m := planetest.Spawn(t, append(args, "--limiter=5/1")...) // at most ten pods a second in both members
 				repotest.Eventually(t, "some more pods are made", func() bool { return made() > before })
-				_ = m.end(syscall.SIGKILL)
+				_ = m.End(syscall.SIGKILL)
 				if made() < pods {
 					atIt++
 				}
@@ -197,7 +115,7 @@ func TestKilledWhileItCreates(t *testing.T) {
 			if atIt == 0 {
 				t.Errorf("none of the managers was killed before it had made all pods")
 			}
-			begin(t, append(args, "--limiter=1000/1000")...)
+			planetest.Spawn(t, append(args, "--limiter=1000/1000")...)
 			r.run(pods)
 			r.agree()
 			if n := made(); n != pods {

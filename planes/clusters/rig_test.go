@@ -2,14 +2,11 @@ package clusters_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -30,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -39,7 +38,8 @@ type rig struct {
 	t        *testing.T
 	endpoint endpoint.Endpoint
 	host     kubernetes.Interface
-	hosting  *hollow.Cluster // what host speaks to
+	hosting  *hollow.Cluster                  // what host speaks to
+	pods     *planetest.Followed[*corev1.Pod] // of the host
 	members  []*member
 	folder   string // of kubeconfigs
 	watch    http.Handler
@@ -61,18 +61,13 @@ type shape struct {
 
 func newRig(t *testing.T, s shape) *rig {
 	t.Helper()
-	r := &rig{t: t, folder: t.TempDir()}
-	host := r.server(hollow.Models{Binder: true})
-	c, err := host.Cluster("host")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.hosting, r.endpoint = c, c.Endpoint()
+	r := &rig{t: t, folder: t.TempDir(), hosting: planetest.Cluster(t, "host", hollow.Models{Binder: true})}
+	r.endpoint = r.hosting.Endpoint()
 	r.host = kubernetes.NewForConfigOrDie(r.endpoint.Config("test"))
+	r.pods = planetest.Follow[*corev1.Pod](t, informers.NewSharedInformerFactory(r.host, 0).Core().V1().Pods().Informer())
 	r.node(r.host, "ordinary", nil)
-	joining := r.server(hollow.Models{Binder: true, Stages: []string{"fast", "volumes"}})
 	for i := range s.members {
-		r.member(joining, fmt.Sprintf("m%d", i), s.nodes)
+		r.member(fmt.Sprintf("m%d", i), s.nodes)
 	}
 	if !s.unjoined {
 		r.join(s)
@@ -80,23 +75,10 @@ func newRig(t *testing.T, s shape) *rig {
 	return r
 }
 
-func (r *rig) server(m hollow.Models) *hollow.Server {
-	r.t.Helper()
-	s, err := hollow.New(hollow.Options{Models: m})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 // member adds a member with nodes that are labelled by two zones in turn.
-func (r *rig) member(s *hollow.Server, name string, nodes int) {
+func (r *rig) member(name string, nodes int) {
 	r.t.Helper()
-	c, err := s.Cluster(name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := planetest.Cluster(r.t, name, hollow.Models{Binder: true, Stages: []string{"fast", "volumes"}})
 	m := &member{name: name, cluster: c, Interface: kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))}
 	for i := range nodes {
 		r.node(m, fmt.Sprintf("%s-n%d", name, i), map[string]string{"zone": fmt.Sprint("z", i%2)})
@@ -118,29 +100,12 @@ func (r *rig) node(c kubernetes.Interface, name string, labels map[string]string
 	}
 }
 
-// start runs a process; the function returned ends it and waits.
-func (r *rig) start(f func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			r.t.Error(err)
-		}
-	})
-	r.t.Cleanup(stop)
-	return stop
-}
-
-func (r *rig) log() *slog.Logger { return slog.New(slog.NewTextHandler(r.t.Output(), nil)) }
-
 // join registers the members and begins to watch that they agree with the host.
 func (r *rig) join(s shape) {
 	r.t.Helper()
-	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Services: true, Registry: instrument.New(""), Log: r.log()}
+	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Services: true, Registry: instrument.New(""), Log: planetest.Log(r.t)}
 	var handler atomic.Value
-	r.start(func(ctx context.Context) error {
+	planetest.Start(r.t, func(ctx context.Context) error {
 		return members.Run(ctx, o, func(work func() error, routes ...instrument.Route) error {
 			handler.Store(routes[0].Handler)
 			return work()
@@ -164,7 +129,7 @@ type manager struct {
 func (r *rig) manage(change func(*tree.Options)) *manager {
 	r.t.Helper()
 	o := tree.Default()
-	o.Config, o.Registry, o.Clock, o.Log = r.endpoint.Config("tree-test"), instrument.New(""), clock.Start(), r.log()
+	o.Config, o.Registry, o.Clock, o.Log = r.endpoint.Config("tree-test"), instrument.New(""), clock.Start(), planetest.Log(r.t)
 	o.Limiter = limiter.Rate{QPS: 5000, Burst: 5000} // what is held here is what is called, not when
 	if change != nil {
 		change(&o)
@@ -173,7 +138,7 @@ func (r *rig) manage(change func(*tree.Options)) *manager {
 		r.t.Fatal(err)
 	}
 	m := &manager{t: r.t, registry: o.Registry, hostAt: strings.TrimPrefix(r.endpoint.Server(), "https://")}
-	m.stop = r.start(func(ctx context.Context) error { return tree.Run(ctx, o) })
+	m.stop = planetest.Start(r.t, func(ctx context.Context) error { return tree.Run(ctx, o) })
 	return m
 }
 
@@ -182,22 +147,6 @@ func (r *rig) joined(m *manager) {
 	r.t.Helper()
 	repotest.Eventually(r.t, "all members have joined", func() bool { return value(r.t, m.registry, "tree_members") == float64(len(r.members)) })
 }
-
-// before lets something be done before each call on the host leaves.
-func before(o *tree.Options, do func(*http.Request)) {
-	o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return sender(func(q *http.Request) (*http.Response, error) {
-			do(q)
-			return next.RoundTrip(q)
-		})
-	})
-}
-
-// sender is a function that sends a request.
-type sender func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (s sender) RoundTrip(q *http.Request) (*http.Response, error) { return s(q) }
 
 // value adds up a metric over the series that have all labels, NAME=VALUE.
 func value(t *testing.T, registry *instrument.Registry, name string, labels ...string) float64 {
@@ -295,41 +244,18 @@ func (r *rig) list(c kubernetes.Interface) []corev1.Pod {
 // run waits until so many pods of the host run, and no others are there.
 func (r *rig) run(count int) {
 	r.t.Helper()
-	repotest.Eventually(r.t, fmt.Sprintf("%d pods run", count), func() bool {
-		pods, running := r.list(r.host), 0
-		for i := range pods {
-			if pods[i].Status.Phase == corev1.PodRunning && pods[i].DeletionTimestamp == nil {
-				running++
-			}
-		}
-		return running == count && len(pods) == count
+	r.pods.Await(fmt.Sprintf("%d pods run", count), func(all []*corev1.Pod) bool {
+		return len(all) == count && !slices.ContainsFunc(all, func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil })
 	})
 }
 
 // differences asks in what host and members disagree.
-func (r *rig) differences() (int, []agree.Difference) {
-	r.t.Helper()
-	w := httptest.NewRecorder()
-	r.watch.ServeHTTP(w, httptest.NewRequest(http.MethodGet, agree.Path, nil))
-	var out struct {
-		Count int
-		First []agree.Difference
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
-		r.t.Fatal(err)
-	}
-	return out.Count, out.First
-}
+func (r *rig) differences() (int, []agree.Difference) { return planetest.Differences(r.t, r.watch) }
 
 // agree waits until host and members agree.
 func (r *rig) agree() {
 	r.t.Helper()
-	var first []agree.Difference
-	repotest.Eventually(r.t, "host and members agree", func() bool {
-		var n int
-		n, first = r.differences()
-		return n == 0
-	}, func() any { return first[:min(len(first), 5)] })
+	planetest.AwaitAgreement(r.t, r.watch)
 }
 
 // nodes returns the names of the host's virtual nodes.

@@ -29,6 +29,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // mark makes a ServiceExport or a ServiceImport.
@@ -371,25 +372,6 @@ func (r *rig) held(path string) (release func()) {
 	return sync.OnceFunc(func() { close(open) })
 }
 
-// lines collects what is logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // TestTooManyAddresses holds that an import of more addresses than an annotation takes is
 // refused again and again, and said so, and that one without the annotation is not.
 func TestTooManyAddresses(t *testing.T) {
@@ -398,7 +380,7 @@ func TestTooManyAddresses(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			member, said := r.members[0], &lines{}
+			member, said := r.members[0], &planetest.Lines{}
 			m := r.manage(func(o *tree.Options) {
 				calm(o)
 				o.Import, o.Retry, o.Log = way, tree.RetryGrows, slog.New(slog.NewTextHandler(said, nil))

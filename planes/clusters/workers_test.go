@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // gate holds calls until it is opened, and counts those that are under way at once.
@@ -62,7 +63,7 @@ func TestWorkersOfAMember(t *testing.T) {
 				m := r.manage(func(o *tree.Options) {
 					calm(o)
 					c.set(o, workers)
-					before(o, func(q *http.Request) {
+					planetest.Before(o.Config, func(q *http.Request) {
 						if q.Method == c.method && strings.Contains(q.URL.Path, c.path) {
 							g.pass()
 						}
