@@ -1,14 +1,11 @@
 package app_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,49 +17,21 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
-
-// logged is a log that can be read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	also io.Writer
-}
-
-// Write adds to the log.
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Write(b)
-	return l.also.Write(b)
-}
-
-// has says whether one line of the log has all of some words.
-func (l *logged) has(words ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
-		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
-			return true
-		}
-	}
-	return false
-}
 
 // hospital is a controller with healthy applications, beside which bad ones are put.
 type hospital struct {
 	*rig
-	log    *logged
+	log    *planetest.Lines
 	others []string
-	calm   time.Duration // that the others' drift takes to be repaired without a bad one
 }
 
 func newHospital(t *testing.T, r *rig, change func(*controller.Options)) *hospital {
 	t.Helper()
-	h := &hospital{rig: r, log: &logged{also: t.Output()}}
+	h := &hospital{rig: r, log: &planetest.Lines{Also: t.Output()}}
 	r.run(func(o *controller.Options) {
 		o.NoEvents, o.Log = false, slog.New(slog.NewTextHandler(h.log, nil))
 		change(o)
@@ -74,8 +43,6 @@ func newHospital(t *testing.T, r *rig, change func(*controller.Options)) *hospit
 	for _, name := range h.others {
 		r.becomes(name, api.Running)
 	}
-	h.pace() // the first time is slower
-	h.calm = h.pace()
 	return h
 }
 
@@ -136,8 +103,7 @@ func (h *hospital) shows(name string, s symptom) {
 		return said && (s.phase == "" || o.Status.Phase == s.phase)
 	})
 	h.tells(name, s)
-	took := h.pace()
-	h.t.Logf("%s: the others took %v beside it, %v without", name, took.Round(time.Millisecond), h.calm.Round(time.Millisecond))
+	h.round() // the others are looked after meanwhile
 }
 
 // tells waits for the event of a symptom and for its line of the log.
@@ -153,7 +119,7 @@ func (h *hospital) tells(name string, s symptom) {
 	}
 	if s.log != "" {
 		quoted := strings.ReplaceAll(s.message, `"`, `\"`)
-		repotest.Eventually(h.t, "a line of the log", func() bool { return h.log.has(name, s.log, quoted) })
+		repotest.Eventually(h.t, "a line of the log", func() bool { return h.log.Has(name, s.log, quoted) })
 	}
 }
 
@@ -344,7 +310,7 @@ func TestFaultyMembers(t *testing.T) {
 	}
 	for _, o := range []outage{
 		{"cut", func() { cut(t, link, true) }, func() { cut(t, link, false) }, "cluster m-1 cannot be reached: ", false},
-		{"down", func() { end(th.running["app-gateway"]) }, func() { th.start("app-gateway", "--aggregated=false") }, "cluster m-1: the gateway cannot be reached: ", false},
+		{"down", func() { _ = th.running["app-gateway"].Kill() }, func() { th.start("app-gateway", "--aggregated=false") }, "cluster m-1: the gateway cannot be reached: ", false},
 		{"expired", credential([]byte("expired")), credential(secret.Data["token"]), "cluster m-1: Unauthorized", false},
 		{"silent", func() { link.Stall(true) }, func() { link.Stall(false) }, "cluster m-1 does not answer: ", true},
 	} {
@@ -406,12 +372,9 @@ func (h *hospital) outlasts(o outage, maps typedcore.ConfigMapInterface) {
 func guarded(t *testing.T) (*theatre, *hospital) {
 	t.Helper()
 	r, _ := hollowRig(t)
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}, Token: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	th := newTheatre(t, r, outposts(t, s, "m-1"), true)
+	m := planetest.Cluster(t, "m-1", available())
+	m.SetToken("secret")
+	th := newTheatre(t, r, map[string]outpost{"m-1": newOutpost(t, m)}, true)
 	return th, newHospital(t, r, func(o *controller.Options) {
 		direct(o)
 		o.Resync = time.Second
@@ -468,11 +431,13 @@ func TestProofOthersKeepTheirPace(t *testing.T) {
 	r, _ := hollowRig(t)
 	r.define()
 	h := newHospital(t, r, func(*controller.Options) {})
+	h.pace() // the first time is slower
+	calm := h.pace()
 	for name, tt := range bad(t) {
 		r.make(tt.app)
 		h.shows(name, tt.says)
-		if took := h.pace(); took > h.calm*3/2+100*time.Millisecond {
-			t.Errorf("beside %s the others took %v, %v without it", name, took, h.calm)
+		if took := h.pace(); took > calm*3/2+100*time.Millisecond {
+			t.Errorf("beside %s the others took %v, %v without it", name, took, calm)
 		}
 		r.delete(name)
 	}

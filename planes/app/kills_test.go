@@ -9,18 +9,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -28,30 +22,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 	"github.com/windtunnel/windtunnel/planes/app"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
-// TestMain makes the test's executable one of the plane's processes, which can be
-// killed as a process is.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "app-") {
-		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
-		root.AddCommand(app.Verbs(cli.Host{Stdout: os.Stdout, Stderr: os.Stderr, Interruptible: context.WithCancel})...)
-		if err := root.ExecuteContext(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { planetest.Main(m, app.Verbs) }
 
 // Who is killed, and while what is done.
 const (
@@ -69,17 +49,17 @@ const (
 type theatre struct {
 	*rig
 	members map[string]outpost
-	links   map[string]*proxy.Proxy // to the members, from the gateway
-	direct  bool                    // the gateway is connected to, not proxied to by the hub
-	file    string                  // kubeconfig of the hub
-	running map[string]*exec.Cmd    // by verb
+	links   map[string]*proxy.Proxy       // to the members, from the gateway
+	direct  bool                          // the gateway is connected to, not proxied to by the hub
+	file    string                        // kubeconfig of the hub
+	running map[string]*planetest.Process // by verb
 	probe   kubernetes.Interface
 }
 
 // newTheatre joins members by links that can be cut, and starts a gateway.
 func newTheatre(t *testing.T, r *rig, members map[string]outpost, direct bool) *theatre {
 	t.Helper()
-	th := &theatre{rig: r, members: members, links: map[string]*proxy.Proxy{}, direct: direct, running: map[string]*exec.Cmd{}, probe: r.hub()}
+	th := &theatre{rig: r, members: members, links: map[string]*proxy.Proxy{}, direct: direct, running: map[string]*planetest.Process{}, probe: r.hub()}
 	linked := map[string]outpost{}
 	for name, m := range members {
 		to, err := m.endpoint.Address()
@@ -98,10 +78,7 @@ func newTheatre(t *testing.T, r *rig, members map[string]outpost, direct bool) *
 		th.links[name], linked[name] = p, outpost{m.Interface, via}
 	}
 	r.join(linked, map[string]int{"region": 1})
-	th.file = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := r.endpoint.WriteKubeconfig(th.file); err != nil {
-		t.Fatal(err)
-	}
+	th.file = planetest.WriteKubeconfig(t, r.endpoint)
 	th.start("app-gateway", "--aggregated="+strconv.FormatBool(!direct))
 	return th
 }
@@ -109,38 +86,7 @@ func newTheatre(t *testing.T, r *rig, members map[string]outpost, direct bool) *
 // start starts one of the plane's processes and returns when it is ready.
 func (th *theatre) start(verb string, args ...string) {
 	th.t.Helper()
-	out, in, err := os.Pipe()
-	if err != nil {
-		th.t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], append([]string{verb, "--kubeconfig=" + th.file}, args...)...)
-	cmd.Stdout, cmd.Stderr = in, th.t.Output()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		th.t.Fatal(err)
-	}
-	_ = in.Close()
-	th.running[verb] = cmd
-	th.t.Cleanup(func() { end(cmd); _ = out.Close() })
-	var line string
-	if _, err := fmt.Fscanf(out, "metrics on %s\n", &line); err != nil {
-		th.t.Fatalf("%s says nothing of its metrics: %v", verb, err)
-	}
-	repotest.Eventually(th.t, verb+" is ready", func() bool {
-		answer, err := http.Get(strings.TrimSuffix(line, "/metrics") + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
-	})
-}
-
-func end(cmd *exec.Cmd) {
-	if cmd.ProcessState == nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
+	th.running[verb] = planetest.Spawn(th.t, append([]string{verb, "--kubeconfig=" + th.file}, args...)...)
 }
 
 // moment is one kill: just before or just after the at-th request of the controllers.
@@ -175,9 +121,7 @@ var errKilled = errors.New("killed")
 func (th *theatre) mortal(shard string, m *moment) *mortal {
 	out := &mortal{moment: m}
 	config := rest.CopyConfig(th.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) { return out.send(next, r) })
-	})
+	planetest.Intercept(config, out.send)
 	o := profiled(th.t, "v18")
 	o.Config, o.Limiter, o.Workers, o.Resync, o.Shard = config, limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), 2, time.Second, shard
 	o.NoEvents, o.Registry, o.Clock, o.Log = true, instrument.New(""), clock.Start(), slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -196,11 +140,6 @@ func (th *theatre) mortal(shard string, m *moment) *mortal {
 	th.t.Cleanup(out.kill)
 	return out
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-// RoundTrip sends a request.
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func (c *mortal) send(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	if c.dead.Load() {
@@ -381,12 +320,10 @@ func (th *theatre) strike(m *moment) {
 	}
 	switch m.victim {
 	case killGateway:
-		end(th.running["app-gateway"])
-		time.Sleep(300 * time.Millisecond) // for as long as it takes somebody to start another
+		_ = th.running["app-gateway"].Kill()
 		th.start("app-gateway", "--aggregated="+strconv.FormatBool(!th.direct))
 	case killWebhook:
-		end(th.running["app-webhook"])
-		time.Sleep(300 * time.Millisecond)
+		_ = th.running["app-webhook"].Kill()
 		th.start("app-webhook")
 	case killMember:
 		l := th.links["m-1"]
@@ -394,7 +331,6 @@ func (th *theatre) strike(m *moment) {
 			th.t.Fatal(err)
 		}
 		l.Cut()
-		time.Sleep(300 * time.Millisecond)
 		if err := l.Refuse(false); err != nil {
 			th.t.Fatal(err)
 		}
@@ -440,12 +376,7 @@ func TestProofNothingIsLostOrDoubled(t *testing.T) {
 	repotest.Proof(t)
 	seed := uint64(repotest.Times(t, "WINDTUNNEL_SEED", 1))
 	killAt(t, seed, repotest.Times(t, "WINDTUNNEL_KILLS", 40), []string{killController, killGateway, killMember, killWebhook}, func(t *testing.T) *theatre {
-		s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		th := newTheatre(t, newRig(t), outposts(t, s, "m-1", "m-2"), false)
+		th := newTheatre(t, newRig(t), outposts(t, "m-1", "m-2"), false)
 		th.start("app-webhook")
 		return th
 	})

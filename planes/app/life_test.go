@@ -4,12 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 	"github.com/windtunnel/windtunnel/planes/app/internal/webhook"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
@@ -231,67 +227,6 @@ func suspends(t *testing.T, r *rig) {
 	r.becomes("e", api.Running)
 }
 
-// TestKills holds that a controller that is killed at any moment of publishing,
-// updating and deleting leaves nothing twice and nothing behind.
-func TestKills(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := r.endpoint.WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
-	const count, kills = 6, 3
-	rng := rand.New(rand.NewPCG(1, 2))
-	var running *exec.Cmd
-	start := func() {
-		running = exec.Command(repotest.Binary(t), "app-controller", "--kubeconfig="+file, "--application-re-sync-period=2s", "--install=false")
-		running.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := running.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	end := func() {
-		if running != nil {
-			_ = running.Process.Kill()
-			_ = running.Wait()
-		}
-		running = nil
-	}
-	t.Cleanup(end)
-	name := func(i int) string { return fmt.Sprintf("k-%d", i) }
-	interrupt := func(begin func(int)) {
-		for i := range count {
-			begin(i)
-		}
-		for range kills {
-			start()
-			time.Sleep(time.Duration(300+rng.IntN(1500)) * time.Millisecond) // the moment of the kill: any will do
-			end()
-		}
-		start()
-	}
-	interrupt(func(i int) { r.create(name(i), "light") })
-	for i := range count {
-		r.becomes(name(i), api.Running)
-		r.remains(name(i), left{configMaps: 1, secrets: 1, revisions: 1, trackers: 1})
-	}
-	end()
-	interrupt(func(i int) { r.update(name(i), "light", 2) })
-	for i := range count {
-		r.becomes(name(i), api.Running)
-		r.remains(name(i), left{configMaps: 1, secrets: 1, revisions: 2, trackers: 1})
-	}
-	end()
-	interrupt(func(i int) {
-		if err := r.client.Applications.Delete(t.Context(), r.get(name(i))); err != nil {
-			t.Fatal(err)
-		}
-	})
-	for i := range count {
-		r.remains(name(i), left{})
-	}
-}
-
 // TestShards holds that the webhook gives each application a shard, that each is
 // handled by its shard's controller alone, with all that it leaves behind, that an
 // unknown type is refused at the door, and that one which is moved is taken over.
@@ -331,7 +266,7 @@ func TestShards(t *testing.T) {
 		}
 	}
 	for i, c := range running {
-		if got := c.calls.take()["POST applicationrevisions"]; got != of[shards[i]] {
+		if got := c.calls.Take()["POST applicationrevisions"]; got != of[shards[i]] {
 			t.Errorf("%s made %d revisions, want %d", shards[i], got, of[shards[i]])
 		}
 	}
@@ -350,16 +285,8 @@ func TestShards(t *testing.T) {
 func (r *rig) webhook(o webhook.Options) {
 	r.t.Helper()
 	ready := instrument.New("")
-	o.Config, o.Registry, o.Clock, o.Log = r.config, ready, clock.Start(), slog.New(slog.NewTextHandler(r.t.Output(), nil))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- webhook.Run(ctx, o) }()
-	r.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			r.t.Error(err)
-		}
-	})
+	o.Config, o.Registry, o.Clock, o.Log = r.config, ready, clock.Start(), planetest.Log(r.t)
+	planetest.Start(r.t, func(ctx context.Context) error { return webhook.Run(ctx, o) })
 	repotest.Eventually(r.t, "the webhook is asked", func() bool { // it is registered, and the API server has noticed
 		o := application(r.t, "probe", "light", 1)
 		o.Spec.Components[0].Type = "none"

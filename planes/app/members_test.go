@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/gateway"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // outpost is a member under test.
@@ -42,37 +41,26 @@ type outpost struct {
 // available at once.
 func hollowRig(t testing.TB, members ...string) (*rig, map[string]outpost) {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	hub, err := s.Cluster("hub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRigAt(t, hub.Endpoint())
-	return r, outposts(t, s, members...)
+	r := newRigAt(t, planetest.Cluster(t, "hub", available()).Endpoint())
+	return r, outposts(t, members...)
 }
 
-// outposts makes hollow members of a server.
-func outposts(t testing.TB, s *hollow.Server, names ...string) map[string]outpost {
+// available are the models by which Deployments are available at once.
+func available() hollow.Models { return hollow.Models{Stages: []string{"deployments"}, StagesDir: "."} }
+
+// outposts makes hollow members.
+func outposts(t testing.TB, names ...string) map[string]outpost {
 	t.Helper()
 	out := map[string]outpost{}
 	for _, name := range names {
-		c, err := s.Cluster(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := c.Endpoint().Config("app-test")
-		config.QPS = -1
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[name] = outpost{client, c.Endpoint()}
+		out[name] = newOutpost(t, planetest.Cluster(t, name, available()))
 	}
 	return out
+}
+
+func newOutpost(t testing.TB, c *hollow.Cluster) outpost {
+	t.Helper()
+	return outpost{planetest.Client(t, c.Endpoint()), c.Endpoint()}
 }
 
 // join registers members at the hub, by their kubeconfigs.
@@ -110,21 +98,11 @@ func (r *rig) gateway(aggregated bool) *gate {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = ready.Close() })
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- gateway.Run(ctx, gateway.Options{
-			Config: r.config, Listen: "127.0.0.1:0", Aggregate: aggregated, Registry: g.registry, Clock: clock.Start(),
-			Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
+	g.stop = planetest.Start(r.t, func(ctx context.Context) error {
+		return gateway.Run(ctx, gateway.Options{
+			Config: r.config, Listen: "127.0.0.1:0", Aggregate: aggregated, Registry: g.registry, Clock: clock.Start(), Log: planetest.Log(r.t),
 		})
-	}()
-	g.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			r.t.Error(err)
-		}
 	})
-	r.t.Cleanup(g.stop)
 	repotest.Eventually(r.t, "the gateway serves", func() bool {
 		answer, err := http.Get("http://" + ready.Address + "/readyz")
 		if err != nil {
@@ -183,13 +161,7 @@ func holds(t testing.TB, c kubernetes.Interface, namespace, name string) [3]int 
 
 func (r *rig) hub() kubernetes.Interface {
 	r.t.Helper()
-	config := rest.CopyConfig(r.config)
-	config.QPS = -1
-	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return c
+	return planetest.Client(r.t, r.endpoint)
 }
 
 // TestMembers delivers applications to clusters by their names and labels.
@@ -367,12 +339,7 @@ func TestGatewayRefuses(t *testing.T) {
 func TestAggregated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	members := outposts(t, s, "m-1", "m-2")
+	members := outposts(t, "m-1", "m-2")
 	r.join(members, nil)
 	g := r.gateway(true)
 	c := r.run(func(o *controller.Options) { o.Resync = 2 * time.Second })

@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -29,6 +29,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -39,6 +40,8 @@ type rig struct {
 	endpoint endpoint.Endpoint
 	config   *rest.Config
 	client   *api.Client
+
+	applications *planetest.Followed[*api.Application]
 }
 
 func newRig(t *testing.T) *rig {
@@ -68,6 +71,7 @@ func newRigAt(t testing.TB, at endpoint.Endpoint) *rig {
 	if r.client, err = api.NewClient(config, api.Scheme()); err != nil {
 		t.Fatal(err)
 	}
+	r.applications = planetest.Follow[*api.Application](t, r.client.Applications.Informer("", 0, cache.Indexers{}))
 	return r
 }
 
@@ -85,7 +89,7 @@ func profiled(t testing.TB, profile string) controller.Options {
 type running struct {
 	*rig
 	registry *instrument.Registry
-	calls    *recorder
+	calls    *planetest.Calls
 	stop     func()
 }
 
@@ -98,24 +102,20 @@ func (r *rig) run(change func(*controller.Options)) *running {
 // runAs starts a controller with the options of a profile.
 func (r *rig) runAs(profile string, change func(*controller.Options)) *running {
 	r.t.Helper()
-	out := &running{rig: r, registry: instrument.New(""), calls: &recorder{}}
+	out := &running{rig: r, registry: instrument.New(""), calls: &planetest.Calls{}}
 	config := rest.CopyConfig(r.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tap{out.calls, next} })
+	out.calls.Count(config, func(q *http.Request) string {
+		if q.URL.Host == cluster.Service {
+			return " direct"
+		}
+		return ""
+	})
 	o := profiled(r.t, profile)
 	o.Config, o.Limiter, o.Registry, o.Clock = config, limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), out.registry, clock.Start()
 	o.Resync, o.NoEvents = time.Hour, true
 	o.Log = slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	change(&o)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- controller.Run(ctx, o) }()
-	out.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			r.t.Error(err)
-		}
-	})
-	r.t.Cleanup(out.stop)
+	out.stop = planetest.Start(r.t, func(ctx context.Context) error { return controller.Run(ctx, o) })
 	return out
 }
 
@@ -140,7 +140,7 @@ func (r *running) sent() map[string]int {
 		worked := instrumenttest.Measured(r.t, r.registry, "workqueue_work_duration_seconds").Observed
 		return worked == int(instrumenttest.Measured(r.t, r.registry, "workqueue_adds_total").Value)
 	})
-	return r.calls.take()
+	return r.calls.Take()
 }
 
 // touch makes an annotation of an application change, which brings it into the queue.
@@ -179,70 +179,18 @@ func (r *rig) becomes(name string, phase api.Phase) {
 			r.t.Logf("%s: %s", name, raw)
 		}
 	}()
-	repotest.Eventually(r.t, name+" is "+string(phase), func() bool {
-		o := r.get(name)
-		if w := o.Status.Workflow; w != nil && w.Terminated && phase == api.Running {
-			r.t.Fatalf("%s: %s", name, w.Message)
-		}
-		return o.Status.Phase == phase && o.Status.ObservedGeneration == o.Generation
+	least := r.get(name).Generation // the watch may be behind
+	r.applications.Await(name+" is "+string(phase), func(all []*api.Application) bool {
+		return slices.ContainsFunc(all, func(o *api.Application) bool {
+			if o.Name != name || o.Generation < least {
+				return false
+			}
+			if w := o.Status.Workflow; w != nil && w.Terminated && phase == api.Running {
+				r.t.Fatalf("%s: %s", name, w.Message)
+			}
+			return o.Status.Phase == phase && o.Status.ObservedGeneration == o.Generation
+		})
 	})
-}
-
-// recorder notes what a client sent: METHOD RESOURCE[/PART][ dry][ direct].
-type recorder struct {
-	mu    sync.Mutex
-	calls []string
-}
-
-type tap struct {
-	into *recorder
-	next http.RoundTripper
-}
-
-func (p tap) RoundTrip(r *http.Request) (*http.Response, error) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	n := map[string]int{"api": 2, "apis": 3}[parts[0]]
-	if len(parts) > n {
-		parts = parts[n:]
-		if parts[0] == "namespaces" && len(parts) > 2 {
-			parts = parts[2:]
-		}
-		call := r.Method + " " + parts[0]
-		if len(parts) > 2 {
-			call += "/" + parts[2]
-		}
-		if r.URL.Query().Has("dryRun") {
-			call += " dry"
-		}
-		if r.URL.Host == cluster.Service {
-			call += " direct"
-		}
-		if list := r.Method == http.MethodGet && len(parts) == 1; !list {
-			p.into.mu.Lock()
-			p.into.calls = append(p.into.calls, call)
-			p.into.mu.Unlock()
-		}
-	}
-	return p.next.RoundTrip(r)
-}
-
-// has says whether a call was made since the last time.
-func (r *recorder) has(call string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Contains(r.calls, call)
-}
-
-// take returns how often each call was made since the last time.
-func (r *recorder) take() map[string]int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := map[string]int{}
-	for _, c := range r.calls {
-		out[c]++
-	}
-	r.calls = nil
-	return out
 }
 
 // application returns one of the published load test's, light or heavy.

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // The shards of these tests.
@@ -105,7 +106,7 @@ func TestMovedApplication(t *testing.T) {
 	before := b.passes()
 	r.move("m", shardB)
 	b.passesMore(before, 1)
-	repotest.Eventually(t, "a pass over it keeps its objects", func() bool { return b.calls.has("GET secrets") })
+	repotest.Eventually(t, "a pass over it keeps its objects", func() bool { return b.calls.Has("GET secrets") })
 	counts(t, "the new shard", b.sent(), map[string]int{
 		"GET applications": 1, "PATCH resourcetrackers": 1, "PATCH applicationrevisions": 2,
 		"GET deployments": 2, "GET secrets": 2, "GET configmaps": 2, "PATCH secrets": 1,
@@ -125,7 +126,7 @@ func TestMovedApplication(t *testing.T) {
 	r.becomes("m", api.Running)
 	r.remains("m", left{configMaps: 1, secrets: 1, revisions: 3, trackers: 1})
 	r.move("m", shardA) // and back
-	repotest.Eventually(t, "it is taken back", func() bool { return a.calls.has("GET secrets") })
+	repotest.Eventually(t, "it is taken back", func() bool { return a.calls.Has("GET secrets") })
 	r.belongs("m", shardA)
 	r.remains("m", left{configMaps: 1, secrets: 1, revisions: 3, trackers: 1})
 	r.delete("m")
@@ -204,9 +205,7 @@ func dies(moment string) (change func(*controller.Options), dead *atomic.Bool) {
 func wrapped(send func(http.RoundTripper, *http.Request) (*http.Response, error)) func(*controller.Options) {
 	return func(o *controller.Options) {
 		o.Config = rest.CopyConfig(o.Config)
-		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) { return send(next, r) })
-		})
+		planetest.Intercept(o.Config, send)
 	}
 }
 
@@ -308,7 +307,7 @@ func TestMovedMeanwhile(t *testing.T) {
 	b := r.shard(shardB)
 	r.becomes("w", api.Running)
 	b.sent()
-	a.calls.take()
+	a.calls.Take()
 	free()
 	a.sent()
 	r.belongs("w", shardB)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -116,7 +115,7 @@ func (r *rig) comesTo(f flown) {
 }
 
 // TestValues holds that what a step gives comes where another takes it, from a
-// workflow's steps, from components, in the order of what they need, and after the
+// workflow's steps and groups, from components, in the order of what they need, and after the
 // state of the workflow was lost.
 func TestValues(t *testing.T) {
 	t.Parallel()
@@ -159,29 +158,13 @@ func TestValues(t *testing.T) {
 
 	r.run(func(o *controller.Options) { o.Features.InMemoryContext = true })
 	f.name, f.workflow.Steps[2].If = "memory", ""
+	f.workflow.Steps[0] = api.Step{Name: "group", Type: "step-group", SubSteps: []api.Step{apply("giver")}}
+	f.steps = append([]string{"group succeeded"}, f.steps...)
 	r.make(f.application())
 	r.becomes("memory", api.WorkflowSuspending)
 	r.patch("memory", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
 	r.comesTo(f)
 	taken("memory", "taker")
-}
-
-// TestSteps holds that steps are delivered, those within a step too, and that one whose
-// condition does not hold is not.
-func TestSteps(t *testing.T) {
-	t.Parallel()
-	r, _ := hollowRig(t)
-	r.run(func(*controller.Options) {})
-	unmet := apply("g-3")
-	unmet.If = `status["g-1"].failed`
-	f := flown{
-		name: "within", components: []api.Component{holding("g-1"), holding("g-2"), holding("g-3"), holding("g-4")},
-		workflow: &api.Workflow{Steps: []api.Step{{Name: "group", Type: "step-group", SubSteps: []api.Step{apply("g-1"), apply("g-2")}}, unmet, apply("g-4")}},
-		phase:    api.Running, made: []string{"g-1", "g-2", "g-4"},
-		steps: []string{"group succeeded", "g-1 succeeded", "g-2 succeeded", "g-3 skipped Skip", "g-4 succeeded"},
-	}
-	r.make(f.application())
-	r.comesTo(f)
 }
 
 // TestSuspension holds that a suspended workflow goes on when somebody resumes it or
@@ -318,23 +301,5 @@ func TestOverrides(t *testing.T) {
 	r.becomes("home", api.Running)
 	if got := replicas("", "home-v1"); got != 2 {
 		t.Errorf("at home it has %d replicas", got)
-	}
-}
-
-// TestRefusedWorkflow holds what a user sees of a workflow that cannot be carried out:
-// nothing of it is.
-func TestRefusedWorkflow(t *testing.T) {
-	t.Parallel()
-	r, _ := hollowRig(t)
-	r.run(func(*controller.Options) {})
-	f := flown{name: "twice", components: []api.Component{holding("c")}, workflow: &api.Workflow{Steps: []api.Step{apply("c"), apply("c")}}}
-	r.make(f.application())
-	repotest.Eventually(t, "it is refused", func() bool {
-		return slices.ContainsFunc(r.get(f.name).Status.Conditions, func(c api.Condition) bool {
-			return c.Type == "Parsed" && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, "step c is there twice")
-		})
-	})
-	if _, err := r.client.Trackers.Get(t.Context(), "", f.name+"-v1-default"); !apierrors.IsNotFound(err) {
-		t.Errorf("something is delivered: %v", err)
 	}
 }
