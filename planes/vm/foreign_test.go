@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/vm"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -28,7 +29,7 @@ func (r *rig) verb(args ...string) {
 	if err := r.server.Endpoint().WriteKubeconfig(kubeconfig); err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(r.run(func(ctx context.Context) error {
+	r.t.Cleanup(planetest.Start(r.t, func(ctx context.Context) error {
 		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
 		root.AddCommand(vm.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel})...)
 		root.SetArgs(append(args, "--kubeconfig", kubeconfig))

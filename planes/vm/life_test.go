@@ -3,13 +3,10 @@ package vm_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/agent"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/controller"
@@ -68,21 +66,6 @@ func (r *rig) setSub(sub bool) {
 	instances := kinds()[0]
 	instances.Status = sub
 	r.server.Define(instances)
-}
-
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
-
-// run starts a process; the function returned ends it and waits.
-func (r *rig) run(f func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	return sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			r.t.Error(err)
-		}
-	})
 }
 
 // config reaches the server, without a limit of rate or of a watch's time.
@@ -135,10 +118,10 @@ func (r *rig) controller() func() {
 		Config: r.config(), Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Threads: 10, OtherThreads: 3,
 		StatusSubresource: r.sub, NodeTimeout: time.Minute, Migrations: controller.DefaultMigrationLimits(),
 		Launcher: launcher.Options{Image: "i", OverheadRatio: 1, QEMUTimeout: time.Minute},
-		Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: quiet(),
+		Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: planetest.Quiet(),
 	}
 	r.change(&o)
-	return r.run(func(ctx context.Context) error { return controller.Run(ctx, o) })
+	return planetest.Start(r.t, func(ctx context.Context) error { return controller.Run(ctx, o) })
 }
 
 func (r *rig) agent() func() {
@@ -146,10 +129,10 @@ func (r *rig) agent() func() {
 	m.Start, m.Guest, m.Stop, m.Unmount, m.Concurrency = 20*time.Millisecond, 5*time.Millisecond, 5*time.Millisecond, time.Millisecond, 4
 	o := agent.Options{
 		Config: r.config(), Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Threads: 10, Scope: agent.ScopeNode, MaxDevices: 110,
-		Heartbeat: time.Minute, StatusSubresource: r.sub, Model: m, Seed: 1, Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: quiet(),
+		Heartbeat: time.Minute, StatusSubresource: r.sub, Model: m, Seed: 1, Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: planetest.Quiet(),
 	}
 	r.agents(&o)
-	return r.run(func(ctx context.Context) error { return agent.Run(ctx, o) })
+	return planetest.Start(r.t, func(ctx context.Context) error { return agent.Run(ctx, o) })
 }
 
 func (r *rig) create(n int) {
@@ -202,31 +185,30 @@ func (r *rig) until(what string, ok func() bool) {
 	})
 }
 
+// TestMachinesComeAndGo holds the life of machines where instances have a status
+// subresource; TestShardsShareTheWork does where they have none.
 func TestMachinesComeAndGo(t *testing.T) {
-	for _, sub := range []bool{false, true} {
-		t.Run(fmt.Sprintf("status subresource %v", sub), func(t *testing.T) {
-			r := newRig(t, "a", "b")
-			r.setSub(sub)
-			defer r.agent()()
-			defer r.controller()()
-			r.create(20)
-			r.until("all run", func() bool { return r.count(api.Running) == 20 })
-			r.until("all are ready", func() bool {
-				n := 0
-				for _, o := range r.objects(api.ResourceMachines) {
-					if status, _ := o.Object["status"].(map[string]any); status["ready"] == true && status["printableStatus"] == "Running" {
-						n++
-					}
-				}
-				return n == 20
-			})
-			if len(r.server.Objects(apitest.PodsPath)) != 20 || r.doubles() != 0 {
-				t.Errorf("%d pods, %d of them double", len(r.server.Objects(apitest.PodsPath)), r.doubles())
+	t.Parallel()
+	r := newRig(t, "a", "b")
+	r.setSub(true)
+	defer r.agent()()
+	defer r.controller()()
+	r.create(20)
+	r.until("all run", func() bool { return r.count(api.Running) == 20 })
+	r.until("all are ready", func() bool {
+		n := 0
+		for _, o := range r.objects(api.ResourceMachines) {
+			if status, _ := o.Object["status"].(map[string]any); status["ready"] == true && status["printableStatus"] == "Running" {
+				n++
 			}
-			r.remove()
-			r.until("nothing is left", func() bool { return r.left() == 0 })
-		})
+		}
+		return n == 20
+	})
+	if len(r.server.Objects(apitest.PodsPath)) != 20 || r.doubles() != 0 {
+		t.Errorf("%d pods, %d of them double", len(r.server.Objects(apitest.PodsPath)), r.doubles())
 	}
+	r.remove()
+	r.until("nothing is left", func() bool { return r.left() == 0 })
 }
 
 func TestShardsShareTheWork(t *testing.T) {
@@ -243,32 +225,6 @@ func TestShardsShareTheWork(t *testing.T) {
 	}
 	r.remove()
 	r.until("nothing is left", func() bool { return r.left() == 0 })
-}
-
-// An instance whose pod is taken away from outside has failed, and its machine
-// starts another one after a pause.
-func TestPodTakenAwayIsReplaced(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "a")
-	defer r.agent()()
-	defer r.controller()()
-	r.create(1)
-	r.until("it runs", func() bool { return r.count(api.Running) == 1 })
-	first := r.objects(api.ResourceInstances)[0].GetUID()
-	zero := int64(0)
-	pod := r.server.Objects(apitest.PodsPath)[0]
-	if err := r.client.Core.Pods("n").Delete(t.Context(), pod.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
-		t.Fatal(err)
-	}
-	r.until("the first instance is gone", func() bool {
-		all := r.objects(api.ResourceInstances)
-		return len(all) == 0 || all[0].GetUID() != first
-	})
-	r.until("another one runs", func() bool { return r.count(api.Running) == 1 })
-	vm, err := r.client.Machines.Get(t.Context(), "n", "vm-0")
-	if err != nil || r.doubles() != 0 {
-		t.Errorf("%v, %d pods double, %v", vm.Status, r.doubles(), err)
-	}
 }
 
 // TestPodThatIsToEndShutsItsMachineDown deletes launcher pods as the deletion of their
@@ -301,8 +257,9 @@ func TestPodThatIsToEndShutsItsMachineDown(t *testing.T) {
 
 // TestKilledAtAnyMoment ends controller and agent again and again, and loses
 // answers of requests that were carried out, as a kill between the two would.
+// WINDTUNNEL_SEEDS says with how many seeds.
 func TestKilledAtAnyMoment(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(repotest.Times(t, "WINDTUNNEL_SEEDS", 1)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rng, chance := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 8))
@@ -434,10 +391,10 @@ func TestFaultsHoldInstancesForTheirTime(t *testing.T) {
 func TestLimitIsSetByTheKubeVirtObject(t *testing.T) {
 	r := newRig(t, "a")
 	l := limiter.New(limiter.Rate{QPS: 5, Burst: 10})
-	stop := r.run(func(ctx context.Context) error {
+	stop := planetest.Start(r.t, func(ctx context.Context) error {
 		return controller.Run(ctx, controller.Options{
 			Config: r.config(), Limiter: l, Threads: 1, OtherThreads: 1, NodeTimeout: time.Minute,
-			Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: quiet(),
+			Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: planetest.Quiet(),
 		})
 	})
 	defer stop()
