@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // BenchmarkConnect enrols and connects edges: both ends, in one process. What lives of
@@ -32,13 +33,13 @@ func connect(b *testing.B, transport, certificates string) {
 	r.hub(func(o *hub.Options) { improved(o); o.NodeLimit, o.QUIC = b.N+1, true })
 	registry := instrument.New("")
 	var o = fleet.Default()
-	o.Registry, o.Clock, o.Log = registry, clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = registry, clock.Start(), planetest.Quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
 	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = b.N, 1, 1e6, certificates, false
 	o.Transport = transport
 	before := live()
 	b.ResetTimer()
-	stop := r.start(func(ctx context.Context) error {
+	stop := planetest.Start(r.t, func(ctx context.Context) error {
 		return fleet.Run(ctx, o, func(_ []instrument.Route, work func() error) error { return work() })
 	})
 	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, registry) == b.N })
@@ -76,11 +77,11 @@ func rest(b *testing.B, transport string, edges int, every time.Duration) {
 	r, hubs := newRig(b), instrument.New("")
 	r.hub(func(o *hub.Options) { improved(o); o.Registry, o.QUIC, o.NodeLimit = hubs, true, edges })
 	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
 	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = edges, 1, 1e6, fleet.CertificatesShared, false
 	o.Keepalive, o.Transport = every, transport
-	stop := r.start(func(ctx context.Context) error {
+	stop := planetest.Start(r.t, func(ctx context.Context) error {
 		return fleet.Run(ctx, o, func(_ []instrument.Route, work func() error) error { return work() })
 	})
 	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, o.Registry) == edges })

@@ -83,8 +83,8 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// TestAllHubsDie holds that edges of two hubs have everything after both were away, and
-// that they run what came meanwhile.
+// TestAllHubsDie holds that edges of two hubs have everything after both were away while
+// pods came, went and changed, and that they run what came meanwhile.
 func TestAllHubsDie(t *testing.T) {
 	for name, change := range presets() {
 		t.Run(name, func(t *testing.T) {
@@ -107,10 +107,15 @@ func TestAllHubsDie(t *testing.T) {
 			one()
 			two()
 			r.server.RemovePod("default", "p0")
+			r.settings("debug")
+			apitest.Change(r.server, "/api/v1/namespaces/default/pods/p1", func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })
 			r.pods(100, edges, edges)
 			start("one")
 			start("two")
 			repotest.Eventually(t, "the others run", func() bool { return r.running() == 2*edges-1 })
+			r.converged()
+			r.pods(200, edges, edges)
+			repotest.Eventually(t, "new pods run", func() bool { return r.running() == 3*edges-1 })
 			r.converged()
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 const runID = "r1" // of the run in somebody else's cluster
@@ -118,7 +119,7 @@ func TestFleetLeavesTheNodesOfOthers(t *testing.T) {
 // fleetOptions are those of a fleet of the rig's.
 func fleetOptions(r *rig, edges int) fleet.Options {
 	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
 	o.Edges, o.Shards, o.JoinRate = edges, 1, 1000
 	return o

@@ -2,15 +2,10 @@ package edge_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,9 +19,9 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -46,34 +41,17 @@ func newRig(t testing.TB) *rig {
 	)}
 }
 
-// start runs a process; the function returned ends it and waits.
-func (r *rig) start(f func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			r.t.Error(err)
-		}
-	})
-	r.t.Cleanup(stop)
-	return stop
-}
-
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
-
 func (r *rig) hub(change func(*hub.Options)) (stop func()) {
 	o := r.hubOptions()
 	if change != nil {
 		change(&o)
 	}
-	return r.start(func(ctx context.Context) error { return hub.Run(ctx, o) })
+	return planetest.Start(r.t, func(ctx context.Context) error { return hub.Run(ctx, o) })
 }
 
 func (r *rig) hubOptions() hub.Options {
 	o := hub.Default()
-	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
 	o.Config = r.server.Endpoint().Config("edge-hub-test")
 	o.Config.QPS, o.Round, o.Workers = -1, 100*time.Millisecond, 4
 	o.ResendAfter = 200 * time.Millisecond
@@ -82,14 +60,14 @@ func (r *rig) hubOptions() hub.Options {
 
 func (r *rig) fleet(edges int, change func(*fleet.Options)) (stop func()) {
 	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
 	o.Edges, o.Shards, o.JoinRate, o.PodStart, o.PodStop = edges, 1, 1000, 10*time.Millisecond, 10*time.Millisecond
 	o.Backoff, o.Dialers = fleet.BackoffJitter, 16
 	if change != nil {
 		change(&o)
 	}
-	return r.start(func(ctx context.Context) error {
+	return planetest.Start(r.t, func(ctx context.Context) error {
 		return fleet.Run(ctx, o, func(routes []instrument.Route, work func() error) error { r.check = routes[0]; return work() })
 	})
 }
@@ -121,29 +99,10 @@ func (r *rig) running() (n int) {
 	return n
 }
 
-// differences asks the fleet what its edges do not have as the API server has it.
-func (r *rig) differences() (count int, first []agree.Difference) {
-	w := httptest.NewRecorder()
-	r.check.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	var out struct {
-		Count int
-		First []agree.Difference
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
-		r.t.Fatal(err)
-	}
-	return out.Count, out.First
-}
-
 // converged waits until edges hold exactly what the API server holds.
 func (r *rig) converged() {
 	r.t.Helper()
-	var first []agree.Difference
-	repotest.Eventually(r.t, "edges hold what the API server holds", func() bool {
-		var n int
-		n, first = r.differences()
-		return n == 0
-	}, func() any { return first[:min(len(first), 5)] })
+	planetest.AwaitAgreement(r.t, r.check)
 }
 
 func improved(o *hub.Options) {
@@ -191,26 +150,11 @@ func TestLifeOfPods(t *testing.T) {
 	}
 }
 
-// TestSyncNames holds what stands at the API server of what an edge has.
+// TestSyncNames holds what stands at the API server of what an edge has. What is written
+// down of a node is a ClusterObjectSync and of a pod an ObjectSync: a real API server
+// takes no other.
 func TestSyncNames(t *testing.T) {
-	r := newRig(t)
-	r.settings("info")
-	r.hub(nil)
-	r.fleet(1, nil)
-	repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
-	r.pods(0, 1, 1)
-	const path = "/apis/reliablesyncs.kubeedge.io/v1alpha1/objectsyncs"
-	repotest.Eventually(t, "both are acknowledged", func() bool { return len(r.server.Objects(path)) == 2 && r.running() == 1 })
-	names := r.server.Names(path)
-	slices.Sort(names)
-	if want := "default/edge-0.00000000-0000-4000-8000-000000000000 default/edge-0.11111111-0000-4000-8000-000000000000"; strings.Join(names, " ") != want {
-		t.Errorf("ObjectSyncs %v, want %s", names, want)
-	}
-}
-
-// TestSyncKinds holds that what is written down of a node is a ClusterObjectSync and of
-// a pod an ObjectSync: a real API server takes no other.
-func TestSyncKinds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.settings("info")
 	r.hub(nil)
@@ -218,39 +162,18 @@ func TestSyncKinds(t *testing.T) {
 	repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
 	r.pods(0, 1, 1)
 	const path = "/apis/reliablesyncs.kubeedge.io/v1alpha1/"
+	repotest.Eventually(t, "both are acknowledged", func() bool { return len(r.server.Objects(path+"objectsyncs")) == 2 && r.running() == 1 })
+	names := r.server.Names(path + "objectsyncs")
+	slices.Sort(names)
+	if want := "default/edge-0.00000000-0000-4000-8000-000000000000 default/edge-0.11111111-0000-4000-8000-000000000000"; strings.Join(names, " ") != want {
+		t.Errorf("ObjectSyncs %v, want %s", names, want)
+	}
 	apitest.Change(r.server, "/api/v1/nodes/edge-0", func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, "a", "b") })
 	for plural, kind := range map[string]string{"objectsyncs": "ObjectSync", "clusterobjectsyncs": "ClusterObjectSync"} {
 		repotest.Eventually(t, plural+" are made", func() bool { return len(r.server.Objects(path+plural)) > 0 })
 		if got := r.server.Objects(path + plural)[0].GetKind(); got != kind {
 			t.Errorf("%s has the kind %s", plural, got)
 		}
-	}
-}
-
-// TestMissedChanges holds that edges have everything after their hub was away while
-// pods came, went and changed, and after a second hub took over from it.
-func TestMissedChanges(t *testing.T) {
-	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const edges = 4
-			r := newRig(t)
-			r.settings("info")
-			stop := r.hub(change)
-			r.fleet(edges, nil)
-			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
-			r.pods(0, 8, edges)
-			repotest.Eventually(t, "all pods run", func() bool { return r.running() == 8 })
-			stop()
-			r.server.RemovePod("default", "p0")
-			r.settings("debug")
-			apitest.Change(r.server, "/api/v1/namespaces/default/pods/p1", func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })
-			r.hub(change)
-			r.converged()
-			r.pods(100, 4, edges)
-			repotest.Eventually(t, "new pods run", func() bool { return r.running() == 11 })
-			r.converged()
-		})
 	}
 }
 
@@ -268,25 +191,6 @@ func TestSlowEdges(t *testing.T) {
 	r.converged()
 	if n := instrumenttest.Measured(t, registry, "edge_fleet_connections_ended_total").Value; n != 0 {
 		t.Errorf("%v connections ended", n)
-	}
-}
-
-// TestDuplicates holds that messages which come twice do no harm.
-func TestDuplicates(t *testing.T) {
-	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			r.settings("info")
-			r.hub(change)
-			r.fleet(3, func(o *fleet.Options) { o.Duplicate = 1 })
-			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 3 && len(r.server.Leases()) == 3 })
-			r.pods(0, 9, 3)
-			repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
-			r.converged()
-			r.settings("debug")
-			r.converged()
-		})
 	}
 }
 
