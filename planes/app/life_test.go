@@ -58,15 +58,24 @@ func (r *rig) left(name string) (l left) {
 		r.t.Fatal(err)
 	}
 	l.configMaps, l.secrets = len(maps.Items), len(secrets.Items)
-	for n := range 20 {
-		if _, err := r.client.Revisions.Get(ctx, "default", fmt.Sprintf("%s-v%d", name, n)); err == nil {
-			l.revisions++
-		}
-		if _, err := r.client.Trackers.Get(ctx, "", fmt.Sprintf("%s-v%d-default", name, n)); err == nil {
-			l.trackers++
-		}
-	}
+	revisions, trackers := r.kept(name)
+	l.revisions, l.trackers = len(revisions), len(trackers)
 	return l
+}
+
+// kept returns the revisions and trackers of an application.
+func (r *rig) kept(name string) ([]*api.Revision, []*api.Tracker) {
+	r.t.Helper()
+	ctx, of := r.t.Context(), api.LabelName+"="+name
+	revisions, err := r.client.Revisions.List(ctx, "default", of)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	trackers, err := r.client.Trackers.List(ctx, "", of)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return revisions, trackers
 }
 
 func (r *rig) remains(name string, want left) {

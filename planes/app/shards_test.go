@@ -54,18 +54,19 @@ func (r *rig) belongs(name, shard string) {
 	r.t.Helper()
 	repotest.Eventually(r.t, "what there is of "+name+" is of "+shard, func() bool {
 		mine, others := 0, 0
-		count := func(o metav1.Object, err error) {
-			switch {
-			case err != nil: // there is none
-			case o.GetLabels()[api.LabelShard] == shard:
+		count := func(o metav1.Object) {
+			if o.GetLabels()[api.LabelShard] == shard {
 				mine++
-			default:
+			} else {
 				others++
 			}
 		}
-		for n := range 20 {
-			count(r.client.Revisions.Get(r.t.Context(), "default", fmt.Sprintf("%s-v%d", name, n)))
-			count(r.client.Trackers.Get(r.t.Context(), "", fmt.Sprintf("%s-v%d-default", name, n)))
+		revisions, trackers := r.kept(name)
+		for _, o := range revisions {
+			count(o)
+		}
+		for _, o := range trackers {
+			count(o)
 		}
 		return mine > 0 && others == 0
 	})
