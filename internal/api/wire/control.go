@@ -163,7 +163,7 @@ func turnedAway() error { return fmt.Errorf("%w: %w", ErrNotSent, errTurnedAway)
 // again prepares a stream that was not looked at to be sent anew; false when it
 // was turned away too often.
 func (s *stream) again() bool {
-	s.unsent, s.body, s.credit, s.cost = nil, s.body[:0], 0, 0
+	s.unsent, s.body, s.pieces, s.credit, s.cost = nil, s.body[:0], nil, 0, 0
 	s.response = Response{}
 	s.turned++
 	return s.turned < mostTurned

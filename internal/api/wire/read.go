@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -276,14 +275,14 @@ func (k *conn) onData(f *frame) error {
 		return nil
 	}
 	s.response.ReceivedBytes += len(f.payload)
-	if err := k.feedBodyLocked(s, f.payload); err != nil {
-		return err
-	}
-	if len(s.body) > MaxBody {
+	if s.bodyLength()+len(f.payload) > MaxBody {
 		k.drop(f.stream)
 		k.reset(f.stream, http2.ErrCodeCancel)
 		k.finishLocked(s, ErrTooLarge)
 		return nil
+	}
+	if err := k.feedBodyLocked(s, f.payload); err != nil {
+		return err
 	}
 	if f.ended() {
 		k.completeLocked(s)
@@ -304,10 +303,7 @@ func (k *conn) feedBodyLocked(s *stream, p []byte) error {
 	case success && s.request.Data != nil:
 		k.callUnlocked(s, func() { s.request.Data(p) })
 	case s.keeps(len(p)):
-		if cap(s.body)-len(s.body) < len(p) {
-			s.body = slices.Grow(s.body, len(s.body)+len(p)) // doubled: what append adds to a large one leaves five times as much behind
-		}
-		s.body = append(s.body, p...)
+		s.keepBody(p)
 	}
 	return nil
 }
@@ -350,7 +346,7 @@ func (k *conn) completeLocked(s *stream) {
 		k.client.futile[k.place] = 0
 	}
 	k.client.drainQueue()
-	s.response.Body = s.body
+	s.response.Body = s.joinBody()
 	var err error
 	if s.response.Code < 200 { // none, one that is no number, or an interim one that nothing followed
 		err = ErrNoStatus

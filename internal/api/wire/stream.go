@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -13,7 +14,8 @@ type stream struct {
 	done     func(*Response)
 	deadline clock.Time
 	response Response
-	body     []byte             // what was received
+	body     []byte             // what was received, or its first piece
+	pieces   [][]byte           // of a large body: those after the first
 	unsent   []byte             // what flow control holds back of the request's body
 	window   int64              // how much the server takes of this stream
 	credit   int64              // bytes of data since this stream's last window update
@@ -38,9 +40,52 @@ func (s *stream) free() {
 	if cap(s.body) > 64<<10 {
 		s.body = nil
 	}
-	s.request, s.done, s.unsent, s.solo = nil, nil, nil, nil
+	s.request, s.done, s.unsent, s.solo, s.pieces = nil, nil, nil, nil, nil
 	s.response = Response{}
 	streams.Put(s)
+}
+
+// pieceSize is the length from which a body is kept in pieces of that length. They are
+// copied once, when the answer is complete: an answer without end takes no more memory than
+// was accepted of it.
+const pieceSize = 1 << 20
+
+// keepBody adds to the body.
+func (s *stream) keepBody(p []byte) {
+	if s.pieces == nil && len(s.body)+len(p) <= pieceSize {
+		if cap(s.body)-len(s.body) < len(p) {
+			s.body = slices.Grow(s.body, len(s.body)+len(p)) // doubled: what append adds to a large one leaves five times as much behind
+		}
+		s.body = append(s.body, p...)
+		return
+	}
+	for len(p) > 0 {
+		last := len(s.pieces) - 1
+		if last < 0 || len(s.pieces[last]) == pieceSize {
+			s.pieces = append(s.pieces, make([]byte, 0, pieceSize))
+			last++
+		}
+		n := min(len(p), pieceSize-len(s.pieces[last]))
+		s.pieces[last] = append(s.pieces[last], p[:n]...)
+		p = p[n:]
+	}
+}
+
+// bodyLength returns the length of the body.
+func (s *stream) bodyLength() int {
+	n := len(s.body)
+	if last := len(s.pieces) - 1; last >= 0 {
+		n += last*pieceSize + len(s.pieces[last])
+	}
+	return n
+}
+
+// joinBody returns the body in one piece.
+func (s *stream) joinBody() []byte {
+	if s.pieces == nil {
+		return s.body
+	}
+	return slices.Concat(append([][]byte{s.body}, s.pieces...)...)
 }
 
 // fifo is a queue of streams that reuses its memory.
