@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -326,7 +327,16 @@ func TestSliceMadeWhileAMemberJoins(t *testing.T) {
 			m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
 			repotest.Eventually(t, "the import is seen", func() bool { return m.added("imports") >= 2 })
 			r.slice("web", 1)
-			time.Sleep(300 * time.Millisecond) // in which the manager hears of it
+			r.service("later", 1) // its slice comes by the same watch, and is marked when that is heard
+			r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", "later")
+			repotest.Eventually(t, "the manager has heard of it", func() bool { // and looks at the export again
+				touch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, time.Now().UnixNano())
+				if _, err := r.exports().Patch(t.Context(), "later", types.MergePatchType, touch, metav1.PatchOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				s, err := r.host.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "later-0", metav1.GetOptions{})
+				return err == nil && s.Labels[api.LabelExported] == "true"
+			})
 			if got := value(t, m.registry, "tree_members"); got != 0 {
 				t.Fatalf("%v members have joined", got)
 			}

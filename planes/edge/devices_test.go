@@ -150,6 +150,7 @@ func TestMissingModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := deviceRig(t)
+			r.settings("info")
 			r.hub(func(o *hub.Options) {
 				withDevices(first.change)(o)
 				if first.change == nil {
@@ -168,9 +169,10 @@ func TestMissingModel(t *testing.T) {
 			repotest.Eventually(t, "the first is looked at", func() bool { return r.server.Get(devicesPath+"devicestatuses/d0") != nil })
 			r.device(1, "edge-0", "meter")
 			if first.change == nil {
-				time.Sleep(300 * time.Millisecond) // nothing tells that something does not come
-				if reported, _ := r.statusOf(1); reported != "" {
-					t.Errorf("the second device did not wait, and reported %s", reported)
+				r.pods(0, 1, 1) // which comes later, and does not wait
+				repotest.Eventually(t, "the pod runs", func() bool { return r.running() == 1 })
+				if o := r.server.Get(devicesPath + "devicestatuses/d1"); o != nil {
+					t.Errorf("the second device did not wait: %v", o)
 				}
 			} else {
 				repotest.Eventually(t, "the second device reports", func() bool { reported, _ := r.statusOf(1); return reported == "3" })

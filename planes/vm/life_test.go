@@ -35,6 +35,7 @@ type rig struct {
 	server *apitest.Server
 	client *api.Client
 	sub    bool
+	asked  atomic.Int64 // requests since lose was called first
 	agents func(*agent.Options)
 	change func(*controller.Options)
 }
@@ -79,6 +80,7 @@ func (r *rig) config() *rest.Config {
 // nil: of none.
 func (r *rig) lose(which func() bool) {
 	r.server.Fault(func(q *http.Request) *apitest.Fault {
+		r.asked.Add(1)
 		if which != nil && q.Method != http.MethodGet && which() {
 			return &apitest.Fault{Done: true}
 		}
@@ -255,8 +257,8 @@ func TestPodThatIsToEndShutsItsMachineDown(t *testing.T) {
 	}
 }
 
-// TestKilledAtAnyMoment ends controller and agent again and again, and loses
-// answers of requests that were carried out, as a kill between the two would.
+// TestKilledAtAnyMoment ends controller and agent at seeded requests, again and again, and
+// loses answers of requests that were carried out, as a kill between the two would.
 // WINDTUNNEL_SEEDS says with how many seeds.
 func TestKilledAtAnyMoment(t *testing.T) {
 	for seed := range uint64(repotest.Times(t, "WINDTUNNEL_SEEDS", 1)) {
@@ -267,9 +269,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			lost := func() bool { return chance.IntN(12) == 0 } // asked of one request at a time
 			r.lose(lost)
 			stopAgent, stopController := r.agent(), r.controller()
-			churn := func(times int) {
+			churn := func(times int, done func() bool) {
 				for range times {
-					time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+					at := r.asked.Load() + rng.Int64N(60)
+					r.until("the moment of the kill", func() bool { return r.asked.Load() >= at || done() })
 					if rng.IntN(2) == 0 {
 						stopAgent()
 						stopAgent = r.agent()
@@ -286,7 +289,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 					vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "n"}, Spec: api.MachineSpec{Running: &yes}}
 					_, _ = r.client.Machines.Create(t.Context(), vm) // the answer may be lost
 				}
-				churn(12)
+				churn(12, func() bool { return r.count(api.Running) == 30 })
 			}()
 			r.until("all run", func() bool { return r.count(api.Running) == 30 })
 			if n, d := len(r.server.Objects(apitest.PodsPath)), r.doubles(); n != 30 || d != 0 {
@@ -296,7 +299,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			for _, o := range r.objects(api.ResourceMachines) {
 				_ = r.client.Machines.Delete(t.Context(), o)
 			}
-			churn(8)
+			churn(8, func() bool { return r.left() == 0 })
 			r.lose(nil)
 			r.until("nothing is left", func() bool { return r.left() == 0 })
 			stopAgent()

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
@@ -242,29 +241,27 @@ func TestAPodWaitsForItsAgent(t *testing.T) {
 		"another's node":          {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &Agents{nodeInformer: store(), pods: store(), byNode: map[string]*node{}} // without a client: to end a pod is to fail
-			a.podLoop = loop.New(loop.Options{Name: "pods", Reconcile: a.endPod, Log: slog.New(slog.DiscardHandler)})
-			defer a.podLoop.Queue.ShutDown()
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}}}
-			pod.Spec.NodeName = "one"
-			errs := []error{a.pods.GetIndexer().Add(pod)}
-			if c.known {
-				errs = append(errs, a.nodeInformer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
-			}
-			if c.agent != nil {
-				a.byNode["one"] = c.agent
-			}
-			if err := errors.Join(append(errs, a.endPod(t.Context(), "n/p"))...); err != nil {
-				t.Fatal(err)
-			}
-			if !c.waits {
-				time.Sleep(300 * time.Millisecond)
-				if n := a.podLoop.Queue.Len(); n != 0 {
-					t.Errorf("%d keys wait", n)
+			synctest.Test(t, func(t *testing.T) {
+				a := &Agents{nodeInformer: store(), pods: store(), byNode: map[string]*node{}} // without a client: to end a pod is to fail
+				a.podLoop = loop.New(loop.Options{Name: "pods", Reconcile: a.endPod, Log: slog.New(slog.DiscardHandler)})
+				defer a.podLoop.Queue.ShutDown()
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}}}
+				pod.Spec.NodeName = "one"
+				errs := []error{a.pods.GetIndexer().Add(pod)}
+				if c.known {
+					errs = append(errs, a.nodeInformer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
 				}
-				return
-			}
-			repotest.Eventually(t, "it is looked at again", func() bool { return a.podLoop.Queue.Len() == 1 })
+				if c.agent != nil {
+					a.byNode["one"] = c.agent
+				}
+				if err := errors.Join(append(errs, a.endPod(t.Context(), "n/p"))...); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if n := a.podLoop.Queue.Len(); (n == 1) != c.waits || n > 1 {
+					t.Errorf("%d keys wait, want one: %v", n, c.waits)
+				}
+			})
 		})
 	}
 }
