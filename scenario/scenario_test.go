@@ -66,8 +66,6 @@ steps:
 	// load.yaml:10: field "coutn" not found in create (did you mean "count"?)
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestEverything(t *testing.T) {
 	s, err := scenario.Load("testdata/everything.yaml", map[string]string{"nodes": "7", "word": "zone"})
 	if err != nil {
@@ -99,7 +97,7 @@ func TestEverything(t *testing.T) {
 		{*s.Steps[4].Delete, scenario.Delete{Step: "fill", Pace: scenario.Pace{Constant: 2.5}, Propagation: "foreground", Timeout: seconds(1)}},
 		{s.Objectives[0].Name, ""},
 		{s.Objectives[1].Name, "pod startup"},
-		{s.Objectives[2].Max, ptr(0.5)},
+		{s.Objectives[2].Max, new(0.5)},
 		{s.Objectives[2].Statistic, "p99"},
 		{s.Published[0].Differences, "none"},
 	} {

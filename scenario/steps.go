@@ -8,7 +8,7 @@ import (
 
 // Body is a Go template of one object in YAML or JSON. Its variables are
 // .Name .Namespace .Index (from 0) .Replica (from 1) .Group .Seed and what
-// `checkVariables` adds.
+// `with` adds.
 type Body struct {
 	Text    string `yaml:"text" expr:"raw"` // ${...} is left alone in it
 	File    string `yaml:"file"`            // in place of text; relative to the scenario file and inside its folder
@@ -89,7 +89,7 @@ func (s *Step) Pace() *Pace {
 }
 
 // Create makes objects at due times. What is made is one object per index, or
-// with `checkObjects` one of each of them per index.
+// with `objects` one of each of them per index.
 type Create struct {
 	Body         string         `yaml:"body"`         // one of bodies
 	Count        int            `yaml:"count"`        // indices in all, over all namespaces in turn

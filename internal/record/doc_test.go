@@ -175,7 +175,7 @@ func (r *byPage) block(b []byte) {
 
 func (r *byPage) fields(layout string, into map[string]any) {
 	before, rest, repeats := strings.Cut(layout, " n*(")
-	for _, f := range strings.Fields(before) {
+	for f := range strings.FieldsSeq(before) {
 		name, letter, ok := strings.Cut(f, ":")
 		if !ok {
 			r.t.Fatalf("%q is not NAME:LETTER", f)

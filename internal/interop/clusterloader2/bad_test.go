@@ -1,6 +1,7 @@
 package clusterloader2_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,9 +122,7 @@ func TestBadFiles(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := map[string]string{"c.yaml": tt.config}
-			for name, text := range tt.files {
-				files[name] = text
-			}
+			maps.Copy(files, tt.files)
 			dir := folder(t, files)
 			_, _, err := clusterloader2.Import(filepath.Join(dir, "c.yaml"), clusterloader2.Options{Nodes: 1})
 			if err == nil {

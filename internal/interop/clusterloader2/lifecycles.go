@@ -73,7 +73,7 @@ func claimAllocation(l *lowering, c call, _ int) []scenario.Step {
 	for _, b := range c.percentileBounds(claimTime) {
 		l.addObjective(scenario.Objective{
 			Name: c.identifier, SLI: "lifecycle", Labels: map[string]string{"lifecycle": one, "phase": "created..allocated"},
-			Statistic: b.statistic, Max: boundAt(b.most.Seconds()),
+			Statistic: b.statistic, Max: new(b.most.Seconds()),
 		}, 0)
 	}
 	return nil

@@ -123,5 +123,3 @@ func (l *results) hasMeasure(name string) bool {
 	}
 	return false
 }
-
-func boundAt(v float64) *float64 { return &v }

@@ -136,7 +136,7 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 	for _, b := range c.percentileBounds(defaultStartup) {
 		bounds = append(bounds, scenario.Objective{
 			Name: c.identifier, SLI: "pod-startup", Statistic: b.statistic,
-			Labels: map[string]string{"group": group}, Max: boundAt(b.most.Seconds()),
+			Labels: map[string]string{"group": group}, Max: new(b.most.Seconds()),
 		})
 	}
 	for _, o := range bounds {
@@ -169,7 +169,7 @@ func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	l.addObjective(scenario.Objective{
-		Name: c.identifier, SLI: "pods-bound-rate", Statistic: "max", Min: boundAt(least),
+		Name: c.identifier, SLI: "pods-bound-rate", Statistic: "max", Min: new(least),
 		Labels: map[string]string{"group": group, "window": window.String()},
 	}, 0)
 	return nil

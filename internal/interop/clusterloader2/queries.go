@@ -45,13 +45,13 @@ func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
 			query += fmt.Sprintf(" unless on (%s) %s_count{%s}", callLabels, durations, t.labelMatchers())
 		}
 		l.addObjective(scenario.Objective{
-			Name: c.identifier + ": " + group.name, Query: toleratingQuery(query, slow, group.most), Unit: "seconds", Max: boundAt(group.most.Seconds()),
+			Name: c.identifier + ": " + group.name, Query: toleratingQuery(query, slow, group.most), Unit: "seconds", Max: new(group.most.Seconds()),
 		}, since)
 	}
 	for _, t := range custom {
 		l.addObjective(scenario.Objective{
 			Name: c.identifier + ": " + t.name(), Query: toleratingQuery(latencyQuery(t.labelMatchers(), simple), slow, t.most),
-			Unit: "seconds", Max: boundAt(t.most.Seconds()),
+			Unit: "seconds", Max: new(t.most.Seconds()),
 		}, since)
 	}
 	return nil
@@ -145,7 +145,7 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 			fallthrough
 		case managed:
 		case bounded:
-			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: boundAt(q.readNumber("threshold", 0))}
+			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: new(q.readNumber("threshold", 0))}
 			if q.readTruth("lowerBound", false) {
 				o.Min, o.Max = o.Max, nil
 			}
@@ -185,7 +185,7 @@ func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 	}
 	const query = `100 * avg_over_time(up{job="kube-apiserver"}[%v])`
 	if least := c.readNumber("threshold", 0); least > 0 {
-		l.addObjective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: boundAt(least)}, since)
+		l.addObjective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: new(least)}, since)
 	} else {
 		l.addMeasure(scenario.Measure{Name: c.identifier, Query: query, Unit: "%", Optional: true}, since)
 	}
@@ -200,7 +200,7 @@ func schedulingPrometheus(l *lowering, c call, since int) []scenario.Step {
 		return nil
 	}
 	if least := c.readNumber("threshold", 0); least > 0 && c.readTruth("enableViolations", false) {
-		l.addObjective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: boundAt(least)}, since)
+		l.addObjective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: new(least)}, since)
 	} else {
 		l.addMeasure(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s", Optional: true}, since)
 	}

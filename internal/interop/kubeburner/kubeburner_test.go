@@ -167,7 +167,7 @@ func TestBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, one := range strings.Split(string(raw), "=====\n") {
+	for one := range strings.SplitSeq(string(raw), "=====\n") {
 		text, _, ok := strings.Cut(one, "-----\n")
 		if !ok {
 			t.Fatalf("no message: %s", one)

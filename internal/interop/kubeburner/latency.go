@@ -2,6 +2,7 @@ package kubeburner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/scenario"
@@ -25,9 +26,7 @@ func latencyMeasurements() []latency {
 	instance := map[string]string{
 		"VMIPending": "pending", "VMIScheduling": "scheduling", "VMIScheduled": "scheduled", "VMIRunning": "running", "VMIReady": "ready",
 	}
-	for condition, phase := range pods {
-		instance[condition] = phase
-	}
+	maps.Copy(instance, pods)
 	return []latency{
 		{measurement: "jobLatency", lifecycle: "job", phases: map[string]string{"StartTime": "started", "Complete": "complete"}},
 		{measurement: "pvcLatency", lifecycle: "pvc", phases: map[string]string{"Pending": "pending", "Bound": "bound", "Lost": "lost"}},

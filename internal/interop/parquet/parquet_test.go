@@ -105,7 +105,7 @@ func TestRowsSurvive(t *testing.T) {
 	var histograms []rows.Histogram
 	var scrapes []rows.Scrape
 	var events []rows.Event
-	count, err := rows.Fill(filepath.Join(run, record.StreamFile), rows.Sinks{
+	count, err := rows.Fill(filepath.Join(run, record.StreamFile), 0, rows.Sinks{
 		Calls: kept[rows.Call]{&calls}, Lifecycles: kept[rows.Phase]{&lives}, Samples: kept[rows.Sample]{&samples},
 		Histograms: kept[rows.Histogram]{&histograms}, Scrapes: kept[rows.Scrape]{&scrapes}, Events: kept[rows.Event]{&events},
 	})

@@ -245,7 +245,7 @@ func TestAskedBesideAchieved(t *testing.T) {
 		}
 		repotest.Golden(t, filepath.Join("testdata", "throughput-"+name+".txt"), terminal.String())
 		repotest.Golden(t, filepath.Join("testdata", "throughput-"+name+".md"), markdown.String())
-		for _, line := range strings.Split(terminal.String(), "\n") {
+		for line := range strings.SplitSeq(terminal.String(), "\n") {
 			if len([]rune(line)) > 80 {
 				t.Errorf("%s: %d columns: %s", name, len([]rune(line)), line)
 			}

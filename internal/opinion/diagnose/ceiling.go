@@ -29,7 +29,7 @@ func findClientCeiling(f *Facts, d delays) (out []candidate) {
 			Sentence: fmt.Sprintf("%s sent a steady %s requests/s while items waited for its busy workers, and the API server answered in %s on average: a client-side rate limiter that exports no metric, or something outside the cluster, holds its workers back.",
 				nameComponent(name, true), unit.Number(roundFigure(rate)), unit.Text(f.wholeValue(requestMean), "seconds")),
 			Evidence: []Evidence{
-				f.newEvidence(sent, newFigure("1/s", boundAt(roundFigure(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
+				f.newEvidence(sent, newFigure("1/s", new(roundFigure(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
 				f.newEvidence(working, newFigure("workers", nil, "workers that are busy at a time"), instance, name),
 				f.newEvidence(requestMean, newFigure("seconds", nil, "mean time of a request in the API server")),
 			},

@@ -39,7 +39,7 @@ func findCPULimit(f *Facts, d delays) (out []candidate) {
 			Sentence: fmt.Sprintf("%s was held back by its CPU limit in %s of the periods in which it wanted to run, and used %.2g cores%s.",
 				nameComponent(name, true), formatPercent(f.wholeValue(held, instance, name)), f.wholeValue(coresOf(name), instance, name), given),
 			Evidence: []Evidence{
-				f.newEvidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, name),
+				f.newEvidence(held, newFigure("ratio", new(0.0), "share of the CPU controller's periods in which it was throttled"), instance, name),
 				f.newEvidence(coresOf(name), newFigure("cores", nil, "cores that it used"), instance, name),
 			},
 			Try: fmt.Sprintf("Give %s a higher CPU limit or none; if that is what it will have in production, this is how far it goes.", nameComponent(name, false)),
@@ -136,11 +136,11 @@ func memoryEvidence(f *Facts, name string) (out []Evidence) {
 			out = append(out, f.newEvidence(question, e, instance, name))
 		}
 	}
-	found(collecting, newFigure("ratio", boundAt(gcBound), "garbage collection's share of the CPU used"))
-	found(limitHits, newFigure("1/s", boundAt(0), "times that the kernel ran into the memory limit"))
+	found(collecting, newFigure("ratio", new(gcBound), "garbage collection's share of the CPU used"))
+	found(limitHits, newFigure("1/s", new(0.0), "times that the kernel ran into the memory limit"))
 	var most *float64
 	if limit := f.componentFact(name).MemoryLimit; limit > 0 {
-		most = boundAt(nearLimit * float64(limit))
+		most = new(nearLimit * float64(limit))
 	}
 	found(charged, newFigure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"))
 	out = append(out, revisionEvidence(f, name)...)
@@ -210,7 +210,7 @@ func findMachine(f *Facts, d delays, others []candidate) []candidate {
 	if foreign {
 		try = "Stop other workloads on this machine, or run elsewhere."
 	}
-	evidence := []Evidence{f.newEvidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle"))}
+	evidence := []Evidence{f.newEvidence(busy, newFigure("ratio", new(fullFrom), "share of all cores' time that was not idle"))}
 	if _, ok := f.Answers[waiting]; ok {
 		evidence = append(evidence, f.newEvidence(waiting, newFigure("threads", nil, "threads of kube-apiserver that were ready to run and had no core, at a time"), instance, apiServer))
 	}
@@ -228,7 +228,7 @@ func findOwnMachine(f *Facts) []candidate {
 		Cause: Machine, Component: self,
 		Sentence: fmt.Sprintf("The %s of windtunnel's own machine %s busy for %s of the time.", unit.Count(f.Machine.Cores, "cores"), unit.Verb(f.Machine.Cores, "was", "were"), formatPercent(f.wholeValue(busy))),
 		Evidence: []Evidence{
-			f.newEvidence(busy, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle")),
+			f.newEvidence(busy, newFigure("ratio", new(fullFrom), "share of all cores' time that was not idle")),
 			f.newEvidence(waiting, newFigure("threads", nil, "threads of windtunnel that were ready to run and had no core, at a time"), instance, self),
 		},
 		Try: "Run from another machine, or stop other workloads on this one.",

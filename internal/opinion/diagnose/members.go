@@ -47,7 +47,7 @@ func findDistance(f *Facts, d delays) (out []candidate) {
 			Sentence: fmt.Sprintf("The %.3g busy workers of %s waited for other clusters: a call there took %s on average, of which the cluster itself and the way to it took %s.",
 				f.wholeValue(working, instance, component), component, unit.Text(f.wholeValue(remoteMean, instance, component), "seconds"), unit.Text(f.wholeValue(upstreamMean), "seconds")),
 			Evidence: []Evidence{
-				f.newEvidence(upstreamFloor, newFigure("seconds", boundAt(farBound), "the quickest tenth of the clusters' answers took at most so long, seen from the gateway")),
+				f.newEvidence(upstreamFloor, newFigure("seconds", new(farBound), "the quickest tenth of the clusters' answers took at most so long, seen from the gateway")),
 				f.newEvidence(upstreamMean, newFigure("seconds", nil, "mean time of the clusters' answers, seen from the gateway")),
 				f.newEvidence(remoteMean, newFigure("seconds", nil, "mean time of a call to another cluster"), instance, component),
 				f.newEvidence(working, newFigure("workers", boundIfKnown(n), "workers that are busy at a time, of so many"), instance, component, "name", queue),
@@ -65,7 +65,7 @@ func boundIfKnown(n float64) *float64 {
 	if n <= 0 {
 		return nil
 	}
-	return boundAt(n)
+	return new(n)
 }
 
 // waitingForWorkers is the share of each slice in which items wait for busy workers.
@@ -142,7 +142,7 @@ func findScan(f *Facts, d delays) (out []candidate) {
 			Sentence: fmt.Sprintf("%s looked through a whole cache%s for a few objects: %s each time, and %.2g workers did at a time.",
 				name, ofKind(what), unit.Text(f.wholeValue(scanMean, what...), "seconds"), f.wholeValue(scanning, what...)),
 			Evidence: []Evidence{
-				f.newEvidence(scanMean, newFigure("seconds", boundAt(scanBound), "mean time of a list from that cache"), what...),
+				f.newEvidence(scanMean, newFigure("seconds", new(scanBound), "mean time of a list from that cache"), what...),
 				f.newEvidence(scanning, newFigure("workers", nil, "workers that list from that cache at a time"), what...),
 				f.newEvidence(working, newFigure("workers", nil, "workers that are busy at a time"), instance, name),
 				f.newEvidence(cpu, newFigure("cores", nil, "cores that it used"), instance, name),
@@ -250,8 +250,8 @@ func findImbalance(f *Facts, d delays) (out []candidate) {
 			Sentence: fmt.Sprintf("%s had more to do than the others of its %s, and was at its CPU limit: it used %.2g cores where they used %.2g on average, and answered %.3g requests a second.",
 				first, unit.Count(len(all[service]), "replicas"), most, mean, f.wholeValue(proxied, instance, first)),
 			Evidence: []Evidence{
-				f.newEvidence(cpu, newFigure("cores", boundAt(roundFigure(mean)), "cores that it used; the bound is the mean of all replicas"), instance, first),
-				f.newEvidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, first),
+				f.newEvidence(cpu, newFigure("cores", new(roundFigure(mean)), "cores that it used; the bound is the mean of all replicas"), instance, first),
+				f.newEvidence(held, newFigure("ratio", new(0.0), "share of the CPU controller's periods in which it was throttled"), instance, first),
 				f.newEvidence(proxied, newFigure("1/s", nil, "requests that it passed on"), instance, first),
 			},
 			Try: "Let clients open more connections, so that chance spreads them better, or run one large replica in place of several small ones: a client of HTTP/2 stays with one.",
@@ -279,9 +279,9 @@ func findProxying(f *Facts, d delays) []candidate {
 		Sentence: fmt.Sprintf("%s was at its CPU limit while it passed %.3g requests a second on to a gateway, beside %.3g that it answered itself.",
 			apiServer, f.wholeValue(byHub), f.wholeValue(served)),
 		Evidence: []Evidence{
-			f.newEvidence(byHub, newFigure("1/s", boundAt(0), "requests that came to the gateway through the API server")),
+			f.newEvidence(byHub, newFigure("1/s", new(0.0), "requests that came to the gateway through the API server")),
 			f.newEvidence(served, newFigure("1/s", nil, "requests that the API server answered itself")),
-			f.newEvidence(held, newFigure("ratio", boundAt(0), "share of the CPU controller's periods in which it was throttled"), instance, apiServer),
+			f.newEvidence(held, newFigure("ratio", new(0.0), "share of the CPU controller's periods in which it was throttled"), instance, apiServer),
 		},
 		Try: "Let the controller connect to the gateway itself (--cluster-gateway-url).",
 	}, f.perSlice(func(i int) float64 { return hold.at(i) * share[i] }))}

@@ -45,14 +45,14 @@ func findAPF(f *Facts, d delays) (out []candidate) {
 		seats := f.wholeValue(apfSeats, level, name)
 		sentence := fmt.Sprintf("Priority level %s kept %.3g requests waiting at a time for its seats, of which it had %.0f", name, s.Whole, seats)
 		evidence := []Evidence{
-			f.newEvidence(apfWait, newFigure("requests", boundAt(0), "requests in the level's queues at a time"), level, name),
+			f.newEvidence(apfWait, newFigure("requests", new(0.0), "requests in the level's queues at a time"), level, name),
 			f.newEvidence(requests, newFigure("requests", nil, "requests in progress at a time, those in queues among them")),
 			f.newEvidence(apfSeats, newFigure("seats", nil, "seats of the level at the end"), level, name),
-			f.newEvidence(apfUse, newFigure("ratio", boundAt(fullFrom), "share of the level's seats that were taken"), level, name),
+			f.newEvidence(apfUse, newFigure("ratio", new(fullFrom), "share of the level's seats that were taken"), level, name),
 		}
 		if r := f.wholeValue(apfRejected, level, name); r > 0 {
 			sentence += fmt.Sprintf(", and rejected %s of all", formatPercent(r))
-			evidence = append(evidence, f.newEvidence(apfRejected, newFigure("ratio", boundAt(0), "share of the level's requests that it rejected"), level, name))
+			evidence = append(evidence, f.newEvidence(apfRejected, newFigure("ratio", new(0.0), "share of the level's requests that it rejected"), level, name))
 		}
 		out = append(out, newCandidate(Finding{
 			Component: apiServer, Sentence: sentence + ".", Evidence: evidence,
@@ -91,7 +91,7 @@ func findWebhook(f *Facts, d delays) (out []candidate) {
 			Component: name,
 			Sentence:  fmt.Sprintf("Admission waited for webhook %s: %s for each request on average.", name, unit.Text(took, "seconds")),
 			Evidence: []Evidence{
-				f.newEvidence(webhookMean, newFigure("seconds", boundAt(hookBound), "mean time of the webhook's answers"), "name", name),
+				f.newEvidence(webhookMean, newFigure("seconds", new(hookBound), "mean time of the webhook's answers"), "name", name),
 				f.newEvidence(webhooks, newFigure("requests", nil, "requests that wait for it at a time"), "name", name),
 				f.newEvidence(requests, newFigure("requests", nil, "requests in progress at a time, these among them")),
 			},
@@ -112,9 +112,9 @@ func findEtcdLatency(f *Facts, d delays) []candidate {
 		Sentence: fmt.Sprintf("etcd's answers took %s on average, and the quickest tenth of the writes up to %s, of which its disk took %s.",
 			unit.Text(took, "seconds"), unit.Text(floor, "seconds"), unit.Text(f.wholeValue(fsyncMean), "seconds")),
 		Evidence: []Evidence{
-			f.newEvidence(etcdFloor, newFigure("seconds", boundAt(etcdBound), "the quickest tenth of the writes took at most so long")),
+			f.newEvidence(etcdFloor, newFigure("seconds", new(etcdBound), "the quickest tenth of the writes took at most so long")),
 			f.newEvidence(etcdMean, newFigure("seconds", nil, "mean time of etcd's answers to the API server")),
-			f.newEvidence(fsyncMean, newFigure("seconds", boundAt(etcdBound), "mean time of a sync of the log")),
+			f.newEvidence(fsyncMean, newFigure("seconds", new(etcdBound), "mean time of a sync of the log")),
 			f.newEvidence(etcdCalls, newFigure("requests", nil, "requests that wait for etcd at a time")),
 		},
 		Try: "Bring etcd nearer to the API server (same host or zone); with several members, measure the way between them: a write waits for a majority.",
@@ -129,7 +129,7 @@ func findWatchCache(f *Facts, d delays) []candidate {
 		Sentence:  fmt.Sprintf("Reads waited %s on average for the watch cache to catch up with etcd.", unit.Text(f.wholeValue(cacheMean), "seconds")),
 		Evidence: []Evidence{
 			f.newEvidence(cacheWait, newFigure("requests", nil, "reads that wait for the watch cache at a time")),
-			f.newEvidence(cacheMean, newFigure("seconds", boundAt(cacheBound), "mean time that they wait")),
+			f.newEvidence(cacheMean, newFigure("seconds", new(cacheBound), "mean time that they wait")),
 		},
 		Try: "See how many events the resource has and how many watchers want them; let clients read with resourceVersion=0 where they may see an older state.",
 	}, f.perSlice(func(i int) float64 {
@@ -147,11 +147,11 @@ func findEtcdDisk(f *Facts, d delays) []candidate {
 		Sentence: fmt.Sprintf("etcd synced its log for %s of the time (%s each) and committed for %s of it (%s each).",
 			formatPercent(f.wholeValue(fsync)), unit.Text(f.wholeValue(fsyncMean), "seconds"), formatPercent(f.wholeValue(commit)), unit.Text(f.wholeValue(commitMean), "seconds")),
 		Evidence: []Evidence{
-			f.newEvidence(fsync, newFigure("ratio", boundAt(fullFrom), "share of the time in which the log was synced")),
-			f.newEvidence(fsyncMean, newFigure("seconds", boundAt(etcdBound), "mean time of a sync")),
-			f.newEvidence(commit, newFigure("ratio", boundAt(fullFrom), "share of the time in which the backend was committed")),
-			f.newEvidence(commitMean, newFigure("seconds", boundAt(commitBound), "mean time of a commit")),
-			f.newEvidence(etcdFloor, newFigure("seconds", boundAt(etcdBound), "the quickest tenth of the writes took at most so long")),
+			f.newEvidence(fsync, newFigure("ratio", new(fullFrom), "share of the time in which the log was synced")),
+			f.newEvidence(fsyncMean, newFigure("seconds", new(etcdBound), "mean time of a sync")),
+			f.newEvidence(commit, newFigure("ratio", new(fullFrom), "share of the time in which the backend was committed")),
+			f.newEvidence(commitMean, newFigure("seconds", new(commitBound), "mean time of a commit")),
+			f.newEvidence(etcdFloor, newFigure("seconds", new(etcdBound), "the quickest tenth of the writes took at most so long")),
 		},
 		Try: "Give etcd a quicker disk of its own; events may have an etcd of their own (--etcd-servers-overrides); durability: memory shows how far the plane goes without its disk.",
 	}, f.perSlice(func(i int) float64 {
@@ -166,7 +166,7 @@ func findEtcdQuota(f *Facts, d delays) []candidate {
 	return []candidate{newCandidate(Finding{
 		Component: etcdName,
 		Sentence:  fmt.Sprintf("etcd's database takes %s of its quota; at all of it etcd refuses every write.", formatPercent(f.wholeValue(dbShare))),
-		Evidence:  []Evidence{f.newEvidence(dbShare, newFigure("ratio", boundAt(quotaBound), "share of --quota-backend-bytes"))},
+		Evidence:  []Evidence{f.newEvidence(dbShare, newFigure("ratio", new(quotaBound), "share of --quota-backend-bytes"))},
 		Try:       "Raise --quota-backend-bytes, compact and defragment, or keep fewer and smaller objects.",
 	}, f.perSlice(func(i int) float64 { return clampShare((size.at(i) - quotaBound) / (1 - quotaBound)) }))}
 }

@@ -51,9 +51,9 @@ func findStage(f *Facts, d delays) (out []candidate) {
 			Sentence: fmt.Sprintf("Of what the workers of %s did, %s went into stage %s, while %.3g items waited for them at a time.",
 				component, formatPercent(part), name, max(f.wholeValue(queued, labels...), f.wholeValue(depth, labels...))),
 			Evidence: []Evidence{
-				f.newEvidence(stage, newFigure("ratio", boundAt(stageBound), "that stage's share of the time of all passes"), instance, component, "stage", name),
+				f.newEvidence(stage, newFigure("ratio", new(stageBound), "that stage's share of the time of all passes"), instance, component, "stage", name),
 				f.newEvidence(working, newFigure("workers", boundIfKnown(n), "workers that are busy at a time, of so many"), labels...),
-				f.newEvidence(queued, newFigure("items", boundAt(0), "items that wait at a time, by those that have left the queue"), labels...),
+				f.newEvidence(queued, newFigure("items", new(0.0), "items that wait at a time, by those that have left the queue"), labels...),
 			},
 			Try: adviseStage(name) + " Or give queue " + queue + " more workers" + beyondNow(n) + ".",
 		}, share))

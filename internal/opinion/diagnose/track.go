@@ -117,5 +117,3 @@ func roundFigure(v float64) float64 {
 	scale := math.Pow(10, 4-math.Ceil(math.Log10(math.Abs(v))))
 	return math.Round(v*scale) / scale
 }
-
-func boundAt(v float64) *float64 { return &v }

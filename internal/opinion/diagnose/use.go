@@ -61,7 +61,7 @@ func listResources(f *Facts) []resource {
 		{dbShare, "etcd's quota", "share of --quota-backend-bytes", quotaBound},
 		{algorithm, "the scheduler's search for nodes", "share of the time in which a node is searched for", searchBound},
 	} {
-		out = append(out, resourceUse(f, r.question, r.name, 1, newFigure("ratio", boundAt(r.limit), r.sentence))...)
+		out = append(out, resourceUse(f, r.question, r.name, 1, newFigure("ratio", new(r.limit), r.sentence))...)
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func machineUse(f *Facts) []resource {
 	if f.Remote {
 		name = "the CPU of windtunnel's own machine"
 	}
-	return resourceUse(f, busy, name, 1, newFigure("ratio", boundAt(fullFrom), "share of all cores' time that was not idle"))
+	return resourceUse(f, busy, name, 1, newFigure("ratio", new(fullFrom), "share of all cores' time that was not idle"))
 }
 
 // componentUses are the limits that components were started with, and the rate
@@ -91,14 +91,14 @@ func componentUses(f *Facts) (out []resource) {
 	for _, c := range f.Components {
 		name := nameComponent(c.Name, false)
 		out = append(out, resourceUse(f, coresOf(c.Name), "the CPU limit of "+name, c.CPULimit,
-			newFigure("cores", boundAt(c.CPULimit), "cores that "+name+" used"), instance, c.Name)...)
+			newFigure("cores", new(c.CPULimit), "cores that "+name+" used"), instance, c.Name)...)
 		memory := float64(c.MemoryLimit)
 		out = append(out, resourceUse(f, charged, "the memory limit of "+name, memory,
-			newFigure("bytes", boundAt(nearLimit*memory), "of the memory of "+name+" at the end"), instance, c.Name)...)
+			newFigure("bytes", new(nearLimit*memory), "of the memory of "+name+" at the end"), instance, c.Name)...)
 	}
 	for _, name := range f.componentNames(throttled) {
 		out = append(out, resourceUse(f, throttled, "the rate limiter of "+name, 1,
-			newFigure("calls", boundAt(1), "calls of "+name+" that wait for its limiter at a time"), instance, name)...)
+			newFigure("calls", new(1.0), "calls of "+name+" that wait for its limiter at a time"), instance, name)...)
 	}
 	return out
 }
@@ -111,13 +111,13 @@ func poolUses(f *Facts) (out []resource) {
 		component, queue := s.Labels[instance], s.Labels["name"]
 		if n, _ := workersOf(f, component, queue); n > 0 {
 			out = append(out, resourceUse(f, working, fmt.Sprintf("the workers of queue %s of %s", queue, component), n,
-				newFigure("workers", boundAt(n), "workers of queue "+queue+" that are busy at a time, of so many"), instance, component, "name", queue)...)
+				newFigure("workers", new(n), "workers of queue "+queue+" that are busy at a time, of so many"), instance, component, "name", queue)...)
 		}
 	}
 	for _, s := range f.Answers[apfUse].Series {
 		name := s.Labels[level]
 		out = append(out, resourceUse(f, apfUse, "the seats of priority level "+name, 1,
-			newFigure("ratio", boundAt(fullFrom), "share of level "+name+"'s seats that were taken"), level, name)...)
+			newFigure("ratio", new(fullFrom), "share of level "+name+"'s seats that were taken"), level, name)...)
 	}
 	return out
 }

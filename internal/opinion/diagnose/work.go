@@ -36,7 +36,7 @@ func findClientThrottle(f *Facts, d delays) (out []candidate) {
 			Sentence: fmt.Sprintf("On average %.3[3]g requests were queued in the client-side rate limiter of %[1]s%[2]s; it sent %.3[4]g requests/s.",
 				name, setting, f.wholeValue(throttled, instance, name), f.wholeValue(paced, instance, name)),
 			Evidence: []Evidence{
-				f.newEvidence(throttled, newFigure("calls", boundAt(0), "requests queued in the limiter, on average"), instance, name),
+				f.newEvidence(throttled, newFigure("calls", new(0.0), "requests queued in the limiter, on average"), instance, name),
 				f.newEvidence(paced, newFigure("1/s", boundIfKnown(qps), "requests that passed the limiter; each client of the component has its own"), instance, name),
 			},
 			Try: fmt.Sprintf("Raise %s of %s, and see that API priority and fairness protects the server from it.", raise, name),
@@ -167,10 +167,10 @@ func workersBusy(f *Facts, component, queue string) track {
 func describeQueue(f *Facts, component, queue string) Finding {
 	labels := []string{instance, component, "name", queue}
 	n, name := workersOf(f, component, queue)
-	busy := boundAt(1)
+	busy := new(1.0)
 	have, try := "workers", fmt.Sprintf("Give queue %s more workers.", queue)
 	if n > 0 {
-		busy = boundAt(n)
+		busy = new(n)
 		have, try = "of "+unit.Text(n, "workers"), fmt.Sprintf("Give queue %s more workers than %g.", queue, n)
 	}
 	if name != "" {
@@ -181,8 +181,8 @@ func describeQueue(f *Facts, component, queue string) Finding {
 		Sentence: fmt.Sprintf("Work queue %q of %s: %.3g items waiting on average, %.3g %s busy.", queue, component,
 			max(f.wholeValue(queued, labels...), f.wholeValue(depth, labels...)), f.wholeValue(working, labels...), have),
 		Evidence: []Evidence{
-			f.newEvidence(queued, newFigure("items", boundAt(0), "items that wait at a time, by those that have left the queue"), labels...),
-			f.newEvidence(depth, newFigure("items", boundAt(0), "items that wait at a time, as the scrapes saw it"), labels...),
+			f.newEvidence(queued, newFigure("items", new(0.0), "items that wait at a time, by those that have left the queue"), labels...),
+			f.newEvidence(depth, newFigure("items", new(0.0), "items that wait at a time, as the scrapes saw it"), labels...),
 			f.newEvidence(working, newFigure("workers", busy, "workers that are busy at a time, of so many"), labels...),
 		},
 		Try: try + " If its workers wait for something, the causes before this one say for what.",
@@ -201,7 +201,7 @@ func findScheduler(f *Facts, d delays) []candidate {
 		Sentence: fmt.Sprintf("The scheduler searched for nodes in %s of the time, %s for each pod, while %.3g pods waited.",
 			formatPercent(f.wholeValue(algorithm)), unit.Text(f.wholeValue(algoMean), "seconds"), f.wholeValue(pending)),
 		Evidence: []Evidence{
-			f.newEvidence(algorithm, newFigure("ratio", boundAt(searchBound), "share of the time in which a node is searched for")),
+			f.newEvidence(algorithm, newFigure("ratio", new(searchBound), "share of the time in which a node is searched for")),
 			f.newEvidence(algoMean, newFigure("seconds", nil, "mean time of a search")),
 			f.newEvidence(pending, newFigure("pods", nil, "pods that wait in the active queue")),
 		},
@@ -240,8 +240,8 @@ func findLateCalls(f *Facts, d delays, sender string, w Waiting, try string) []c
 		Sentence: fmt.Sprintf("%s sent %s of its %s calls later than they were due, by up to %s: what waited for them was late for windtunnel's sake, not the plane's.",
 			sender, unit.Number(float64(w.Late)), unit.Number(float64(w.Calls)), unit.Text(w.Worst.Seconds(), "seconds")),
 		Evidence: []Evidence{
-			{Value: roundFigure(overdue.mean()), Unit: "calls", Bound: boundAt(0), Values: w.Overdue, Sentence: "calls that were overdue at a time, from the records"},
-			{Value: roundFigure(w.Worst.Seconds()), Unit: "seconds", Bound: boundAt(record.Late.Round(time.Millisecond).Seconds()), Sentence: "the longest from due to sent"},
+			{Value: roundFigure(overdue.mean()), Unit: "calls", Bound: new(0.0), Values: w.Overdue, Sentence: "calls that were overdue at a time, from the records"},
+			{Value: roundFigure(w.Worst.Seconds()), Unit: "seconds", Bound: new(record.Late.Round(time.Millisecond).Seconds()), Sentence: "the longest from due to sent"},
 		},
 		Try: try,
 	}, f.perSlice(func(i int) float64 {
@@ -265,7 +265,7 @@ func findLocks(f *Facts, d delays) (out []candidate) {
 		finding := Finding{
 			Component: name,
 			Sentence:  fmt.Sprintf("In %s, %.3g goroutines waited for locks at a time.", name, f.wholeValue(mutex, instance, name)),
-			Evidence:  []Evidence{f.newEvidence(mutex, newFigure("goroutines", boundAt(lockBound), "goroutines that wait for a lock at a time"), instance, name)},
+			Evidence:  []Evidence{f.newEvidence(mutex, newFigure("goroutines", new(float64(lockBound)), "goroutines that wait for a lock at a time"), instance, name)},
 			Try:       fmt.Sprintf("Look at the profiles of %s in profiles/ (go tool pprof), and start it with --contention-profiling for one of its locks.", name),
 		}
 		if c, ok := f.Contended[name]; ok {

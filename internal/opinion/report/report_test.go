@@ -72,7 +72,7 @@ func TestSummaryKeepsItsWidth(t *testing.T) {
 	odd := reporttest.Shape{Pods: 100, Taint: strings.Repeat("-very-long", 12)}
 	for _, width := range []int{60, 80, 120} {
 		for _, r := range []*content.Report{build(t, odd, false), build(t, reporttest.Shape{Pods: 100}, false)} {
-			for _, line := range strings.Split(summary(t, r, width), "\n") {
+			for line := range strings.SplitSeq(summary(t, r, width), "\n") {
 				if n := len([]rune(line)); n > width {
 					t.Errorf("%d columns wide, asked for %d: %s", n, width, line)
 				}

@@ -290,7 +290,7 @@ func cutToWidth(s string, width int) string {
 func wrapWords(s string, width int) []string {
 	var out []string
 	current := ""
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		for displayWidth(word) > width { // a word that no line can hold
 			head := strings.TrimSuffix(cutToWidth(word, width+1), "…")
 			if current != "" {

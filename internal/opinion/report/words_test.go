@@ -19,7 +19,7 @@ func words(p report.Page) string {
 	s = regexp.MustCompile(`</(p|li|tr|h1|h2|h3|div|summary|ul|ol|pre)>`).ReplaceAllString(s, "\n")
 	s = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(s, " ")
 	var out []string
-	for _, line := range strings.Split(unescape.UnescapeString(s), "\n") {
+	for line := range strings.SplitSeq(unescape.UnescapeString(s), "\n") {
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
 			out = append(out, line)
 		}

@@ -238,5 +238,3 @@ func find(t testing.TB, j slo.Judgement, name string, labels map[string]string) 
 	t.Fatalf("no result %q %v among %+v", name, labels, j.Objectives)
 	return slo.Result{}
 }
-
-func ptr(v float64) *float64 { return &v }

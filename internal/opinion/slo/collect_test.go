@@ -36,7 +36,7 @@ func BenchmarkCollectAndJudge(b *testing.B) {
 		}
 	}
 	f.objective(official())
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99.9", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99.9", Max: new(1.0)})
 	f.end(record.Done)
 	if err := f.w.Close(); err != nil {
 		b.Fatal(err)

@@ -26,10 +26,10 @@ func TestObjectivesOnATargetThatWasCut(t *testing.T) {
 	}
 	f.w.Event(record.Event{At: at(60), Type: record.EventCut, Name: "op", Detail: record.Detail{Count: 300_000}})
 	for _, o := range []scenario.Objective{
-		{Name: "calls", SLI: "call-latency", Statistic: "p99", Max: ptr(1)},
-		{Name: "ours", SLI: "workqueue-depth", Labels: map[string]string{"component": "op"}, Statistic: "max", Max: ptr(5)},
-		{Name: "other", SLI: "workqueue-depth", Labels: map[string]string{"component": "etcd"}, Statistic: "max", Max: ptr(5)},
-		{Name: "query", Query: "max(workqueue_depth)", Max: ptr(5)},
+		{Name: "calls", SLI: "call-latency", Statistic: "p99", Max: new(1.0)},
+		{Name: "ours", SLI: "workqueue-depth", Labels: map[string]string{"component": "op"}, Statistic: "max", Max: new(5.0)},
+		{Name: "other", SLI: "workqueue-depth", Labels: map[string]string{"component": "etcd"}, Statistic: "max", Max: new(5.0)},
+		{Name: "query", Query: "max(workqueue_depth)", Max: new(5.0)},
 	} {
 		f.objective(o)
 	}

@@ -75,7 +75,7 @@ func TestFailedCalls(t *testing.T) {
 			}
 		}, slo.Fail, "failed calls of the load: 240 of 1,740"},
 		{"a share of the scenario's own, on a slow instrument", func(f *flight) {
-			f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Labels: map[string]string{"step": "away"}, Min: ptr(0.99)})
+			f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Labels: map[string]string{"step": "away"}, Min: new(0.99)})
 			f.refuse(other, 2, 422, record.Call{})
 			for range 500 {
 				f.call(loadOp(), 40, 3, 4, record.OK)
@@ -100,25 +100,25 @@ func TestFailedCalls(t *testing.T) {
 			f.refuse(other, 2, 422, record.Call{})
 		}, slo.Pass, "2 of the load's 1002 calls failed."},
 		{"within a bound of the scenario's own", func(f *flight) {
-			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Labels: map[string]string{"step": "away"}, Max: ptr(5)})
+			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Labels: map[string]string{"step": "away"}, Max: new(5.0)})
 			f.refuse(other, 2, 422, record.Call{})
 		}, slo.Pass, "2 of the load's 1002 calls failed."},
 		{"a bound of the scenario's own for another step", func(f *flight) {
-			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Labels: map[string]string{"step": "fill"}, Max: ptr(5)})
+			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Labels: map[string]string{"step": "fill"}, Max: new(5.0)})
 			f.refuse(other, 2, 422, record.Call{})
 		}, slo.Fail, "failed calls of the load: 2 of 2"},
 		{"a bound of the scenario's own for the time of another step", func(f *flight) {
-			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Step: "fill", Max: ptr(5)})
+			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Step: "fill", Max: new(5.0)})
 			f.refuse(other, 2, 422, record.Call{})
 		}, slo.Fail, "failed calls of the load: 2 of 2"},
 		{"within a share of the scenario's own", func(f *flight) {
-			f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Min: ptr(0.99)})
+			f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Min: new(0.99)})
 			f.refuse(other, 2, 422, record.Call{})
 		}, slo.Pass, "2 of the load's 1002 calls failed."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)
-			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: map[string]string{"step": "fill"}, Max: ptr(60)})
+			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: map[string]string{"step": "fill"}, Max: new(60.0)})
 			f.calls(1000)
 			c.fly(f)
 			f.end(record.Done)
@@ -136,7 +136,7 @@ func TestFailedCalls(t *testing.T) {
 func TestLatencyOfCallsThatAllFailed(t *testing.T) {
 	f := newFlight(t)
 	f.sc.FailedCalls = scenario.Ignore
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Name: "c", Max: ptr(60)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Name: "c", Max: new(60.0)})
 	f.refuse(loadOp(), 20, 422, record.Call{})
 	f.end(record.Done)
 	r := f.judge().Objectives[0]

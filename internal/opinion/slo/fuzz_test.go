@@ -19,8 +19,8 @@ func FuzzAnyRecordsCanBeJudged(f *testing.F) {
 		fl := newFlight(t)
 		fl.objective(official())
 		for _, o := range []scenario.Objective{
-			{SLI: "pod-startup", Statistic: "p99", Max: ptr(5)}, {SLI: "call-latency", Statistic: "mean", Max: ptr(5)},
-			{SLI: "server-latency", Statistic: "mean", Max: ptr(5)}, {SLI: "pods-running-rate", Statistic: "mean", Min: ptr(5)},
+			{SLI: "pod-startup", Statistic: "p99", Max: new(5.0)}, {SLI: "call-latency", Statistic: "mean", Max: new(5.0)},
+			{SLI: "server-latency", Statistic: "mean", Max: new(5.0)}, {SLI: "pods-running-rate", Statistic: "mean", Min: new(5.0)},
 		} {
 			fl.objective(o)
 		}

@@ -125,11 +125,11 @@ func TestIndicators(t *testing.T) {
 
 func TestIndicatorWithoutData(t *testing.T) {
 	f := newFlight(t)
-	f.objective(scenario.Objective{SLI: "webhook-latency", Statistic: "p99", Name: "a", Max: ptr(1)})
-	f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Name: "b", Min: ptr(1)})
-	f.objective(scenario.Objective{SLI: "namespace-deletion", Statistic: "p99", Name: "c", Max: ptr(1)})
-	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Name: "d", Max: ptr(1), Labels: map[string]string{"state": "stateful"}})
-	f.objective(scenario.Objective{SLI: "etcd-fsync", Statistic: "p99", Name: "e", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "webhook-latency", Statistic: "p99", Name: "a", Max: new(1.0)})
+	f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Name: "b", Min: new(1.0)})
+	f.objective(scenario.Objective{SLI: "namespace-deletion", Statistic: "p99", Name: "c", Max: new(1.0)})
+	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Name: "d", Max: new(1.0), Labels: map[string]string{"state": "stateful"}})
+	f.objective(scenario.Objective{SLI: "etcd-fsync", Statistic: "p99", Name: "e", Max: new(1.0)})
 	f.sample(9, "etcd", "etcd_disk_wal_fsync_duration_seconds_bucket", 9, record.Label{Name: "le", Value: "+Inf"}) // and no more of them
 	f.end(record.Done)
 	for _, r := range f.judge().Objectives {
@@ -146,11 +146,11 @@ func TestSplit(t *testing.T) {
 	other := loadOp()
 	other.Verb = "delete"
 	f.call(other, 30, 0, 2, record.Failed)
-	f.objective(scenario.Objective{SLI: "workqueue-retries", Per: []string{"name"}, Statistic: "sum", Name: "retries", Max: ptr(30)})
-	f.objective(scenario.Objective{SLI: "call-latency", Per: []string{"verb", "resource"}, Statistic: "max", Name: "calls", Max: ptr(1)})
-	f.objective(scenario.Objective{SLI: "call-success", Per: []string{"verb"}, Statistic: "mean", Name: "success", Min: ptr(1)})
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "sum", Name: "sum", Max: ptr(3.01)})
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "rate", Name: "rate", Min: ptr(2)})
+	f.objective(scenario.Objective{SLI: "workqueue-retries", Per: []string{"name"}, Statistic: "sum", Name: "retries", Max: new(30.0)})
+	f.objective(scenario.Objective{SLI: "call-latency", Per: []string{"verb", "resource"}, Statistic: "max", Name: "calls", Max: new(1.0)})
+	f.objective(scenario.Objective{SLI: "call-success", Per: []string{"verb"}, Statistic: "mean", Name: "success", Min: new(1.0)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "sum", Name: "sum", Max: new(3.01)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "rate", Name: "rate", Min: new(2.0)})
 	f.end(record.Done)
 	j := f.judge()
 	for _, tt := range []struct {
@@ -183,7 +183,7 @@ func TestStateOfPods(t *testing.T) {
 	f.pods("web", 50, 1)
 	f.pods("db", 30, 3)
 	for _, state := range []string{"stateless", "stateful"} {
-		f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "max", Name: state, Max: ptr(2), Labels: map[string]string{"state": state}})
+		f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "max", Name: state, Max: new(2.0), Labels: map[string]string{"state": state}})
 	}
 	f.end(record.Done)
 	j := f.judge()
@@ -203,7 +203,7 @@ func TestNamespaceDeletion(t *testing.T) {
 		f.w.Phase(record.Phase{Object: id, Phase: record.PhaseDeleting, At: at(40)})
 		f.w.Phase(record.Phase{Object: id, Phase: record.PhaseDeleted, At: at(41 + float64(i)/10)})
 	}
-	f.objective(scenario.Objective{SLI: "namespace-deletion", Statistic: "max", Name: "gone", Max: ptr(4)})
+	f.objective(scenario.Objective{SLI: "namespace-deletion", Statistic: "max", Name: "gone", Max: new(4.0)})
 	f.end(record.Done)
 	j := f.judge()
 	if r := find(t, j, "gone", nil); r.Value == nil || math.Abs(*r.Value-4.9) > 1e-9 || r.Verdict != slo.Fail || r.Samples != 40 {

@@ -15,7 +15,7 @@ import (
 // not spoil the run.
 func TestOnlyTheRunIsJudged(t *testing.T) {
 	f := newFlight(t)
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "max", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "max", Max: new(1.0)})
 	f.calls(100)
 	f.end(record.Done)
 	f.call(loadOp(), 200, 0, 50, record.OK) // cleaning up
@@ -32,7 +32,7 @@ func TestOnlyTheRunIsJudged(t *testing.T) {
 // A stream that was cut is judged up to where it ends, and never passes.
 func TestTornStream(t *testing.T) {
 	f := newFlight(t)
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: new(1.0)})
 	f.calls(1000)
 	f.event(40, record.EventStepEnded, "fill", "")
 	f.calls(1000)

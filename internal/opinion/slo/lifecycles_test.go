@@ -47,12 +47,12 @@ func TestObjectivesOnLifecycles(t *testing.T) {
 	f := newFlight(t)
 	f.sc.Lifecycles = widgetLifecycles()
 	for _, o := range []scenario.Objective{
-		{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)},
-		{Name: "quick", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready", "group": "a"}, Statistic: "p99", Max: ptr(1.5)},
-		{Name: "gone", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "deleting..deleted"}, Statistic: "max", Max: ptr(1)},
-		{Name: "none", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "ready..bound"}, Statistic: "max", Max: ptr(1)},
-		{Name: "pods", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "pod", "phase": "created..running"}, Statistic: "p50", Max: ptr(1)},
-		{Name: "each", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..bound"}, Per: []string{"group"}, Statistic: "max", Max: ptr(10)},
+		{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: new(5.0)},
+		{Name: "quick", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready", "group": "a"}, Statistic: "p99", Max: new(1.5)},
+		{Name: "gone", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "deleting..deleted"}, Statistic: "max", Max: new(1.0)},
+		{Name: "none", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "ready..bound"}, Statistic: "max", Max: new(1.0)},
+		{Name: "pods", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "pod", "phase": "created..running"}, Statistic: "p50", Max: new(1.0)},
+		{Name: "each", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..bound"}, Per: []string{"group"}, Statistic: "max", Max: new(10.0)},
 	} {
 		f.objective(o)
 	}
@@ -114,11 +114,11 @@ func TestObjectivesOnLifecyclesInMembers(t *testing.T) {
 	f.sc.Steps = []scenario.Step{{Name: "fill", Cluster: "*", Create: &scenario.Create{Group: "g"}}}
 	widget := map[string]string{"lifecycle": "widget", "phase": "created..ready"}
 	for _, o := range []scenario.Objective{
-		{Name: "all", SLI: "lifecycle", Labels: widget, Statistic: "p99", Max: ptr(5)},
-		{Name: "each", SLI: "lifecycle", Labels: widget, Per: []string{"cluster"}, Statistic: "max", Max: ptr(5)},
-		{Name: "pods", SLI: "pod-startup", Statistic: "max", Max: ptr(5)},
-		{Name: "each-pods", SLI: "pod-startup", Labels: map[string]string{"group": "g"}, Per: []string{"cluster"}, Statistic: "max", Max: ptr(5)},
-		{Name: "rate", SLI: "pods-running-rate", Labels: map[string]string{"cluster": "edge-2"}, Statistic: "mean", Min: ptr(1)},
+		{Name: "all", SLI: "lifecycle", Labels: widget, Statistic: "p99", Max: new(5.0)},
+		{Name: "each", SLI: "lifecycle", Labels: widget, Per: []string{"cluster"}, Statistic: "max", Max: new(5.0)},
+		{Name: "pods", SLI: "pod-startup", Statistic: "max", Max: new(5.0)},
+		{Name: "each-pods", SLI: "pod-startup", Labels: map[string]string{"group": "g"}, Per: []string{"cluster"}, Statistic: "max", Max: new(5.0)},
+		{Name: "rate", SLI: "pods-running-rate", Labels: map[string]string{"cluster": "edge-2"}, Statistic: "mean", Min: new(1.0)},
 	} {
 		f.objective(o)
 	}
@@ -165,7 +165,7 @@ func TestObjectivesOnLifecyclesInMembers(t *testing.T) {
 func TestUnseenObjectsCount(t *testing.T) {
 	f := newFlight(t)
 	f.sc.Lifecycles = widgetLifecycles()
-	f.objective(scenario.Objective{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)})
+	f.objective(scenario.Objective{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: new(5.0)})
 	op := loadOp()
 	op.Resource = "widgets.example.org"
 	for i := range 100 {

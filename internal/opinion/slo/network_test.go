@@ -83,7 +83,7 @@ func TestNetwork(t *testing.T) {
 	} {
 		t.Run(c.name+" "+c.sli, func(t *testing.T) {
 			f := newFlight(t)
-			f.objective(scenario.Objective{Name: "o", SLI: c.sli, Statistic: c.statistic, Labels: c.labels, Max: ptr(2*c.want + 1e-9)})
+			f.objective(scenario.Objective{Name: "o", SLI: c.sli, Statistic: c.statistic, Labels: c.labels, Max: new(2*c.want + 1e-9)})
 			f.network("link", c.lost)
 			f.end(record.Done)
 			r := find(t, f.judge(), "o", c.labels)
@@ -170,9 +170,9 @@ func TestNetworkTurns(t *testing.T) {
 		{"slower", "network-turns-throughput", "mean", map[string]string{"path": "short", "than": "long"}, 2e9, 9, 1},
 	}
 	for _, w := range want {
-		f.objective(scenario.Objective{Name: w.name, SLI: w.sli, Statistic: w.statistic, Labels: w.labels, Min: ptr(0.0)})
+		f.objective(scenario.Objective{Name: w.name, SLI: w.sli, Statistic: w.statistic, Labels: w.labels, Min: new(0.0)})
 	}
-	f.objective(scenario.Objective{Name: "none", SLI: "network-turns-throughput", Statistic: "mean", Labels: map[string]string{"path": "other"}, Min: ptr(0.0)})
+	f.objective(scenario.Objective{Name: "none", SLI: "network-turns-throughput", Statistic: "mean", Labels: map[string]string{"path": "other"}, Min: new(0.0)})
 	f.end(record.Done)
 	j := f.judge()
 	for _, w := range want {

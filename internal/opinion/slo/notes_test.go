@@ -44,7 +44,7 @@ func TestNotes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)
 			f.sc.FailedCalls = scenario.Ignore
-			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
+			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: new(1.0)})
 			f.calls(1000)
 			c.fly(f)
 			f.end(record.Done)
@@ -61,7 +61,7 @@ func TestNotes(t *testing.T) {
 func TestSeveralServersCannotBeJudged(t *testing.T) {
 	f := newFlight(t)
 	f.objective(official())
-	f.objective(scenario.Objective{SLI: "server-latency", Statistic: "p99", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "server-latency", Statistic: "p99", Max: new(1.0)})
 	f.pods("g", 500, 0.4)
 	f.quickRequests()
 	for i, start := range []float64{1000, 2000, 1000} {
@@ -83,7 +83,7 @@ func TestSeveralServersCannotBeJudged(t *testing.T) {
 func TestCreatedPodsThatNobodySaw(t *testing.T) {
 	f := newFlight(t)
 	f.sc.Steps = []scenario.Step{{Name: "fill", Create: &scenario.Create{Group: "g", Count: 1000}}}
-	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Max: ptr(5)})
+	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Max: new(5.0)})
 	f.calls(1000)
 	f.pods("g", 950, 0.5)
 	f.end(record.Done)
@@ -114,7 +114,7 @@ func TestNoisyHost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)
 			f.m.MaxNeighbours = c.allowed
-			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
+			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: new(1.0)})
 			f.usage()
 			for mode, v := range map[string]float64{"user": c.user, "steal": c.steal, "idle": 180 - c.user - c.steal} {
 				label := record.Label{Name: "mode", Value: mode}
@@ -133,7 +133,7 @@ func TestNoisyHost(t *testing.T) {
 			if j.Verdict != slo.Pass || len(j.Reasons) != len(c.says) || len(c.says) > 0 && !strings.Contains(j.Reasons[0], c.says[0]) {
 				t.Errorf("verdict %s, reasons %q, want %q", j.Verdict, j.Reasons, c.says)
 			}
-			f.sc.Objectives[0].Max = ptr(1e-9) // missed: whose fault it is shows on a quiet machine only
+			f.sc.Objectives[0].Max = new(1e-9) // missed: whose fault it is shows on a quiet machine only
 			if got := f.judge().Verdict; got != c.miss {
 				t.Errorf("a miss on this machine is %s, want %s", got, c.miss)
 			}

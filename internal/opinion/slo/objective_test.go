@@ -33,21 +33,21 @@ func TestObjectives(t *testing.T) {
 		want  slo.Verdict
 		warns string
 	}{
-		{"startup of all groups", scenario.Objective{SLI: "pod-startup", Statistic: "p50", Max: ptr(1)}, 0.4, slo.Pass, ""},
-		{"one phase", scenario.Objective{SLI: "pod-startup", Statistic: "p99", Labels: labels{"group": "g", "phase": "bound..ready"}, Max: ptr(0.1)}, 0.21, slo.Fail, ""},
-		{"the longest", scenario.Objective{SLI: "pod-startup", Statistic: "max", Max: ptr(1)}, 0.4, slo.Pass, ""},
-		{"the mean", scenario.Objective{SLI: "pod-startup", Statistic: "mean", Max: ptr(0.3)}, 0.4, slo.Fail, ""},
-		{"calls from their due time", scenario.Objective{SLI: "call-latency", Statistic: "p50", Labels: labels{"step": "fill"}, Max: ptr(1)}, 0.1099, slo.Pass, ""},
-		{"p99 of calls", scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: labels{"verb": "create"}, Max: ptr(0.1)}, 0.1589, slo.Fail, ""},
-		{"calls near the bound", scenario.Objective{SLI: "call-latency", Statistic: "p50", Labels: labels{"verb": "create"}, Max: ptr(0.11)}, 0.1099, slo.Pass, "another run may fall"},
-		{"calls without an answer", scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: labels{"verb": "delete"}, Max: ptr(60)}, 30, slo.Unknown, "5 of 10 calls had no answer"},
-		{"and a bound that they broke", scenario.Objective{SLI: "call-latency", Statistic: "max", Labels: labels{"step": "away"}, Max: ptr(29)}, 30, slo.Fail, "5 of 10 calls failed"},
-		{"the server, one resource", scenario.Objective{SLI: "server-latency", Statistic: "p90", Labels: labels{"verb": "create", "resource": "pods"}, Max: ptr(0.1)}, 0.05, slo.Pass, ""},
-		{"the bound inside a bucket", scenario.Objective{SLI: "server-latency", Statistic: "p99", Labels: labels{"verb": "create", "resource": "pods"}, Max: ptr(0.3)}, 0.38, slo.Unknown, "between 0.2 and 0.4"},
-		{"the server, all together, no streams", scenario.Objective{SLI: "server-latency", Statistic: "max", Max: ptr(2)}, 1.25, slo.Pass, ""},
-		{"the server's mean", scenario.Objective{SLI: "server-latency", Statistic: "mean", Labels: labels{"resource": "pods"}, Max: ptr(1)}, 0.057, slo.Pass, ""},
-		{"rate", scenario.Objective{SLI: "pods-running-rate", Statistic: "mean", Labels: labels{"group": "g"}, Min: ptr(40)}, 500 / 10.38, slo.Pass, ""},
-		{"rate too low", scenario.Objective{SLI: "pods-running-rate", Statistic: "mean", Min: ptr(50)}, 500 / 10.38, slo.Fail, ""},
+		{"startup of all groups", scenario.Objective{SLI: "pod-startup", Statistic: "p50", Max: new(1.0)}, 0.4, slo.Pass, ""},
+		{"one phase", scenario.Objective{SLI: "pod-startup", Statistic: "p99", Labels: labels{"group": "g", "phase": "bound..ready"}, Max: new(0.1)}, 0.21, slo.Fail, ""},
+		{"the longest", scenario.Objective{SLI: "pod-startup", Statistic: "max", Max: new(1.0)}, 0.4, slo.Pass, ""},
+		{"the mean", scenario.Objective{SLI: "pod-startup", Statistic: "mean", Max: new(0.3)}, 0.4, slo.Fail, ""},
+		{"calls from their due time", scenario.Objective{SLI: "call-latency", Statistic: "p50", Labels: labels{"step": "fill"}, Max: new(1.0)}, 0.1099, slo.Pass, ""},
+		{"p99 of calls", scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: labels{"verb": "create"}, Max: new(0.1)}, 0.1589, slo.Fail, ""},
+		{"calls near the bound", scenario.Objective{SLI: "call-latency", Statistic: "p50", Labels: labels{"verb": "create"}, Max: new(0.11)}, 0.1099, slo.Pass, "another run may fall"},
+		{"calls without an answer", scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: labels{"verb": "delete"}, Max: new(60.0)}, 30, slo.Unknown, "5 of 10 calls had no answer"},
+		{"and a bound that they broke", scenario.Objective{SLI: "call-latency", Statistic: "max", Labels: labels{"step": "away"}, Max: new(29.0)}, 30, slo.Fail, "5 of 10 calls failed"},
+		{"the server, one resource", scenario.Objective{SLI: "server-latency", Statistic: "p90", Labels: labels{"verb": "create", "resource": "pods"}, Max: new(0.1)}, 0.05, slo.Pass, ""},
+		{"the bound inside a bucket", scenario.Objective{SLI: "server-latency", Statistic: "p99", Labels: labels{"verb": "create", "resource": "pods"}, Max: new(0.3)}, 0.38, slo.Unknown, "between 0.2 and 0.4"},
+		{"the server, all together, no streams", scenario.Objective{SLI: "server-latency", Statistic: "max", Max: new(2.0)}, 1.25, slo.Pass, ""},
+		{"the server's mean", scenario.Objective{SLI: "server-latency", Statistic: "mean", Labels: labels{"resource": "pods"}, Max: new(1.0)}, 0.057, slo.Pass, ""},
+		{"rate", scenario.Objective{SLI: "pods-running-rate", Statistic: "mean", Labels: labels{"group": "g"}, Min: new(40.0)}, 500 / 10.38, slo.Pass, ""},
+		{"rate too low", scenario.Objective{SLI: "pods-running-rate", Statistic: "mean", Min: new(50.0)}, 500 / 10.38, slo.Fail, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)
@@ -72,7 +72,7 @@ func TestObjectives(t *testing.T) {
 
 func TestMeasures(t *testing.T) {
 	f := newFlight(t)
-	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Max: ptr(5)})
+	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Max: new(5.0)})
 	f.usage()
 	f.pods("satu-ration", 500, 0.4)
 	f.pods("latency", 100, 0.2)

@@ -12,7 +12,7 @@ import (
 // statistic judges one statistic of an indicator, whose most is a bound.
 func (f *flight) statistic(sli, statistic string, most float64, labels map[string]string) slo.Result {
 	f.t.Helper()
-	f.objective(scenario.Objective{SLI: sli, Statistic: statistic, Labels: labels, Name: "o", Max: ptr(most)})
+	f.objective(scenario.Objective{SLI: sli, Statistic: statistic, Labels: labels, Name: "o", Max: new(most)})
 	f.end(record.Done)
 	return f.judge().Objectives[0]
 }
@@ -100,7 +100,7 @@ func TestPromptWatchPasses(t *testing.T) {
 		if known {
 			f.sample(9, "windtunnel", "windtunnel_watch_lag_seconds", 0, record.Label{Name: "resource", Value: "pods"})
 		}
-		f.objective(scenario.Objective{SLI: "watch-latency", Statistic: "p99", Name: "o", Max: ptr(0.1)})
+		f.objective(scenario.Objective{SLI: "watch-latency", Statistic: "p99", Name: "o", Max: new(0.1)})
 		f.end(record.Done)
 		j := f.judge()
 		want := slo.Unknown
@@ -127,7 +127,7 @@ func TestRatesOfSeveralTargets(t *testing.T) {
 					f.scraped(target, at)
 				}
 			}
-			f.objective(scenario.Objective{SLI: "workqueue-adds", Per: []string{"name"}, Statistic: statistic, Name: "o", Max: ptr(20.5)})
+			f.objective(scenario.Objective{SLI: "workqueue-adds", Per: []string{"name"}, Statistic: statistic, Name: "o", Max: new(20.5)})
 			f.end(record.Done)
 			wants(t, statistic, f.judge().Objectives[0], 20, 9)
 		}

@@ -91,7 +91,7 @@ func TestClassesWithoutCallsAreSaidWhereAskedFor(t *testing.T) {
 	if j.Verdict != slo.Pass || len(j.Reasons) != 0 {
 		t.Errorf("verdict %s, reasons %q", j.Verdict, j.Reasons)
 	}
-	f.objective(scenario.Objective{SLI: "server-latency", Labels: map[string]string{"verb": "list", "scope": "cluster"}, Statistic: "p99", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "server-latency", Labels: map[string]string{"verb": "list", "scope": "cluster"}, Statistic: "p99", Max: new(1.0)})
 	if j := f.judge(); j.Verdict != slo.Unknown || len(j.Reasons) != 1 || !strings.Contains(j.Reasons[0], "cluster") {
 		t.Errorf("asked for: verdict %s, reasons %q", j.Verdict, j.Reasons)
 	}

@@ -68,7 +68,7 @@ func TestMeasuresWithoutAnAnswer(t *testing.T) {
 		{"cut short", scenario.Measure{Name: "m", Query: "absent_metric"}, record.Interrupted, slo.Unknown, "[]"},
 	} {
 		f := newFlight(t)
-		f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: ptr(1)})
+		f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: new(1.0)})
 		f.calls(1000)
 		f.sc.Measures = []scenario.Measure{c.measure}
 		for at := 9.0; at < 100; at++ {

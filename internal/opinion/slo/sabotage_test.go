@@ -31,7 +31,7 @@ func drawnRun(t *testing.T, seed uint64, sabotaged bool) slo.Judgement {
 	t.Helper()
 	f := newFlight(t)
 	rnd := rand.New(rand.NewPCG(seed, 36))
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: new(1.0)})
 	f.calls(100)
 	var asked []ask
 	for i := range 1 + rnd.IntN(5) {
@@ -152,7 +152,7 @@ func askObjective(name string, _ *rand.Rand) ask {
 	op := record.Op{Source: "load", Step: name, Verb: "patch", Resource: "pods", Scope: "resource"}
 	with := func(took float64, calls int) func(*flight) {
 		return func(f *flight) {
-			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: map[string]string{"step": name}, Max: ptr(1)})
+			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Labels: map[string]string{"step": name}, Max: new(1.0)})
 			for i := range calls {
 				f.call(op, 50+float64(i)/100, 0, took, record.OK)
 			}
@@ -165,7 +165,7 @@ func askObjective(name string, _ *rand.Rand) ask {
 func askPods(name string, _ *rand.Rand) ask {
 	with := func(n int, took float64) func(*flight) {
 		return func(f *flight) {
-			f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Labels: map[string]string{"group": name}, Max: ptr(5)})
+			f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Labels: map[string]string{"group": name}, Max: new(5.0)})
 			f.pods(name, n, took)
 		}
 	}

@@ -47,7 +47,7 @@ func TestHoles(t *testing.T) {
 	for _, fault := range []bool{false, true} {
 		f := newFlight(t)
 		f.calls(200)
-		f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Name: "calls", Max: ptr(1)})
+		f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Name: "calls", Max: new(1.0)})
 		for i := range 8 {
 			f.scraped("etcd", 11+5*float64(i))
 			f.event(60+5*float64(i), record.EventScrapeFailed, "etcd", "timeout")
@@ -73,7 +73,7 @@ func TestUncleanNote(t *testing.T) {
 	f.event(5, record.EventDirty, "terminating", "1 pods terminating, held by finalizer x/y (n/a)")
 	f.event(5, record.EventDirty, "host", "other processes take 20 % of this machine's CPU")
 	f.calls(200)
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Name: "calls", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Name: "calls", Max: new(1.0)})
 	f.end(record.Done)
 	j := f.judge()
 	want := "The plane was not clean when the run began: 1 pods terminating, held by finalizer x/y (n/a); other processes take 20 % of this machine's CPU."

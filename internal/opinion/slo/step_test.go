@@ -27,13 +27,13 @@ func TestObjectivesOfAStep(t *testing.T) {
 		f.call(loadOp(), 20, 0, 3, record.OK)
 		f.call(calm, 45, 0, 0.1, record.OK)
 	}
-	retries := scenario.Objective{SLI: "workqueue-retries", Statistic: "sum", Name: "all", Max: ptr(5)}
+	retries := scenario.Objective{SLI: "workqueue-retries", Statistic: "sum", Name: "all", Max: new(5.0)}
 	f.objective(retries)
 	retries.Name, retries.Step = "retries", "calm"
 	f.objective(retries)
 	retries.Name, retries.Step = "never", "cut"
 	f.objective(retries)
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Step: "calm", Name: "calls", Max: ptr(1)})
+	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Step: "calm", Name: "calls", Max: new(1.0)})
 	f.end(record.Done)
 	j := f.judge()
 	for _, tt := range []struct {

@@ -82,7 +82,7 @@ func TestWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)
-			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: ptr(1)})
+			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: new(1.0)})
 			f.calls(1000)
 			c.fly(f)
 			f.end(record.Done)

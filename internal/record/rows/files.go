@@ -70,7 +70,7 @@ func Export(run, folder, extension string, open func(*Files) Sinks) ([]File, err
 		if manifest.Workers != nil {
 			workers = manifest.Workers.Count
 		}
-		count, err = FillShared(dir.File(record.StreamFile), workers, sinks)
+		count, err = Fill(dir.File(record.StreamFile), workers, sinks)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("export %s: %w", run, err)

@@ -41,14 +41,9 @@ func Tables() []string {
 // Fill reads the record stream at path, hands every record to the sink of its
 // table in the order in which it was written, and closes the sinks. It returns
 // how many rows each table got, by its name. A stream that a crash cut off is
-// not an error: what is there is written.
-func Fill(path string, to Sinks) (map[string]int, error) {
-	return FillShared(path, 0, to)
-}
-
-// FillShared is Fill of a run whose load so many workers shared: their calls follow, at
-// the times of the run.
-func FillShared(path string, workers int, to Sinks) (map[string]int, error) {
+// not an error: what is there is written. Where several workers shared the load, their
+// calls follow, at the times of the run; workers is 0 where one process sent it.
+func Fill(path string, workers int, to Sinks) (map[string]int, error) {
 	f := newFiller(to)
 	clocks := make([]record.Readings, min(workers, record.MaxWorkers))
 	_, err := record.Read(path, func(s *record.Stream) record.Visitor {

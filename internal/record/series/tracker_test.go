@@ -266,8 +266,8 @@ func TestAfterAFaultEverythingIsTold(t *testing.T) {
 // serves it.
 func observed(sum float64, counts ...int64) *dto.Histogram {
 	h := &dto.Histogram{
-		SampleSum: &sum, SampleCount: proto.Uint64(0), Schema: proto.Int32(3), ZeroThreshold: proto.Float64(1e-128), ZeroCount: proto.Uint64(1),
-		PositiveSpan: []*dto.BucketSpan{{Offset: proto.Int32(-4), Length: proto.Uint32(2)}, {Offset: proto.Int32(3), Length: proto.Uint32(uint32(len(counts) - 2))}},
+		SampleSum: &sum, SampleCount: proto.Uint64(0), Schema: proto.Int32(3), ZeroThreshold: new(1e-128), ZeroCount: proto.Uint64(1),
+		PositiveSpan: []*dto.BucketSpan{{Offset: proto.Int32(-4), Length: proto.Uint32(2)}, {Offset: proto.Int32(3), Length: new(uint32(len(counts) - 2))}},
 	}
 	*h.SampleCount++
 	var last int64
@@ -276,14 +276,14 @@ func observed(sum float64, counts ...int64) *dto.Histogram {
 		last = n
 		*h.SampleCount += uint64(n)
 	}
-	h.Bucket = []*dto.Bucket{{UpperBound: proto.Float64(1), CumulativeCount: proto.Uint64(uint64(1 + counts[0] + counts[1]))}}
+	h.Bucket = []*dto.Bucket{{UpperBound: proto.Float64(1), CumulativeCount: new(uint64(1 + counts[0] + counts[1]))}}
 	return h
 }
 
 func histogramBody(t testing.TB, h *dto.Histogram) []byte {
 	t.Helper()
-	family := &dto.MetricFamily{Name: proto.String("lat"), Type: dto.MetricType_HISTOGRAM.Enum(), Metric: []*dto.Metric{{
-		Label: []*dto.LabelPair{{Name: proto.String("verb"), Value: proto.String("GET")}}, Histogram: h}}}
+	family := &dto.MetricFamily{Name: new("lat"), Type: dto.MetricType_HISTOGRAM.Enum(), Metric: []*dto.Metric{{
+		Label: []*dto.LabelPair{{Name: new("verb"), Value: new("GET")}}, Histogram: h}}}
 	var b bytes.Buffer
 	if _, err := protodelim.MarshalTo(&b, family); err != nil {
 		t.Fatal(err)
@@ -336,7 +336,7 @@ func TestBoundsMayChange(t *testing.T) {
 	h := func(bounds ...float64) []byte {
 		out := &dto.Histogram{SampleCount: proto.Uint64(9), SampleSum: proto.Float64(1)}
 		for _, b := range bounds {
-			out.Bucket = append(out.Bucket, &dto.Bucket{UpperBound: proto.Float64(b), CumulativeCount: proto.Uint64(3)})
+			out.Bucket = append(out.Bucket, &dto.Bucket{UpperBound: new(b), CumulativeCount: proto.Uint64(3)})
 		}
 		return histogramBody(t, out)
 	}

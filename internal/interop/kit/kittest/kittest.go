@@ -142,7 +142,7 @@ func Rows(table kit.Table) string {
 	for _, of := range table {
 		for _, f := range of.Fields {
 			var paths []string
-			for _, path := range strings.Split(of.Path, ", ") {
+			for path := range strings.SplitSeq(of.Path, ", ") {
 				paths = append(paths, "`"+strings.TrimPrefix(path+"."+f.Name, ".")+"`")
 			}
 			b.WriteString(Row(strings.Join(paths, ", "), f))

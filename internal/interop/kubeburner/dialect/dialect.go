@@ -102,7 +102,7 @@ func kubeBurnerValue(value any) any {
 // caller's to add.
 func Functions(s template.Source) texttemplate.FuncMap {
 	all, out := sprig.GenericFuncMap(), s.OwnFunctions()
-	for _, name := range strings.Fields(`push mustPush set unset merge mergeOverwrite mustMerge mustMergeOverwrite
+	for name := range strings.FieldsSeq(`push mustPush set unset merge mergeOverwrite mustMerge mustMergeOverwrite
 		osBase osClean osDir osExt osIsAbs hello`) {
 		out[name] = all[name]
 	}

@@ -2,6 +2,7 @@ package measurement
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -162,9 +163,7 @@ func (r results) latencyDocuments(j job, f *facts) (lives, summaries []any) {
 			lives = append(lives, d)
 		}
 		said := map[string]string{}
-		for k, v := range metadata {
-			said[k] = v
-		}
+		maps.Copy(said, metadata)
 		if behind > 0 {
 			said["podsNotMeasured"] = fmt.Sprint(behind)
 		}

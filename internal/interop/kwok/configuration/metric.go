@@ -98,7 +98,7 @@ func (c *checker) checkPath(path string) {
 		c.addFault(field, "want a path below /metrics, got %q", path)
 		return
 	}
-	for _, segment := range strings.Split(path, "/") {
+	for segment := range strings.SplitSeq(path, "/") {
 		if strings.ContainsAny(segment, "{}") && segment != NodeName {
 			c.addFault(field, "%q: only %s can stand for something, as a whole segment", segment, NodeName)
 		}
