@@ -66,6 +66,9 @@ func TestBudgets(t *testing.T) {
 	tr := load(t)
 	rooms, packages := codeLines(t, tr)
 	methods, fields := typeSizes(tr)
+	for _, name := range slices.Sorted(maps.Keys(rooms)) {
+		t.Logf("%s: %d lines of code (budget %d)", name, rooms[name], budgets.rooms[name].max)
+	}
 	for _, faults := range [][]string{
 		check("lines of code", rooms, budgets.rooms, 0),
 		check("lines of code", packages, budgets.packages, maxLines),

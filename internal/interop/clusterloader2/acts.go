@@ -30,7 +30,7 @@ func lowerExec(_ *lowering, c call, _ int) []scenario.Step {
 	for i := range command {
 		command[i] = c.im.expandVariables(command[i])
 	}
-	if n := c.readWhole("retries", 1); n < 1 {
+	if n := c.readInt("retries", 1); n < 1 {
 		c.addFault("retries", "%d is not above 0", n)
 	}
 	return []scenario.Step{{Name: c.identifier, Exec: &scenario.Exec{
@@ -63,7 +63,7 @@ const downSeconds = 30
 // does it over ssh; here it is a process of ours.
 func restartServer(_ *lowering, c call, _ int) []scenario.Step {
 	f := &scenario.Disturbance{Component: "kube-apiserver", Action: "restart"}
-	if s := c.readWhole("downSeconds", downSeconds); s > 0 {
+	if s := c.readInt("downSeconds", downSeconds); s > 0 {
 		f.Action, f.For, f.Hold = "kill", unit.Duration(time.Duration(s)*time.Second), true
 	}
 	return []scenario.Step{{Name: c.identifier, Fault: f}}

@@ -60,7 +60,7 @@ func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
 		c.im.faults.at(c.where, "%s: successfulConditions is needed", c.method)
 		return nil
 	}
-	switch most := c.readWhole("maxFailedObjectCount", 0); {
+	switch most := c.readInt("maxFailedObjectCount", 0); {
 	case len(bad) == 0:
 	case most > 0:
 		good = append(good, bad...)
@@ -71,7 +71,7 @@ func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
 	resource := joinDots(c.needText("objectResource"), c.readText("objectVersion", ""), c.readText("objectGroup", ""))
 	w := scenario.Wait{
 		Objects: resource, Namespace: l.objectNamespace(c), Selector: c.readText("labelSelector", ""),
-		Condition: strings.Join(good, " || "), Count: c.readWhole("minDesiredObjectCount", 0),
+		Condition: strings.Join(good, " || "), Count: c.readInt("minDesiredObjectCount", 0),
 		Within: unit.Duration(c.readDuration("timeout", 30*time.Minute)),
 	}
 	if w.Count <= 0 {
@@ -104,7 +104,7 @@ func (l *lowering) objectNamespace(c call) string {
 	}
 	inner := c
 	inner.params = config.Params{Values: r, Place: c.params.Place}
-	prefix, from, to := inner.readText("prefix", l.out.Namespaces.Prefix), inner.readWhole("min", 0), inner.readWhole("max", 0)
+	prefix, from, to := inner.readText("prefix", l.out.Namespaces.Prefix), inner.readInt("min", 0), inner.readInt("max", 0)
 	switch {
 	case inner.readTruth("allNamespaces", false):
 		return "*"
@@ -131,7 +131,7 @@ func waitNodes(l *lowering, c call, _ int) []scenario.Step {
 			return nil
 		}
 	}
-	least, most, selector := c.readWhole("minDesiredNodeCount", 0), c.readWhole("maxDesiredNodeCount", 0), c.readText("labelSelector", "")
+	least, most, selector := c.readInt("minDesiredNodeCount", 0), c.readInt("maxDesiredNodeCount", 0), c.readText("labelSelector", "")
 	within := c.readDuration("timeout", nodesWithin)
 	if most < l.options.Nodes && selector == "" || most < least {
 		c.addFault("maxDesiredNodeCount", "%d is too few: the run has %s, or wants them, so the wait cannot end", most, unit.Count(max(least, l.options.Nodes), "nodes"))

@@ -83,8 +83,8 @@ func (c call) readNumber(name string, fallback float64) float64 {
 	}
 }
 
-// readWhole is a whole number; others are truncated, as ClusterLoader2 does.
-func (c call) readWhole(name string, fallback int) int {
+// readInt is a whole number; others are truncated, as ClusterLoader2 does.
+func (c call) readInt(name string, fallback int) int {
 	f := c.readNumber(name, float64(fallback))
 	if f != math.Trunc(f) {
 		c.im.addNote(c.at(name), c.method+" "+name, "%v is truncated to %d, as in ClusterLoader2", f, int(f))
@@ -99,7 +99,7 @@ func (c call) readCount(name string) (int, bool) {
 		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
 		return 0, false
 	}
-	n := c.readWhole(name, 0)
+	n := c.readInt(name, 0)
 	if n < 0 {
 		c.addFault(name, "%d is below 0", n)
 	}

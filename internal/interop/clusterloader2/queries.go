@@ -31,7 +31,7 @@ func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
 	if !c.givesResult() || !c.readTruth("enableViolations", false) {
 		return nil
 	}
-	simple, slow := c.readTruth("useSimpleLatencyQuery", false), c.readWhole("allowedSlowCalls", 0)
+	simple, slow := c.readTruth("useSimpleLatencyQuery", false), c.readInt("allowedSlowCalls", 0)
 	custom := c.readThresholds()
 	for _, group := range []struct {
 		name, scope string

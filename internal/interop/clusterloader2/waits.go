@@ -46,7 +46,7 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 	}
 	now, ever, pods := l.countControlled(kind, s, c.readText("namespace", ""))
 	w := scenario.Wait{Objects: resourceOf(apiVersion, kind), Namespace: c.readText("namespace", ""), Selector: s.String(), Within: unit.Duration(within)}
-	updated, margin := c.readTruth("checkIfPodsAreUpdated", true), c.readWhole("countErrorMargin", 0)
+	updated, margin := c.readTruth("checkIfPodsAreUpdated", true), c.readInt("countErrorMargin", 0)
 	switch {
 	case now > 0 && kind == "Pod":
 		c.addNote("ClusterLoader2 counts the pods of controllers and fails with kind: Pod; here the pods themselves are to run")

@@ -305,12 +305,12 @@ func (s *search) concludeThroughput(lines []axisLine, out Result) Result {
 		out.Throughputs = append(out.Throughputs, t)
 	}
 	out.Sentence = s.throughputSentence(out.Throughputs)
-	out.Warnings = append(out.Warnings, s.throughputDoubts(lines, out.Throughputs)...)
+	out.Warnings = append(out.Warnings, s.throughputWarnings(lines, out.Throughputs)...)
 	return out
 }
 
-// throughputDoubts are what casts doubt on a throughput.
-func (s *search) throughputDoubts(lines []axisLine, all []Throughput) []string {
+// throughputWarnings returns what casts doubt on a throughput.
+func (s *search) throughputWarnings(lines []axisLine, all []Throughput) []string {
 	var out []string
 	for i, t := range all {
 		if f := t.Falls; f != nil {

@@ -132,7 +132,7 @@ func Compare(a, b []Run, o Options) (*Comparison, error) {
 	c.out.Differences, c.out.EqualFacts = append(c.out.Differences, d...), equal
 	c.out.Warnings = append(c.out.Warnings, o.Notes...)
 	c.warnOfFewRuns()
-	c.warnOfDoubts()
+	c.warnOfWeakRuns()
 	c.out.A.LimitedBy, c.out.B.LimitedBy = countLimits(c.runs[:c.a]), countLimits(c.runs[c.a:])
 	c.out.Counters = c.compareCounters()
 	if err := c.checkNames(); err != nil {
@@ -202,15 +202,15 @@ func SameRun(a, b Run) bool {
 	return a.Name == b.Name || !a.Manifest.Started.IsZero() && a.Manifest.Started.Equal(b.Manifest.Started)
 }
 
-// warnOfDoubts warns of what casts doubt on runs, by name.
-func (c *comparing) warnOfDoubts() {
+// warnOfWeakRuns warns of what casts doubt on runs, by name.
+func (c *comparing) warnOfWeakRuns() {
 	for _, side := range []Side{c.out.A, c.out.B} {
 		for _, s := range side.LeftOut {
 			c.addWarning("Left out of %s: %s.", side.Name, s)
 		}
 	}
 	for _, r := range c.runs {
-		if why := r.Doubt(); why != "" {
+		if why := r.Warning(); why != "" {
 			c.addWarning("%s: %s.", r.Name, why)
 		}
 	}

@@ -109,9 +109,9 @@ func (r Run) Unfit() string {
 	return ""
 }
 
-// Doubt says why a run's figures are to be taken with care: its verdict is
+// Warning says why a run's figures are to be taken with care: its verdict is
 // unknown, or its machine was busy. Empty when they are not.
-func (r Run) Doubt() string {
+func (r Run) Warning() string {
 	m := r.Judgement.Measures
 	switch {
 	case r.Judgement.Verdict == slo.Unknown && len(r.Judgement.Reasons) > 0:

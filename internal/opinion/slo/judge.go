@@ -308,7 +308,7 @@ func Title(r Result) string {
 	if r.Statistic != "count" && strings.Contains(r.Name, r.Statistic) {
 		return r.Name // a name made of all that it is about
 	}
-	if what, of := Stretch(r); what != "" {
+	if what, of := PhaseInterval(r); what != "" {
 		if of != "" {
 			what += " (" + of + ")"
 		}
@@ -335,9 +335,9 @@ func Title(r Result) string {
 	return head + " (" + strings.Join(parts, " ") + ")"
 }
 
-// Stretch says what a result without a name of its own is about where that is a stretch
-// of a lifecycle: "Widget accepted to ready", and of which group and cluster; empty for others.
-func Stretch(r Result) (what, group string) {
+// PhaseInterval says what a result without a name of its own is about where that is an
+// interval of a lifecycle: "Widget accepted to ready", and of which group and cluster; empty for others.
+func PhaseInterval(r Result) (what, group string) {
 	of := r.Labels["lifecycle"]
 	if r.SLI == podStartup {
 		of = "pod"

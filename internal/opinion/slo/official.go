@@ -154,7 +154,7 @@ func callLabels(labels []record.Label) map[string]string {
 }
 
 // histogramOf turns an increase into a histogram, and notes in r what it had to
-// mend.
+// fix.
 func histogramOf(r *Result, b series.Buckets) stats.Histogram {
 	h := make(stats.Histogram, len(b.UpTo))
 	for i := range h {

@@ -65,7 +65,7 @@ func Functions(s template.Source) texttemplate.FuncMap {
 		},
 		"IfThenElse": ifThenElse, "YamlQuote": yamlQuote,
 		"StructuralData": func(data any) any { return data },
-		"Seq":            zeroList, "SliceOfZeros": zeroList, "Loop": countBelow, "Mod": moduloWhole, "IsEven": isEven,
+		"Seq":            zeroList, "SliceOfZeros": zeroList, "Loop": countBelow, "Mod": moduloInt, "IsEven": isEven,
 		"Ceil":             func(v any) (float64, error) { f, err := toNumber(v); return math.Ceil(f), err },
 		"RandData":         func(size any) (string, error) { return randData(s, size) },
 		"RandDataWithSeed": randDataWithSeed,
@@ -167,11 +167,11 @@ func concatText(parts ...any) string {
 }
 
 func isEven(v any) (bool, error) {
-	rest, err := moduloWhole(v, 2)
+	rest, err := moduloInt(v, 2)
 	return rest == 0, err
 }
 
-func moduloWhole(a, b any) (int, error) {
+func moduloInt(a, b any) (int, error) {
 	x, err := toNumber(a)
 	if err != nil {
 		return 0, err

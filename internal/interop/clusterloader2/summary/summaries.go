@@ -73,8 +73,8 @@ func (r results) callsSummary() []Item {
 		for _, l := range g.Labels {
 			labels[strings.ToUpper(l.Name[:1])+l.Name[1:]] = l.Value
 		}
-		labels["Count"] = toWhole(h.Count())
-		labels["SlowCount"] = toWhole(h.Count() - upTo(h, slowAbove(labels)))
+		labels["Count"] = roundText(h.Count())
+		labels["SlowCount"] = roundText(h.Count() - upTo(h, slowAbove(labels)))
 		item := Item{Data: map[string]float64{}, Unit: "ms", Labels: labels}
 		for name, q := range listPercentiles() {
 			item.Data[name] = toMilliseconds(h.Quantile(q).Value)
@@ -107,7 +107,7 @@ func upTo(h stats.Histogram, v float64) float64 {
 	return n
 }
 
-func toWhole(v float64) string { return strconv.Itoa(int(math.Round(v))) }
+func roundText(v float64) string { return strconv.Itoa(int(math.Round(v))) }
 
 // throughput is how many pods the scheduler bound per second.
 type throughput struct {

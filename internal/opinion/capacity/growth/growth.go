@@ -109,7 +109,7 @@ func Fit(runs []compare.Run, o Options) (*Fits, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.addDoubtfulFits(fit)
+	f.warnOfWeakFits(fit)
 	project := o.Project
 	if len(project) == 0 {
 		project = []float64{2 * slices.Max(sizes)}
@@ -178,13 +178,13 @@ func (f *Fits) admitRuns(runs []compare.Run) ([]compare.Run, error) {
 	return out, nil
 }
 
-// addDoubtfulFits warns of what casts doubt on the fits.
-func (f *Fits) addDoubtfulFits(runs []compare.Run) {
+// warnOfWeakFits warns of what casts doubt on the fits.
+func (f *Fits) warnOfWeakFits(runs []compare.Run) {
 	for _, s := range f.LeftOut {
 		f.addWarning("Left out: %s.", s)
 	}
 	for _, r := range runs {
-		if why := r.Doubt(); why != "" {
+		if why := r.Warning(); why != "" {
 			f.addWarning("%s: %s.", r.Name, why)
 		}
 	}

@@ -88,7 +88,7 @@ func shareOfBound(r slo.Result) float64 {
 // Title is the objective in words: "p99 of mutating calls (POST pods)", "Widget accepted
 // to ready (front), p99".
 func (o Objective) Title() string {
-	if what, _ := slo.Stretch(o.Result); what != "" {
+	if what, _ := slo.PhaseInterval(o.Result); what != "" {
 		return slo.Title(o.Result)
 	}
 	name := o.Head()
@@ -100,7 +100,7 @@ func (o Objective) Title() string {
 
 // Head is the objective's name with its statistic.
 func (o Objective) Head() string {
-	if what, _ := slo.Stretch(o.Result); what != "" {
+	if what, _ := slo.PhaseInterval(o.Result); what != "" {
 		return what + ", " + o.Statistic
 	}
 	return WithStatistic(cmp.Or(o.name, o.Name, o.SLI), o.Statistic)
@@ -117,7 +117,7 @@ func WithStatistic(name, statistic string) string {
 // About says what the objective is held against: its labels' values, those that
 // all objectives have first.
 func (o Objective) About() string {
-	if what, group := slo.Stretch(o.Result); what != "" {
+	if what, group := slo.PhaseInterval(o.Result); what != "" {
 		return group
 	}
 	l := maps.Clone(o.Labels)

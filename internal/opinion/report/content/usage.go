@@ -157,7 +157,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		out = append(out, row)
 	}
 	if whole, limited := t.run.Manifest.Plane.Whole(); limited {
-		out = slices.Insert(out, min(len(out), len(t.run.Manifest.Plane.Components)), t.wholeRow(whole, out))
+		out = slices.Insert(out, min(len(out), len(t.run.Manifest.Plane.Components)), t.planeRow(whole, out))
 	}
 	return out
 }
@@ -170,8 +170,8 @@ func orNaN(v float64) float64 {
 	return v
 }
 
-// wholeRow is what the plane's components took together, where they share limits.
-func (t *tally) wholeRow(whole record.ComponentFact, rows []ComponentRow) ComponentRow {
+// planeRow is what the plane's components took together, where they share limits.
+func (t *tally) planeRow(whole record.ComponentFact, rows []ComponentRow) ComponentRow {
 	out := ComponentRow{Name: "the plane as a whole", Throttled: math.NaN()}
 	var cpu, mem [][]point
 	for _, r := range rows {
