@@ -34,7 +34,7 @@ type addressBlock struct {
 }
 
 // addresses gives hosts and pods their addresses. Its methods are called in the
-// engine's turn.
+// driver's turn.
 type addresses struct {
 	nodes *nodes
 	next  uint32 // block

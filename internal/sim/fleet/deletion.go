@@ -3,7 +3,7 @@ package fleet
 import "net/http"
 
 // deletion deletes the nodes that a fleet made. Its methods are called in the
-// engine's turn.
+// driver's turn.
 type deletion struct {
 	nodes  *nodes
 	left   int
@@ -24,7 +24,7 @@ func (d *deletion) begin() int {
 
 // add begins a node's deletion.
 func (d *deletion) add(n *node) {
-	e := d.nodes.engine
+	e := d.nodes.driver
 	e.wheel.Stop(&n.Timer)
 	switch j := n.job; {
 	case n.state == nodeAlive:
@@ -49,7 +49,7 @@ func (d *deletion) add(n *node) {
 // settle goes on with a node whose creation was under way when the deletion
 // began. It is deleted only when it is known to be ours.
 func (d *deletion) settle(j *job) {
-	e, a := d.nodes.engine, &j.answer
+	e, a := d.nodes.driver, &j.answer
 	switch ok := j.ok(); {
 	case ok && (j.action == nodeCreate || a.fleet == d.nodes.template.fleet):
 		j.node.uid = a.uid

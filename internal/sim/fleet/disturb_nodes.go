@@ -70,13 +70,13 @@ func (x *injectedFault) withhold(j *job) {
 
 // disturber injects faults into a fleet's nodes and pods and heals them.
 type disturber struct {
-	engine    *engine
+	driver    *driver
 	nodes     *nodes
 	kubelets  *kubeletTraffic
 	readiness *readiness
 	reconnect func() // breaks all connections; nil when that cannot be done
 
-	faults map[*injectedFault]bool // guarded by the engine's lock
+	faults map[*injectedFault]bool // guarded by the driver's lock
 	ending []func()                // of what disturbs pods; guarded by it too
 }
 
@@ -99,8 +99,8 @@ func (d *disturber) disturb(ctx context.Context, want scenario.Disturbance) (und
 	if err != nil {
 		return nil, err
 	}
-	d.engine.mu.Lock()
-	defer d.engine.mu.Unlock()
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
 	victims := d.chooseNodes(want.Nodes, names)
 	if len(victims) == 0 {
 		return nil, fmt.Errorf("fleet: %s: %w: no healthy node of the fleet matches", want.Action, ErrVictims)
@@ -121,12 +121,12 @@ func (d *disturber) disturb(ctx context.Context, want scenario.Disturbance) (und
 		d.heal(x)
 		return nil, fmt.Errorf("fleet: %q is no way to disturb nodes: want notready, silent, flap, slow, skew or reconnect", want.Action)
 	}
-	d.engine.wake()
+	d.driver.wake()
 	return func() {
-		d.engine.mu.Lock()
-		defer d.engine.mu.Unlock()
+		d.driver.mu.Lock()
+		defer d.driver.mu.Unlock()
 		d.heal(x)
-		d.engine.wake()
+		d.driver.wake()
 	}, nil
 }
 
@@ -138,7 +138,7 @@ func (d *disturber) chooseNodes(v *scenario.Victims, names map[string]bool) []*n
 			all = append(all, n)
 		}
 	}
-	d.engine.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	d.driver.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:victimCount(v, len(all))]
 }
 
@@ -173,18 +173,18 @@ func (d *disturber) postCondition(n *node, down bool) {
 	if down {
 		status, reason, message = "False", "KubeletNotReady", "made NotReady by windtunnel"
 	}
-	now := d.engine.clock.Now()
-	at := d.engine.clock.Wall(now).UTC().Format(time.RFC3339)
-	j := d.engine.newJob(nodeCondition, n, nil, now)
+	now := d.driver.clock.Now()
+	at := d.driver.clock.Wall(now).UTC().Format(time.RFC3339)
+	j := d.driver.newJob(nodeCondition, n, nil, now)
 	j.body = fmt.Appendf(j.body[:0],
 		`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":%q,"lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`,
 		status, reason, message, at, at)
-	d.engine.enqueue(j)
+	d.driver.enqueue(j)
 }
 
 // flap lets each node of a fault fail and come back, each on its own.
 func (d *disturber) flap(x *injectedFault, want scenario.Disturbance) {
-	e, up, down := d.engine, time.Duration(want.Between), time.Duration(want.Down)
+	e, up, down := d.driver, time.Duration(want.Between), time.Duration(want.Down)
 	for _, n := range x.nodes {
 		own := &injectedFault{action: Flap, nodes: []*node{n}}
 		n.fault = own
@@ -219,7 +219,7 @@ func (d *disturber) heal(x *injectedFault) {
 	}
 	delete(d.faults, x)
 	for _, t := range x.timers {
-		d.engine.wheel.Stop(t)
+		d.driver.wheel.Stop(t)
 	}
 	for _, n := range x.nodes {
 		was := n.fault
@@ -233,26 +233,26 @@ func (d *disturber) heal(x *injectedFault) {
 
 // release lets what was withheld go on from now.
 func (d *disturber) release(x *injectedFault) {
-	now := d.engine.clock.Now()
+	now := d.driver.clock.Now()
 	withheld := x.withheld
 	x.withheld = nil
 	for _, j := range withheld {
 		j.withheld = false
 		if j.cancelled {
-			d.engine.freeJob(j)
+			d.driver.freeJob(j)
 			continue
 		}
 		j.dueAt = now // it was the node that was late, not the fleet
-		d.engine.schedule(j)
+		d.driver.schedule(j)
 	}
 }
 
 // close ends what disturbs pods and waits for it.
 func (d *disturber) close() {
-	d.engine.mu.Lock()
+	d.driver.mu.Lock()
 	ending := d.ending
 	d.ending = nil
-	d.engine.mu.Unlock()
+	d.driver.mu.Unlock()
 	for _, end := range ending {
 		end()
 	}

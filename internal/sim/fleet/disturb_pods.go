@@ -62,7 +62,7 @@ type listed struct {
 func (d *disturber) eachListed(ctx context.Context, path string, query url.Values, visit func(listed)) error {
 	query.Set("limit", fmt.Sprint(pageLimit))
 	for {
-		r, err := d.engine.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path + "?" + query.Encode(), Timeout: listTimeout})
+		r, err := d.driver.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path + "?" + query.Encode(), Timeout: listTimeout})
 		if err != nil {
 			return fmt.Errorf("fleet: choose what to disturb: %w", err)
 		}
@@ -99,9 +99,9 @@ func (d *disturber) disturbPods(ctx context.Context, want scenario.Disturbance) 
 	if want.Action != Fail && want.Action != Crash {
 		return nil, fmt.Errorf("fleet: %q is no way to disturb pods: want fail or crash", want.Action)
 	}
-	d.engine.mu.Lock()
-	p := &podDisturber{disturber: d, want: want, rng: rand.New(rand.NewPCG(d.engine.rng.Uint64(), 0x6372617368)), hit: map[string]int{}}
-	d.engine.mu.Unlock()
+	d.driver.mu.Lock()
+	p := &podDisturber{disturber: d, want: want, rng: rand.New(rand.NewPCG(d.driver.rng.Uint64(), 0x6372617368)), hit: map[string]int{}}
+	d.driver.mu.Unlock()
 	pods, err := p.listRunning(ctx)
 	if err != nil {
 		return nil, err
@@ -119,9 +119,9 @@ func (d *disturber) disturbPods(ctx context.Context, want scenario.Disturbance) 
 	}
 	var once sync.Once
 	undo := func() { once.Do(func() { cancel(); p.wait.Wait() }) }
-	d.engine.mu.Lock()
+	d.driver.mu.Lock()
 	d.ending = append(d.ending, undo)
-	d.engine.mu.Unlock()
+	d.driver.mu.Unlock()
 	return undo, nil
 }
 
@@ -132,8 +132,8 @@ func (p *podDisturber) listRunning(ctx context.Context) (out []listed, err error
 		query.Set("labelSelector", p.want.Pods.Selector)
 	}
 	err = p.eachListed(ctx, "/api/v1/pods", query, func(o listed) {
-		p.engine.mu.Lock()
-		defer p.engine.mu.Unlock()
+		p.driver.mu.Lock()
+		defer p.driver.mu.Unlock()
 		if n := p.nodes.byName[o.Spec.NodeName]; n != nil && n.fault == nil {
 			out = append(out, o)
 		}
@@ -151,7 +151,7 @@ const listAgain = 10 * time.Second
 
 // strikeAtRate strikes one pod after another.
 func (p *podDisturber) strikeAtRate(ctx context.Context, pods []listed) {
-	clocked := p.engine.clock
+	clocked := p.driver.clock
 	pods = p.choose(pods)
 	listedAt := clocked.Now()
 	for next := listedAt; ; {
@@ -205,7 +205,7 @@ const (
 
 // status is the patch of a pod's status: v1.PodStatus as a kubelet writes it.
 func (p *podDisturber) status(o listed, restarts int, s containerState) map[string]any {
-	now := p.engine.clock.Wall(p.engine.clock.Now()).UTC().Format(time.RFC3339)
+	now := p.driver.clock.Wall(p.driver.clock.Now()).UTC().Format(time.RFC3339)
 	ended := map[string]any{"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}
 	status := map[string]any{"phase": "Running"}
 	ready, current := "False", map[string]any{}
@@ -246,7 +246,7 @@ func (p *podDisturber) status(o listed, restarts int, s containerState) map[stri
 
 // patch sends a pod's status; false when the pod is not there any more.
 func (p *podDisturber) patch(ctx context.Context, o listed, body map[string]any) bool {
-	e := p.engine
+	e := p.driver
 	raw, _ := json.Marshal(body) // of texts and numbers: cannot fail
 	due := e.clock.Now()
 	r, err := e.client.Do(ctx, &wire.Request{

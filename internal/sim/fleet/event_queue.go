@@ -7,7 +7,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
-// batch is what a watch hands to the engine at once.
+// batch is what a watch hands to the driver at once.
 type batch struct {
 	kind     batchKind
 	source   sourceID
@@ -25,9 +25,9 @@ const (
 	events
 )
 
-// eventQueue takes what the watches read to nodes and pods, in the engine's turn.
+// eventQueue takes what the watches read to nodes and pods, in the driver's turn.
 type eventQueue struct {
-	engine   *engine
+	driver   *driver
 	nodes    *nodes
 	pods     *pods
 	batches  chan batch
@@ -36,9 +36,9 @@ type eventQueue struct {
 	count    int // events and listed objects
 }
 
-// hand gives a batch to the engine; false when ctx ended. The watches call it.
+// hand gives a batch to the driver; false when ctx ended. The watches call it.
 func (q *eventQueue) hand(ctx context.Context, b batch) bool {
-	b.received = q.engine.clock.Now()
+	b.received = q.driver.clock.Now()
 	select {
 	case q.batches <- b:
 		return true
@@ -98,6 +98,6 @@ func (q *eventQueue) observe(source sourceID, kind object.EventType, raw []byte,
 // reportMalformed says once that the server sends what cannot be read.
 func (q *eventQueue) reportMalformed(err error) {
 	if err != nil {
-		q.engine.warnOnce("malformed", "watch: "+err.Error())
+		q.driver.warnOnce("malformed", "watch: "+err.Error())
 	}
 }

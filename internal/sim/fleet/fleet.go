@@ -2,7 +2,7 @@
 // their leases, and plays stages on them and on the pods that are bound to
 // them, for many nodes over few connections.
 //
-// One goroutine, the engine, decides; one per watch reads; answers come back
+// One goroutine, the driver, decides; one per watch reads; answers come back
 // through a mailbox. The fleet knows no scenario beyond its own part and judges
 // nothing: it records every call, with the time when it was due, and how late
 // it was itself.
@@ -78,7 +78,7 @@ const defaultConnections = 64
 // Fleet is a running fleet. Close it after use.
 type Fleet struct {
 	cfg      scenario.Fleet
-	engine   *engine
+	driver   *driver
 	nodes    *nodes
 	leases   *leases
 	pods     *pods
@@ -161,7 +161,7 @@ func start(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeCl
 	}
 	f.close = closeClient
 	ctx, f.cancel = context.WithCancel(ctx)
-	f.wait.Go(func() { f.engine.run(ctx, f.events) })
+	f.wait.Go(func() { f.driver.run(ctx, f.events) })
 	if err := f.attach(ctx); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -176,24 +176,24 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	}
 	t.port, t.program = o.NodePort, o.Version
 	t.stamp(o.Stamp)
-	e := newEngine(o, c)
+	e := newDriver(o, c)
 	var k *kubeletTraffic
 	if o.kubelets != nil {
-		k = &kubeletTraffic{engine: e, watches: o.kubelets}
+		k = &kubeletTraffic{driver: e, watches: o.kubelets}
 	}
 	st := &stages{clock: o.Clock, template: t}
 	if err := st.compile(o.Stages); err != nil {
 		return nil, err
 	}
-	l := &leases{engine: e, template: t, duration: time.Duration(cfg.Lease)}
+	l := &leases{driver: e, template: t, duration: time.Duration(cfg.Lease)}
 	n := &nodes{
-		engine: e, template: t, stages: st, leases: l, kubelets: k, managed: o.Manage, share: o.Share, hostIP: o.NodeIP,
+		driver: e, template: t, stages: st, leases: l, kubelets: k, managed: o.Manage, share: o.Share, hostIP: o.NodeIP,
 		awaited: map[string]bool{}, ready: make(chan struct{}), failed: make(chan struct{}),
 	}
 	n.leaving = deletion{nodes: n, done: make(chan struct{})}
 	n.plan(cfg.Nodes)
 	st.addresses = newAddresses(n)
-	p := &pods{engine: e, nodes: n, stages: st, kubelets: k, byKey: map[podKey]*pod{}, interned: map[string]string{}}
+	p := &pods{driver: e, nodes: n, stages: st, kubelets: k, byKey: map[podKey]*pod{}, interned: map[string]string{}}
 	r := newReadiness(e, p)
 	p.ready = r
 	for a := range actions {
@@ -208,12 +208,12 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 			e.owners[a] = n
 		}
 	}
-	f := &Fleet{cfg: cfg, engine: e, nodes: n, leases: l, pods: p, kubelets: k}
-	f.events = &eventQueue{engine: e, nodes: n, pods: p, batches: make(chan batch)}
+	f := &Fleet{cfg: cfg, driver: e, nodes: n, leases: l, pods: p, kubelets: k}
+	f.events = &eventQueue{driver: e, nodes: n, pods: p, batches: make(chan batch)}
 	f.watches = &watches{clock: o.Clock, client: c, records: o.Records, log: o.Log, events: f.events}
-	f.disturb = &disturber{engine: e, nodes: n, kubelets: k, readiness: r, faults: map[*injectedFault]bool{}}
+	f.disturb = &disturber{driver: e, nodes: n, kubelets: k, readiness: r, faults: map[*injectedFault]bool{}}
 	f.players = &players{
-		engine: e, nodes: n, stages: st, addresses: st.addresses, readiness: r, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces, share: o.Share,
+		driver: e, nodes: n, stages: st, addresses: st.addresses, readiness: r, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces, share: o.Share,
 	}
 	n.awaiting.Fire = func() {
 		f.watches.relistPods()
@@ -225,7 +225,7 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 // attach asks the server for its version and for the state of the fleet's
 // objects, follows their watches and lets the creation of nodes begin.
 func (f *Fleet) attach(ctx context.Context) error {
-	e := f.engine
+	e := f.driver
 	version, err := serverVersion(ctx, e.client)
 	if err != nil {
 		return err
@@ -259,9 +259,9 @@ func (f *Fleet) Ready(ctx context.Context) error {
 	case <-f.nodes.ready:
 		return nil
 	case <-f.nodes.failed:
-		f.engine.mu.Lock()
+		f.driver.mu.Lock()
 		err = f.nodes.err
-		f.engine.mu.Unlock()
+		f.driver.mu.Unlock()
 	case <-timeout.C:
 		err = fmt.Errorf("%w after %v", ErrNotReady, within)
 	case <-ctx.Done():
@@ -273,8 +273,8 @@ func (f *Fleet) Ready(ctx context.Context) error {
 
 // Manages says whether a fleet keeps a node alive now.
 func (f *Fleet) Manages(node string) bool {
-	f.engine.mu.Lock()
-	defer f.engine.mu.Unlock()
+	f.driver.mu.Lock()
+	defer f.driver.mu.Unlock()
 	return f.nodes.byName[node] != nil
 }
 
@@ -288,13 +288,13 @@ func (f *Fleet) Disturb(ctx context.Context, d scenario.Disturbance) (undo func(
 // Stats returns the fleet's state.
 func (f *Fleet) Stats() Stats {
 	var s Stats
-	f.engine.mu.Lock()
-	f.engine.addStats(&s)
+	f.driver.mu.Lock()
+	f.driver.addStats(&s)
 	f.nodes.addStats(&s)
 	f.leases.addStats(&s)
 	f.pods.addStats(&s)
 	s.Events = f.events.count
-	f.engine.mu.Unlock()
+	f.driver.mu.Unlock()
 	f.watches.addStats(&s)
 	f.players.addStats(&s)
 	return s
@@ -314,20 +314,20 @@ func (f *Fleet) Traffic() []wire.Traffic {
 // leases and pods away. No node comes back until Close.
 func (f *Fleet) Delete(ctx context.Context) error {
 	d := &f.nodes.leaving
-	f.engine.mu.Lock()
+	f.driver.mu.Lock()
 	left := d.begin()
-	f.engine.mu.Unlock()
+	f.driver.mu.Unlock()
 	if left == 0 {
 		return nil
 	}
-	f.engine.wake()
+	f.driver.wake()
 	select {
 	case <-d.done:
 	case <-ctx.Done():
 		return fmt.Errorf("fleet: delete nodes: %w", ctx.Err())
 	}
-	f.engine.mu.Lock()
-	defer f.engine.mu.Unlock()
+	f.driver.mu.Lock()
+	defer f.driver.mu.Unlock()
 	if d.failed > 0 {
 		return fmt.Errorf("fleet: %d of %d nodes could not be deleted", d.failed, left)
 	}

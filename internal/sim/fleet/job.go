@@ -37,7 +37,7 @@ const (
 )
 
 // defineOps numbers the calls of each action in the records.
-func (e *engine) defineOps() {
+func (e *driver) defineOps() {
 	if e.records == nil {
 		return
 	}
@@ -122,7 +122,7 @@ type answer struct {
 }
 
 // newJob takes a job from the free list.
-func (e *engine) newJob(a action, n *node, p *pod, due clock.Time) *job {
+func (e *driver) newJob(a action, n *node, p *pod, due clock.Time) *job {
 	var j *job
 	if last := len(e.free) - 1; last >= 0 {
 		j, e.free = e.free[last], e.free[:last]
@@ -136,7 +136,7 @@ func (e *engine) newJob(a action, n *node, p *pod, due clock.Time) *job {
 }
 
 // freeJob gives a job back.
-func (e *engine) freeJob(j *job) {
+func (e *driver) freeJob(j *job) {
 	e.wheel.Stop(&j.Timer)
 	body := j.body[:0]
 	if cap(body) > 16<<10 {
@@ -151,7 +151,7 @@ func (e *engine) freeJob(j *job) {
 const maxFree = 4096
 
 // deliver puts a response into the mailbox. It runs on the client's goroutine.
-func (e *engine) deliver(j *job, r *wire.Response) {
+func (e *driver) deliver(j *job, r *wire.Response) {
 	a := &j.answer
 	*a = answer{Response: *r}
 	a.Body = nil
@@ -166,7 +166,7 @@ func (e *engine) deliver(j *job, r *wire.Response) {
 }
 
 // idle tells whether nothing follows from an answer but that it is counted.
-// Waking the engine for each lease's would cost more than all else about it.
+// Waking the driver for each lease's would cost more than all else about it.
 func (j *job) idle() bool { return j.action == leaseRenew && j.answer.Code == http.StatusOK }
 
 func (a *answer) read(raw []byte, what action) {

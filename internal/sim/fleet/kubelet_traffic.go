@@ -43,7 +43,7 @@ func newKubeletWatches(cfg scenario.Fleet, o Options) (*traffic.Kubelets, error)
 // kubeletTraffic is what real kubelets ask of the server besides what moves
 // objects on. A nil one, with minimal traffic, asks nothing.
 type kubeletTraffic struct {
-	engine  *engine
+	driver  *driver
 	watches *traffic.Kubelets
 }
 
@@ -85,7 +85,7 @@ func (j *job) follow() {
 func (k *kubeletTraffic) build(j *job) {
 	r, p := &j.request, j.pod
 	uid := p.key.String()
-	now := k.engine.clock.Wall(k.engine.clock.Now()).UTC().Format(time.RFC3339)
+	now := k.driver.clock.Wall(k.driver.clock.Now()).UTC().Format(time.RFC3339)
 	r.ContentType = jsonType
 	switch j.action {
 	case podToken:
@@ -132,7 +132,7 @@ const statusInterval = 5 * time.Minute
 // untilStatus is how long after a node's status the next one is due.
 func (k *kubeletTraffic) untilStatus(delay time.Duration) time.Duration {
 	if k != nil && delay > statusInterval {
-		return statusInterval/2 + time.Duration(k.engine.rng.Int64N(int64(statusInterval)))
+		return statusInterval/2 + time.Duration(k.driver.rng.Int64N(int64(statusInterval)))
 	}
 	return delay
 }
@@ -140,18 +140,18 @@ func (k *kubeletTraffic) untilStatus(delay time.Duration) time.Duration {
 // postEvent posts an event about the pod of a job.
 func (k *kubeletTraffic) postEvent(of *job, reason, message string) {
 	p := of.pod
-	now := k.engine.clock.Wall(k.engine.clock.Now()).UTC()
+	now := k.driver.clock.Wall(k.driver.clock.Now()).UTC()
 	at := now.Format(time.RFC3339)
 	body, _ := json.Marshal(map[string]any{ // of texts and numbers: cannot fail
 		"apiVersion": "v1", "kind": "Event",
-		"metadata":       map[string]any{"name": fmt.Sprintf("%s.%x", p.name, k.engine.rng.Uint64()), "namespace": p.namespace},
+		"metadata":       map[string]any{"name": fmt.Sprintf("%s.%x", p.name, k.driver.rng.Uint64()), "namespace": p.namespace},
 		"involvedObject": map[string]any{"apiVersion": "v1", "kind": "Pod", "name": p.name, "namespace": p.namespace, "uid": p.key.String()},
 		"source":         map[string]any{"component": "kubelet", "host": p.node.name},
 		"type":           "Normal", "reason": reason, "message": message, "count": 1, "firstTimestamp": at, "lastTimestamp": at,
 	})
-	j := k.engine.newJob(podEvent, p.node, nil, k.engine.clock.Now())
+	j := k.driver.newJob(podEvent, p.node, nil, k.driver.clock.Now())
 	j.path, j.body = "/api/v1/namespaces/"+p.namespace+"/events", append(j.body[:0], body...)
-	k.engine.enqueue(j)
+	k.driver.enqueue(j)
 }
 
 func (k *kubeletTraffic) addNode(node string) {

@@ -13,9 +13,9 @@ import (
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + leaseNamespace + "/leases"
 
 // leases keeps the leases of living nodes and owns the calls for them. Its
-// methods are called in the engine's turn.
+// methods are called in the driver's turn.
 type leases struct {
-	engine   *engine
+	driver   *driver
 	template *nodeTemplate
 	duration time.Duration // 0: nodes have none
 
@@ -28,8 +28,8 @@ type leases struct {
 // create makes the lease of a node that has begun to live.
 func (l *leases) create(n *node) {
 	if l.duration > 0 {
-		n.job = l.engine.newJob(leaseCreate, n, nil, l.engine.clock.Now())
-		l.engine.enqueue(n.job)
+		n.job = l.driver.newJob(leaseCreate, n, nil, l.driver.clock.Now())
+		l.driver.enqueue(n.job)
 	}
 }
 
@@ -39,17 +39,17 @@ func (l *leases) renew(n *node) {
 	case n.fault.silent():
 		l.withheld++
 	case n.job == nil:
-		n.job = l.engine.newJob(leaseRenew, n, nil, n.renewalDue)
-		l.engine.enqueue(n.job)
+		n.job = l.driver.newJob(leaseRenew, n, nil, n.renewalDue)
+		l.driver.enqueue(n.job)
 	default:
 		l.skipped++
 	}
-	n.renewalDue = onLeaseGrid(max(n.renewalDue.Add(l.interval()), l.engine.clock.Now()))
+	n.renewalDue = onLeaseGrid(max(n.renewalDue.Add(l.interval()), l.driver.clock.Now()))
 }
 
 // interval is a quarter of the lease with 4 % of jitter, as kubelets do it.
 func (l *leases) interval() time.Duration {
-	return time.Duration(float64(l.duration) / 4 * (0.98 + 0.04*l.engine.rng.Float64()))
+	return time.Duration(float64(l.duration) / 4 * (0.98 + 0.04*l.driver.rng.Float64()))
 }
 
 // leaseGrid is how far a renewal may be put off so that it leaves in one write
@@ -72,7 +72,7 @@ func (l *leases) build(j *job) bool {
 	if n.ended() {
 		return false
 	}
-	now := l.engine.clock.Wall(l.engine.clock.Now()).Add(n.fault.skew())
+	now := l.driver.clock.Wall(l.driver.clock.Now()).Add(n.fault.skew())
 	r.Accept, r.ContentType, r.Body = object.ContentType, object.ContentType, nil
 	switch j.action {
 	case leaseRead:
@@ -92,19 +92,19 @@ func (l *leases) settle(j *job) {
 	switch {
 	case j.ok() && j.action == leaseRead:
 		j.node.leaseVersion = j.answer.version
-		l.engine.proceed(j, leaseRenew)
+		l.driver.proceed(j, leaseRenew)
 	case j.ok():
 		l.written(j)
 	case j.answer.Retriable():
-		l.engine.retry(j, j)
+		l.driver.retry(j, j)
 	case j.action == leaseCreate && missing:
-		l.engine.retry(j, j) // a young plane has no namespace for leases yet
+		l.driver.retry(j, j) // a young plane has no namespace for leases yet
 	case j.action != leaseRead && conflict:
-		l.engine.proceed(j, leaseRead)
+		l.driver.proceed(j, leaseRead)
 	case j.action != leaseCreate && missing:
-		l.engine.proceed(j, leaseCreate)
+		l.driver.proceed(j, leaseCreate)
 	default:
-		l.engine.drop(j)
+		l.driver.drop(j)
 	}
 }
 
@@ -123,20 +123,20 @@ func (l *leases) written(j *job) {
 	if n.renewalDue == 0 && n.state == nodeAlive {
 		// Anywhere in the first interval, so that nodes that were made together
 		// do not renew together for ever.
-		n.renewalDue = onLeaseGrid(j.answer.Done.Add(time.Duration(l.engine.rng.Float64() * float64(l.interval()))))
-		n.arm(&l.engine.wheel)
+		n.renewalDue = onLeaseGrid(j.answer.Done.Add(time.Duration(l.driver.rng.Float64() * float64(l.interval()))))
+		n.arm(&l.driver.wheel)
 	}
-	l.engine.freeJob(j)
+	l.driver.freeJob(j)
 }
 
 func (l *leases) abandon(j *job) {
 	j.node.forget(j)
-	l.engine.freeJob(j)
+	l.driver.freeJob(j)
 }
 
 // addStats adds the leases' part to a fleet's state.
 func (l *leases) addStats(s *Stats) {
-	at := time.Duration(l.engine.clock.Now())
+	at := time.Duration(l.driver.clock.Now())
 	s.Leases, s.Withheld, s.Skipped = l.held, l.withheld, l.skipped
 	s.LeaseLateness = l.lateness.Quantile(at, 0.99)
 }

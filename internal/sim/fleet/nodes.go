@@ -20,9 +20,9 @@ const (
 )
 
 // nodes are the nodes of a fleet, from their creation to their end, and the owner
-// of the calls for them. Its methods are called in the engine's turn.
+// of the calls for them. Its methods are called in the driver's turn.
 type nodes struct {
-	engine   *engine
+	driver   *driver
 	template *nodeTemplate
 	stages   *stages
 	kept     object.Node // scratch: a node as it was kept
@@ -87,11 +87,11 @@ func (s *nodes) add(n *node, name string) {
 // share the fleet.
 func (s *nodes) begin(rate float64) {
 	s.started = true
-	now := s.engine.clock.Now()
+	now := s.driver.clock.Now()
 	planned := 0
 	for _, n := range s.all {
 		if n.state == nodePlanned {
-			s.engine.wheel.Set(&n.Timer, now.Add(time.Duration(float64(s.share.Index+planned*s.share.Stride())/rate*float64(time.Second))))
+			s.driver.wheel.Set(&n.Timer, now.Add(time.Duration(float64(s.share.Index+planned*s.share.Stride())/rate*float64(time.Second))))
 			planned++
 		}
 	}
@@ -104,8 +104,8 @@ func (s *nodes) fire(n *node) {
 	switch n.state {
 	case nodePlanned:
 		n.state = nodeCreating
-		n.job = s.engine.newJob(nodeCreate, n, nil, due)
-		s.engine.enqueue(n.job)
+		n.job = s.driver.newJob(nodeCreate, n, nil, due)
+		s.driver.enqueue(n.job)
 		return
 	case nodeAlive:
 	default:
@@ -120,7 +120,7 @@ func (s *nodes) fire(n *node) {
 	if n.renewalDue != 0 && n.renewalDue <= due {
 		s.leases.renew(n)
 	}
-	n.arm(&s.engine.wheel)
+	n.arm(&s.driver.wheel)
 }
 
 // takeOver takes a node that exists.
@@ -167,8 +167,8 @@ func (s *nodes) observe(kind object.EventType, o *object.Node, raw []byte) {
 		n.statusDue = 0
 		return
 	}
-	choice := s.stages.Node(o, s.engine.rng)
-	switch now := s.engine.clock.Now(); {
+	choice := s.stages.Node(o, s.driver.rng)
+	switch now := s.driver.clock.Now(); {
 	case choice.None():
 		n.statusDue = 0
 	case choice.Delay == 0:
@@ -176,7 +176,7 @@ func (s *nodes) observe(kind object.EventType, o *object.Node, raw []byte) {
 		s.play(n, choice, o, now)
 	case n.statusDue == 0 || n.choice.Stage() != choice.Stage():
 		n.choice, n.statusDue = choice, now.Add(s.kubelets.untilStatus(choice.Delay))
-		n.arm(&s.engine.wheel)
+		n.arm(&s.driver.wheel)
 	}
 	if n.statusDue != 0 {
 		n.kept = s.stages.Keep(n.kept[:0], choice, o)
@@ -208,7 +208,7 @@ func (s *nodes) adopt(n *node, kind object.EventType, o *object.Node, raw []byte
 	if s.awaited[n.name] {
 		delete(s.awaited, n.name)
 		if !s.awaiting.Waiting() {
-			s.engine.wheel.Set(&s.awaiting, s.engine.clock.Now().Add(adoptionWindow))
+			s.driver.wheel.Set(&s.awaiting, s.driver.clock.Now().Add(adoptionWindow))
 		}
 	}
 	return n
@@ -274,15 +274,15 @@ func (s *nodes) play(n *node, choice stage.Choice, o *object.Node, due clock.Tim
 	if n.statusJob != nil {
 		return
 	}
-	j := s.engine.newJob(nodeStatus, n, nil, due)
-	effect, err := s.stages.RenderNode(j.body[:0], choice, o, s.stages.env(s.engine.clock.Now(), nil))
+	j := s.driver.newJob(nodeStatus, n, nil, due)
+	effect, err := s.stages.RenderNode(j.body[:0], choice, o, s.stages.env(s.driver.clock.Now(), nil))
 	if err != nil {
-		s.engine.warn(err.Error())
-		s.engine.freeJob(j)
+		s.driver.warn(err.Error())
+		s.driver.freeJob(j)
 		return
 	}
 	j.choice, j.body, n.statusJob = choice, effect.Body, j
-	s.engine.enqueue(n.statusJob)
+	s.driver.enqueue(n.statusJob)
 }
 
 // lose ends a node that somebody deleted, or that is not to be kept alive any
@@ -293,7 +293,7 @@ func (s *nodes) lose(n *node) {
 	}
 	n.state = nodeDeleted
 	s.kubelets.removeNode(n.name)
-	s.engine.wheel.Stop(&n.Timer)
+	s.driver.wheel.Stop(&n.Timer)
 	s.lost++
 	s.leases.release(n)
 	s.count(n)
@@ -324,10 +324,10 @@ func (s *nodes) build(j *job) bool {
 	}
 	r.Accept, r.ContentType, r.Body = object.ContentType, object.ContentType, nil
 	path := nodesPath + "/" + n.name
-	now := s.engine.clock.Now()
+	now := s.driver.clock.Now()
 	switch j.action {
 	case nodeCreate:
-		body, err := s.template.nodeBody(n.number, n.host, s.engine.clock.Wall(now))
+		body, err := s.template.nodeBody(n.number, n.host, s.driver.clock.Wall(now))
 		if err != nil {
 			s.fail(err)
 			return false
@@ -352,19 +352,19 @@ func (s *nodes) settle(j *job) {
 	case j.ok():
 		s.succeed(j)
 	case j.answer.Retriable():
-		s.engine.retry(j, j)
+		s.driver.retry(j, j)
 	case j.action == nodeCreate && conflict:
-		s.engine.proceed(j, nodeRead)
+		s.driver.proceed(j, nodeRead)
 	case j.action == nodeCreate || j.action == nodeRead:
 		s.fail(j.refusal())
-		s.engine.drop(j)
+		s.driver.drop(j)
 	case j.action == nodeDelete:
 		s.leaving.end(j.node, missing)
-		s.engine.freeJob(j)
+		s.driver.freeJob(j)
 	case j.action == nodeStatus && (missing || j.answer.otherUID):
 		s.abandon(j) // its end is on the way
 	default:
-		s.engine.drop(j)
+		s.driver.drop(j)
 	}
 }
 
@@ -380,16 +380,16 @@ func (s *nodes) succeed(j *job) {
 			s.takeOver(n, j.answer.uid)
 		}
 	case nodeStatus:
-		s.engine.countLag(j)
+		s.driver.countLag(j)
 	case nodeDelete:
 		s.leaving.end(n, true)
 	}
-	s.engine.freeJob(j)
+	s.driver.freeJob(j)
 }
 
 func (s *nodes) abandon(j *job) {
 	j.node.forget(j)
-	s.engine.freeJob(j)
+	s.driver.freeJob(j)
 }
 
 // addStats adds the nodes' part to a fleet's state.

@@ -20,9 +20,9 @@ import (
 
 // players play the stages that the fleet does not play itself: one player for
 // each resource. What they ask of the fleet's nodes and addresses they ask under
-// the engine's lock.
+// the driver's lock.
 type players struct {
-	engine    *engine
+	driver    *driver
 	nodes     *nodes
 	stages    *stages
 	addresses *addresses
@@ -32,7 +32,7 @@ type players struct {
 	namespaces func(string) bool // nil: all that there is is played
 	share      share.Share
 
-	all  []*player.Player       // guarded by the engine's lock
+	all  []*player.Player       // guarded by the driver's lock
 	lent map[string]lentAddress // of pods that players play, by uid; guarded by it too
 }
 
@@ -42,7 +42,7 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 		return nil
 	}
 	for _, finding := range o.Stages.Findings() {
-		p.engine.note(finding.String())
+		p.driver.note(finding.String())
 	}
 	served := discovery.New(c)
 	var faults []error
@@ -69,22 +69,22 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 			faults = append(faults, fmt.Errorf("fleet: stage %s: %w", o.Stages.Stages(r)[0].Name(), err))
 			continue
 		}
-		p.engine.mu.Lock()
+		p.driver.mu.Lock()
 		p.all = append(p.all, one)
-		p.engine.mu.Unlock()
+		p.driver.mu.Unlock()
 	}
 	return errors.Join(faults...)
 }
 
 // list returns the players.
 func (p *players) list() []*player.Player {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
+	p.driver.mu.Lock()
+	defer p.driver.mu.Unlock()
 	return p.all
 }
 
 // relistPods lets pods be listed again: some came before their nodes did. It is
-// called in the engine's turn.
+// called in the driver's turn.
 func (p *players) relistPods() {
 	for _, one := range p.all {
 		if one.Resource().Name == "pods" {
@@ -106,7 +106,7 @@ func (p *players) provide(ctx context.Context, served *discovery.Cache, d kwok.D
 	if err != nil {
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
 	}
-	answer, err := p.engine.client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: r.All(), ContentType: "application/json", Body: body})
+	answer, err := p.driver.client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: r.All(), ContentType: "application/json", Body: body})
 	switch {
 	case err != nil:
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
@@ -145,7 +145,7 @@ func (p *players) provided(d kwok.Document) ([]byte, error) {
 // claim looks whose an object is that was there already: another's may mean
 // something else.
 func (p *players) claim(ctx context.Context, path string, d kwok.Document) error {
-	there, err := p.engine.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
+	there, err := p.driver.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
 	if err != nil {
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
 	}
@@ -190,8 +190,8 @@ func (p *players) mine(r machine.Resource) func(player.Object) bool {
 	}
 	return func(o player.Object) bool {
 		name := nodeNameOf(r, o)
-		p.engine.mu.Lock()
-		defer p.engine.mu.Unlock()
+		p.driver.mu.Lock()
+		defer p.driver.mu.Unlock()
 		n, managed := p.nodes.byName[name], p.nodes.managed
 		if n == nil && managed != nil && r == podKind() && name != "" {
 			if managed.sharesPods() {
@@ -249,8 +249,8 @@ func (s textSet) Lookup(key string) (string, bool) { v, ok := s[key].(string); r
 // slower says how much later the stages of objects are due, by their nodes.
 func (p *players) slower(r machine.Resource) func(player.Object) time.Duration {
 	return func(o player.Object) time.Duration {
-		p.engine.mu.Lock()
-		defer p.engine.mu.Unlock()
+		p.driver.mu.Lock()
+		defer p.driver.mu.Unlock()
 		if n := p.nodes.byName[nodeNameOf(r, o)]; n != nil {
 			return n.fault.slower()
 		}
@@ -261,8 +261,8 @@ func (p *players) slower(r machine.Resource) func(player.Object) time.Duration {
 // held says which objects' stages wait: those of nodes that are silent.
 func (p *players) held(r machine.Resource) func(player.Object) bool {
 	return func(o player.Object) bool {
-		p.engine.mu.Lock()
-		defer p.engine.mu.Unlock()
+		p.driver.mu.Lock()
+		defer p.driver.mu.Unlock()
 		n := p.nodes.byName[nodeNameOf(r, o)]
 		return n != nil && (n.fault.silent() || r == nodeKind() && n.fault.hides())
 	}
@@ -300,8 +300,8 @@ func textArgument(args []any, i int) string {
 
 // nodeIP returns a node's address; empty where it is not known.
 func (p *players) nodeIP(name string) string {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
+	p.driver.mu.Lock()
+	defer p.driver.mu.Unlock()
 	if host := p.addresses.host(name); host.IsValid() {
 		return host.String()
 	}
@@ -322,8 +322,8 @@ func (p *players) podIP(node, uid string, shared bool, has any) string {
 	if s, ok := has.(string); ok && s != "" {
 		return s
 	}
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
+	p.driver.mu.Lock()
+	defer p.driver.mu.Unlock()
 	n := p.nodes.byName[node]
 	if n == nil {
 		n = &p.nodes.elsewhere
@@ -350,8 +350,8 @@ type lentAddress struct {
 
 // forget takes the address of a deleted pod back, and forgets the pod.
 func (p *players) forget(uid string) {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
+	p.driver.mu.Lock()
+	defer p.driver.mu.Unlock()
 	if h := p.readiness.played[uid]; h != nil {
 		p.readiness.forget(h)
 		delete(p.readiness.played, uid)
@@ -363,7 +363,7 @@ func (p *players) forget(uid string) {
 }
 
 // addStats adds what the players did to a fleet's state. Their locks are never
-// taken under the engine's.
+// taken under the driver's.
 func (p *players) addStats(s *Stats) {
 	for _, one := range p.list() {
 		s.addPlayer(one.Stats())

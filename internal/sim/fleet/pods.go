@@ -50,9 +50,9 @@ func podKeyOf(uid []byte) (key podKey) {
 }
 
 // pods are the pods on a fleet's nodes that are played here, and the owner of the
-// calls for them. Its methods are called in the engine's turn.
+// calls for them. Its methods are called in the driver's turn.
 type pods struct {
-	engine   *engine
+	driver   *driver
 	nodes    *nodes
 	stages   *stages
 	kubelets *kubeletTraffic
@@ -115,7 +115,7 @@ func (s *pods) intern(b []byte) string {
 
 // play asks the stages about a pod and keeps their answer as a job.
 func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
-	choice := s.stages.Pod(o, s.engine.rng)
+	choice := s.stages.Pod(o, s.driver.rng)
 	if choice.None() {
 		s.withdraw(p)
 		return
@@ -123,7 +123,7 @@ func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
 	j, due := s.slot(p, choice, received)
 	effect, err := s.stages.RenderPod(j.body[:0], choice, o, s.stages.env(due, p))
 	if err != nil {
-		s.engine.warn(err.Error())
+		s.driver.warn(err.Error())
 		s.withdraw(p)
 		return
 	}
@@ -140,8 +140,8 @@ func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
 	if j == p.next || j.queued || j.withheld || j.Waiting() && j.attempt > 0 {
 		return // it goes when the one before it is done, is about to go, or pauses before a retry
 	}
-	s.engine.wheel.Stop(&j.Timer)
-	s.engine.schedule(j)
+	s.driver.wheel.Stop(&j.Timer)
+	s.driver.schedule(j)
 }
 
 // slot returns the job that a choice goes into, and when it is due: the same
@@ -153,7 +153,7 @@ func (s *pods) slot(p *pod, choice stage.Choice, received clock.Time) (*job, clo
 	}
 	due := received.Add(choice.Delay + p.node.fault.slower())
 	if *slot == nil {
-		*slot = s.engine.newJob(podStatus, p.node, p, due)
+		*slot = s.driver.newJob(podStatus, p.node, p, due)
 	} else if (*slot).choice == choice || (*slot).choice.Stage() == choice.Stage() {
 		due = (*slot).dueAt
 	}
@@ -163,7 +163,7 @@ func (s *pods) slot(p *pod, choice stage.Choice, received clock.Time) (*job, clo
 // withdraw takes back what was chosen and not sent.
 func (s *pods) withdraw(p *pod) {
 	if p.next != nil {
-		s.engine.freeJob(p.next)
+		s.driver.freeJob(p.next)
 		p.next = nil
 	}
 	if p.job != nil && !p.job.sending {
@@ -179,7 +179,7 @@ func (s *pods) cancel(j *job) {
 		j.cancelled = true // dispatch, or the end of the disturbance, frees it
 		return
 	}
-	s.engine.freeJob(j)
+	s.driver.freeJob(j)
 }
 
 // remove forgets a pod that does not exist any more.
@@ -233,9 +233,9 @@ func (s *pods) settle(j *job) {
 	case j.chained > 0 && j.action != j.goal && !j.answer.Retriable():
 		s.follow(j)
 	case j.ok() && j.action == podEvent:
-		s.engine.freeJob(j)
+		s.driver.freeJob(j)
 	case j.ok():
-		s.engine.countLag(j)
+		s.driver.countLag(j)
 		s.kubelets.reportStarted(j)
 		s.settled(j)
 	case j.cancelled:
@@ -256,7 +256,7 @@ func (s *pods) follow(j *job) {
 	}
 	j.dueAt, j.attempt = j.answer.Done, 0
 	j.follow()
-	s.engine.enqueue(j)
+	s.driver.enqueue(j)
 }
 
 // retry sends a job again, or what was chosen meanwhile in its place.
@@ -266,7 +266,7 @@ func (s *pods) retry(j *job) {
 		next = p.next
 		p.job, p.next = next, nil
 	}
-	s.engine.retry(j, next)
+	s.driver.retry(j, next)
 }
 
 // refused does what follows an answer that another try would not change.
@@ -274,13 +274,13 @@ func (s *pods) refused(j *job) {
 	missing, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
 	switch {
 	case j.pod == nil:
-		s.engine.freeJob(j) // it went away meanwhile, or it was an event
+		s.driver.freeJob(j) // it went away meanwhile, or it was an event
 	case missing && (j.action == podDelete || j.action == podStatus):
 		s.settled(j) // somebody was faster, or its end is on the way
 	case conflict || j.answer.otherUID:
 		s.retry(j) // a pod of another uid means that this one's end is on the way
 	default:
-		s.engine.drop(j)
+		s.driver.drop(j)
 	}
 }
 
@@ -295,7 +295,7 @@ func (s *pods) settled(j *job) {
 		}
 		s.advance(p, made)
 	}
-	s.engine.freeJob(j)
+	s.driver.freeJob(j)
 }
 
 // advance lets the next job of a pod go, unless it was chosen for a version that
@@ -306,10 +306,10 @@ func (s *pods) advance(p *pod, made uint64) {
 	switch {
 	case j == nil:
 	case j.version < made:
-		s.engine.freeJob(j)
+		s.driver.freeJob(j)
 	default:
 		p.job = j
-		s.engine.schedule(j)
+		s.driver.schedule(j)
 	}
 }
 
@@ -317,7 +317,7 @@ func (s *pods) abandon(j *job) {
 	if j.pod != nil {
 		s.advance(j.pod, 0)
 	}
-	s.engine.freeJob(j)
+	s.driver.freeJob(j)
 }
 
 // addStats adds the pods' part to a fleet's state.

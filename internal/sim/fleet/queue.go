@@ -2,14 +2,14 @@ package fleet
 
 import "sync"
 
-// mailbox holds finished jobs until the engine takes them.
+// mailbox holds finished jobs until the driver takes them.
 type mailbox struct {
 	mu     sync.Mutex
 	jobs   []*job
-	urgent bool // the engine is to look at once, and has been told
+	urgent bool // the driver is to look at once, and has been told
 }
 
-// put adds a job; true when the engine must be told.
+// put adds a job; true when the driver must be told.
 func (m *mailbox) put(j *job, urgent bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

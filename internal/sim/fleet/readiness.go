@@ -32,16 +32,16 @@ type heldReady struct {
 
 // readiness keeps the pods of the fleet Ready that its stages have made Ready,
 // whatever the stages are and whoever plays them. It owns the calls for that. Its
-// methods are called in the engine's turn.
+// methods are called in the driver's turn.
 type readiness struct {
-	engine *engine
+	driver *driver
 	pods   *pods
 	played map[string]*heldReady // of pods that players play, by uid
 	schema *object.Schema        // of pods
 }
 
-func newReadiness(e *engine, p *pods) *readiness {
-	return &readiness{engine: e, pods: p, played: map[string]*heldReady{}, schema: object.NewSchema[corev1.Pod]("v1", "Pod")}
+func newReadiness(e *driver, p *pods) *readiness {
+	return &readiness{driver: e, pods: p, played: map[string]*heldReady{}, schema: object.NewSchema[corev1.Pod]("v1", "Pod")}
 }
 
 // meet takes what the server says of a pod that is seen for the first time. A kubelet
@@ -78,7 +78,7 @@ func (r *readiness) observe(h *heldReady, n *node, o *object.Pod) {
 	case h.lostAt == 0:
 		h.lostAt = o.Version
 		if h.job == nil {
-			h.job = r.engine.newJob(podReady, n, nil, 0)
+			h.job = r.driver.newJob(podReady, n, nil, 0)
 			h.job.held, h.job.uid = h, string(o.UID)
 			h.job.path = "/api/v1/namespaces/" + string(o.Namespace) + "/pods/" + string(o.Name) + "/status"
 			r.arm(h.job)
@@ -88,9 +88,9 @@ func (r *readiness) observe(h *heldReady, n *node, o *object.Pod) {
 
 // arm lets a job wait for its node's next comparison.
 func (r *readiness) arm(j *job) {
-	pause := firstRestore + time.Duration(r.engine.rng.Int64N(int64(lastRestore-firstRestore)))
-	j.dueAt, j.attempt = r.engine.clock.Now().Add(pause), 0
-	r.engine.wheel.Set(&j.Timer, j.dueAt)
+	pause := firstRestore + time.Duration(r.driver.rng.Int64N(int64(lastRestore-firstRestore)))
+	j.dueAt, j.attempt = r.driver.clock.Now().Add(pause), 0
+	r.driver.wheel.Set(&j.Timer, j.dueAt)
 }
 
 // wrote notes which version a patch of the fleet itself made: whatever it says of
@@ -121,14 +121,14 @@ func (r *readiness) forget(h *heldReady) {
 		j.cancelled = true // who has it frees it
 		return
 	}
-	r.engine.freeJob(j)
+	r.driver.freeJob(j)
 }
 
 func (r *readiness) build(j *job) bool {
 	if j.held.lostAt == 0 || j.node.ended() {
 		return false
 	}
-	now := r.engine.clock.Wall(r.engine.clock.Now()).UTC().Format(time.RFC3339)
+	now := r.driver.clock.Wall(r.driver.clock.Now()).UTC().Format(time.RFC3339)
 	j.body = fmt.Appendf(j.body[:0], `{"metadata":{"uid":%q},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, j.uid, now)
 	q := &j.request
 	q.Method, q.Path, q.Body, q.ContentType, q.Accept = http.MethodPatch, j.path, j.body, patchType, object.ContentType
@@ -141,15 +141,15 @@ func (r *readiness) settle(j *job) {
 	case h == nil || missing || j.answer.otherUID:
 		r.abandon(j)
 	case j.ok() && h.lostAt > j.answer.version: // and taken back again meanwhile
-		r.engine.countLag(j)
+		r.driver.countLag(j)
 		r.arm(j)
 	case j.ok():
-		r.engine.countLag(j)
+		r.driver.countLag(j)
 		r.abandon(j)
 	case j.answer.Retriable() || j.answer.Code == http.StatusConflict:
-		r.engine.retry(j, j)
+		r.driver.retry(j, j)
 	default:
-		r.engine.drop(j)
+		r.driver.drop(j)
 	}
 }
 
@@ -157,7 +157,7 @@ func (r *readiness) abandon(j *job) {
 	if j.held != nil {
 		j.held.job = nil
 	}
-	r.engine.freeJob(j)
+	r.driver.freeJob(j)
 }
 
 // observePlayed is observe for a pod that a player plays.
@@ -165,8 +165,8 @@ func (p *players) observePlayed(o player.Object) {
 	meta, _ := o["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
 	pod := podOf(o)
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
+	p.driver.mu.Lock()
+	defer p.driver.mu.Unlock()
 	n := p.nodes.byName[string(pod.NodeName)]
 	if n == nil {
 		n = &p.nodes.elsewhere
@@ -179,7 +179,7 @@ func (p *players) observePlayed(o player.Object) {
 	}
 	p.readiness.observe(h, n, &pod)
 	if h.job != nil {
-		p.engine.wake()
+		p.driver.wake()
 	}
 }
 
@@ -187,8 +187,8 @@ func (p *players) observePlayed(o player.Object) {
 func (p *players) changedPlayed(o player.Object) {
 	meta, _ := o["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
+	p.driver.mu.Lock()
+	defer p.driver.mu.Unlock()
 	p.readiness.wrote(uid, podOf(o).Version)
 }
 

@@ -28,8 +28,8 @@ func TestWhoseWordItIs(t *testing.T) {
 		"an old event":                          {[]event{{2, yes}, {4, ""}, {3, no}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEngine(Options{Clock: clock.Start(), Connections: 1}, nil)
-			r, h := &readiness{engine: e}, &heldReady{}
+			e := newDriver(Options{Clock: clock.Start(), Connections: 1}, nil)
+			r, h := &readiness{driver: e}, &heldReady{}
 			for _, s := range c.events {
 				if s.ready == "" {
 					h.wrote(s.version)
@@ -46,8 +46,8 @@ func TestWhoseWordItIs(t *testing.T) {
 
 // TestGoneIsNotRestored: a pod that ends or is being deleted stays as it is.
 func TestGoneIsNotRestored(t *testing.T) {
-	e := newEngine(Options{Clock: clock.Start(), Connections: 1}, nil)
-	r := &readiness{engine: e}
+	e := newDriver(Options{Clock: clock.Start(), Connections: 1}, nil)
+	r := &readiness{driver: e}
 	pod := func(version uint64, phase, ready string, deleting bool) *object.Pod {
 		return &object.Pod{Meta: object.Meta{Version: version, Deleting: deleting}, Phase: []byte(phase), Ready: []byte(ready)}
 	}

@@ -46,7 +46,7 @@ func sourcesOf(fleet string, managed *ManagedNodes) [sourceCount]source {
 	return [sourceCount]source{nodes, pods}
 }
 
-// watches keeps the engine's events coming: it lists and watches nodes and pods,
+// watches keeps the driver's events coming: it lists and watches nodes and pods,
 // and lists them again where a watch cannot be resumed.
 type watches struct {
 	clock   clock.Clock
@@ -80,7 +80,7 @@ var errEndless = errors.New("the list does not end")
 // watch wanted to go on from.
 var errExpired = errors.New("version expired")
 
-// list hands all objects of a source to the engine, page by page, and returns
+// list hands all objects of a source to the driver, page by page, and returns
 // the version to watch from.
 func (w *watches) list(ctx context.Context, s source) (string, error) {
 	w.mu.Lock()
@@ -239,7 +239,7 @@ func (w *watches) relist(ctx context.Context, s source) (string, error) {
 	return from, nil
 }
 
-// watch streams events to the engine and moves from along.
+// watch streams events to the driver and moves from along.
 func (w *watches) watch(ctx context.Context, s source, from *string) error {
 	if *from == "0" {
 		return errExpired
@@ -257,7 +257,7 @@ func (w *watches) watch(ctx context.Context, s source, from *string) error {
 				return err
 			}
 			failure := moveOn(last, from)
-			// The frames are the engine's from now on; what is left begins the next.
+			// The frames are the driver's from now on; what is left begins the next.
 			b := batch{kind: events, source: s.id, data: pending[:whole:whole]}
 			pending = append(make([]byte, 0, max(len(chunk), 4<<10)), pending[whole:]...)
 			if !w.events.hand(ctx, b) {

@@ -16,7 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
-// Bounds of the engine.
+// Bounds of the driver.
 const (
 	perConnection = 100  // calls at once on one connection: what kube-apiserver allows
 	reserved      = 8    // one in so many of them is kept for leases
@@ -34,7 +34,7 @@ type client interface {
 }
 
 // owner is whose job it is: it says what is sent, and what follows the answer.
-// Its methods are called in the engine's turn.
+// Its methods are called in the driver's turn.
 type owner interface {
 	// build writes a job's request, as late as possible: bodies hold the time
 	// and the versions of now. False means that there is nothing to send any more.
@@ -45,13 +45,13 @@ type owner interface {
 	abandon(*job)
 }
 
-// engine is a fleet's one thread of decisions: it fires timers, sends what is due
+// driver is a fleet's one thread of decisions: it fires timers, sends what is due
 // as far as the server's limits allow, and hands answers and events to those
 // whose state they change.
 //
 // Its lock guards the state of all of them: nodes, leases, pods, players'
 // addresses, injected faults. A turn is what happens while it holds the lock.
-type engine struct {
+type driver struct {
 	clock   clock.Clock
 	client  client
 	records *record.Writer // may be nil
@@ -78,8 +78,8 @@ type engine struct {
 	warned            map[string]bool
 }
 
-func newEngine(o Options, c client) *engine {
-	e := &engine{
+func newDriver(o Options, c client) *driver {
+	e := &driver{
 		cluster: o.Cluster,
 		clock:   o.Clock, client: c, records: o.Records, log: o.Log, kick: make(chan struct{}, 1),
 		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), maxInFlight: o.Connections * perConnection, mayCreate: maxCreating, warned: map[string]bool{},
@@ -91,7 +91,7 @@ func newEngine(o Options, c client) *engine {
 
 // run takes turns until ctx ends: answers, timers, a batch of the watches, what
 // is to be sent.
-func (e *engine) run(ctx context.Context, events *eventQueue) {
+func (e *driver) run(ctx context.Context, events *eventQueue) {
 	sleep := time.NewTimer(0)
 	defer sleep.Stop()
 	var spare []*job
@@ -136,8 +136,8 @@ func (e *engine) run(ctx context.Context, events *eventQueue) {
 	}
 }
 
-// wake lets the engine take a turn soon.
-func (e *engine) wake() {
+// wake lets the driver take a turn soon.
+func (e *driver) wake() {
 	select {
 	case e.kick <- struct{}{}:
 	default:
@@ -145,7 +145,7 @@ func (e *engine) wake() {
 }
 
 // queued returns how many jobs could not be sent yet.
-func (e *engine) queued() (n int) {
+func (e *driver) queued() (n int) {
 	for i := range e.queues {
 		n += e.queues[i].len()
 	}
@@ -153,7 +153,7 @@ func (e *engine) queued() (n int) {
 }
 
 // recordLast records the answers that nobody has looked at yet.
-func (e *engine) recordLast(spare []*job) {
+func (e *driver) recordLast(spare []*job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, j := range e.mail.exchange(spare) {
@@ -161,7 +161,7 @@ func (e *engine) recordLast(spare []*job) {
 	}
 }
 
-func (e *engine) overloaded() bool {
+func (e *driver) overloaded() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.queues[classPod].len() > maxBacklog
@@ -169,7 +169,7 @@ func (e *engine) overloaded() bool {
 
 // schedule lets a job wait for its time, or go. Those of a silent node are
 // withheld until the node speaks again.
-func (e *engine) schedule(j *job) {
+func (e *driver) schedule(j *job) {
 	if fault := j.node.fault; fault.silent() || j.action == podReady && fault.hides() {
 		fault.withhold(j)
 		return
@@ -182,13 +182,13 @@ func (e *engine) schedule(j *job) {
 }
 
 // enqueue puts a job where dispatch finds it.
-func (e *engine) enqueue(j *job) {
+func (e *driver) enqueue(j *job) {
 	j.queued = true
 	e.queues[j.action.class()].push(j)
 }
 
 // dispatch sends queued jobs: leases first, then nodes and pods in turn.
-func (e *engine) dispatch() {
+func (e *driver) dispatch() {
 	for e.inFlight < e.maxInFlight {
 		var q *queue
 		switch nodes, pods := &e.queues[classNode], &e.queues[classPod]; {
@@ -208,7 +208,7 @@ func (e *engine) dispatch() {
 }
 
 // send lets a job's request be built and hands it to the client.
-func (e *engine) send(j *job) {
+func (e *driver) send(j *job) {
 	j.queued = false
 	if o := e.owners[j.action]; j.cancelled || !o.build(j) {
 		o.abandon(j)
@@ -224,7 +224,7 @@ func (e *engine) send(j *job) {
 }
 
 // settle records a finished call and hands it to its owner.
-func (e *engine) settle(j *job) {
+func (e *driver) settle(j *job) {
 	e.inFlight--
 	j.sending = false
 	if j.action == nodeCreate {
@@ -238,7 +238,7 @@ func (e *engine) settle(j *job) {
 // allow decides by the answer to a creation how many may be under way. A server that
 // is behind stays behind while each call that it was too slow for comes again beside as
 // many others; pauses between a call's tries alone do not change how many there are.
-func (e *engine) allow(j *job) {
+func (e *driver) allow(j *job) {
 	switch {
 	case j.answer.Retriable():
 		e.mayCreate = max(1, e.mayCreate/2)
@@ -247,21 +247,21 @@ func (e *engine) allow(j *job) {
 	}
 }
 
-func (e *engine) recordCall(j *job) {
+func (e *driver) recordCall(j *job) {
 	if e.records != nil {
 		e.records.Call(j.answer.Call(e.ops[j.action], j.dueAt))
 	}
 }
 
 // countLag notes how late a stage was: what the fleet itself added, and all.
-func (e *engine) countLag(j *job) {
+func (e *driver) countLag(j *job) {
 	at := time.Duration(j.answer.Done)
 	e.stageLag.Add(at, j.answer.Done.Sub(j.dueAt))
 	e.sendLag.Add(at, j.answer.Sent.Sub(j.dueAt))
 }
 
 // proceed turns a job into the one that follows it; it stays due when it was.
-func (e *engine) proceed(j *job, next action) {
+func (e *driver) proceed(j *job, next action) {
 	j.action = next
 	if j.attempt++; j.attempt > 5 {
 		e.retry(j, j)
@@ -272,7 +272,7 @@ func (e *engine) proceed(j *job, next action) {
 
 // retry sends a job that failed, or what was chosen in its place meanwhile, after
 // a pause.
-func (e *engine) retry(failed, next *job) {
+func (e *driver) retry(failed, next *job) {
 	e.retries++
 	if failed.attempt == 0 {
 		e.log.Debug("retry", "call", failed.refusal())
@@ -288,14 +288,14 @@ func (e *engine) retry(failed, next *job) {
 
 // drop gives up a job that the server will not have: counted, and said once for
 // each kind of refusal.
-func (e *engine) drop(j *job) {
+func (e *driver) drop(j *job) {
 	e.dropped++
 	e.warnOnce(strconv.Itoa(int(j.action))+" "+strconv.Itoa(j.answer.Code), j.refusal().Error())
 	e.owners[j.action].abandon(j)
 }
 
 // warnOnce warns once for each key.
-func (e *engine) warnOnce(key, text string) {
+func (e *driver) warnOnce(key, text string) {
 	if !e.warned[key] {
 		e.warned[key] = true
 		e.warn(text)
@@ -304,7 +304,7 @@ func (e *engine) warnOnce(key, text string) {
 
 // warn tells the log and the records of something that a stage, or a node, asked for and
 // that was not done. It needs no turn.
-func (e *engine) warn(text string) {
+func (e *driver) warn(text string) {
 	e.log.Warn("fleet", "what", text)
 	if e.records != nil {
 		e.records.Event(record.Unmet(e.clock.Now(), "the work of the fleet", record.NotDone, text))
@@ -312,15 +312,15 @@ func (e *engine) warn(text string) {
 }
 
 // note tells the log and the records of something that is to be known of the stages.
-func (e *engine) note(text string) {
+func (e *driver) note(text string) {
 	e.log.Warn("fleet", "what", text)
 	if e.records != nil {
 		e.records.Event(record.Event{At: e.clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})
 	}
 }
 
-// addStats adds the engine's part to a fleet's state.
-func (e *engine) addStats(s *Stats) {
+// addStats adds the driver's part to a fleet's state.
+func (e *driver) addStats(s *Stats) {
 	at := time.Duration(e.clock.Now())
 	s.InFlight, s.Queued, s.Waiting = e.inFlight, e.queued(), e.wheel.Len()
 	s.Retries, s.Dropped = e.retries, e.dropped
