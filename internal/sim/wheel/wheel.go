@@ -76,7 +76,11 @@ func (w *Wheel) Stop(t *Timer) {
 
 // Advance fires what is due. Timers set by fire take part when they are due in
 // a later tick.
-func (w *Wheel) Advance(now clock.Time) {
+func (w *Wheel) Advance(now clock.Time) { w.Expire(now, func(t *Timer) { t.Fire() }) }
+
+// Expire is Advance for those who fire what is due themselves, such as when they
+// have released a lock: visit is handed each timer in place of its Fire.
+func (w *Wheel) Expire(now clock.Time, visit func(*Timer)) {
 	end := int64(now) / tick
 	if end-w.tick > slots {
 		w.tick = end - slots // the wheel turned more than once: each slot is visited once
@@ -85,12 +89,12 @@ func (w *Wheel) Advance(now clock.Time) {
 		w.tick++
 		slot := w.tick % slots
 		if w.used[slot/64]&(1<<(slot%64)) != 0 {
-			w.fireSlot(int(slot), now)
+			w.expireSlot(int(slot), now, visit)
 		}
 	}
 }
 
-func (w *Wheel) fireSlot(slot int, now clock.Time) {
+func (w *Wheel) expireSlot(slot int, now clock.Time, visit func(*Timer)) {
 	head := &w.slots[slot]
 	w.firing = w.firing[:0]
 	for t := head.next; t != head; {
@@ -108,9 +112,17 @@ func (w *Wheel) fireSlot(slot int, now clock.Time) {
 	for _, t := range w.firing {
 		if t.now { // and was not stopped or set by one before it
 			t.now = false
-			t.Fire()
+			visit(t)
 		}
 	}
+}
+
+// Pause returns for how long after now Advance is not worth calling: at most an hour.
+func (w *Wheel) Pause(now clock.Time) time.Duration {
+	if wake, ok := w.Wake(); ok {
+		return max(wake.Sub(now), 0)
+	}
+	return time.Hour
 }
 
 // Wake returns when Advance is worth calling next; false when nothing waits.
