@@ -25,17 +25,14 @@ func (d *deletion) begin() int {
 // add begins a node's deletion.
 func (d *deletion) add(n *node) {
 	e := d.nodes.driver
-	e.wheel.Stop(&n.Timer)
+	e.calls.Stop(&n.Timer)
 	switch j := n.job; {
 	case n.state == nodeAlive:
-		e.enqueue(e.newJob(nodeDelete, n, nil, e.clock.Now()))
-	case n.state == nodeCreating && j != nil && j.sending: // settle goes on
-	case n.state == nodeCreating && j != nil && j.attempt > 0: // it may exist: nobody knows
-		j.action = nodeRead
-		if !j.queued {
-			e.wheel.Stop(&j.Timer)
-			e.enqueue(j)
-		}
+		e.enqueue(nodeDelete, n)
+	case n.state == nodeCreating && j != nil && j.Sent(): // settle goes on
+	case n.state == nodeCreating && j != nil && j.Attempt > 0: // it may exist: nobody knows
+		j.become(nodeRead)
+		e.calls.Enqueue(&j.Call)
 	case n.state != nodeLeaving: // it never was
 		n.state = nodeDeleted
 		return
@@ -53,11 +50,11 @@ func (d *deletion) settle(j *job) {
 	switch ok := j.ok(); {
 	case ok && (j.action == nodeCreate || a.fleet == d.nodes.template.fleet):
 		j.node.uid = a.uid
-		j.action = nodeDelete
-		e.enqueue(j)
+		j.become(nodeDelete)
+		e.calls.Enqueue(&j.Call)
 	case !ok && a.Retriable() || a.Code == http.StatusConflict:
-		j.action = nodeRead
-		e.retry(j, j)
+		j.become(nodeRead)
+		e.retry(j)
 	default:
 		d.end(j.node, true)
 		e.freeJob(j)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/sim/engine"
 	"github.com/windtunnel/windtunnel/internal/sim/wheel"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -35,7 +36,7 @@ type injectedFault struct {
 	delay    time.Duration
 	down     bool // of notready, silent and flap: now
 	nodes    []*node
-	withheld []*job
+	withheld engine.List[job]
 	timers   []*wheel.Timer // of flap
 }
 
@@ -58,14 +59,6 @@ func (x *injectedFault) skew() time.Duration {
 		return 0
 	}
 	return x.delay
-}
-
-// withhold keeps a job until the fault is healed.
-func (x *injectedFault) withhold(j *job) {
-	if !j.withheld {
-		j.withheld = true
-		x.withheld = append(x.withheld, j)
-	}
 }
 
 // disturber injects faults into a fleet's nodes and pods and heals them.
@@ -179,7 +172,7 @@ func (d *disturber) postCondition(n *node, down bool) {
 	j.body = fmt.Appendf(j.body[:0],
 		`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":%q,"lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`,
 		status, reason, message, at, at)
-	d.driver.enqueue(j)
+	d.driver.calls.Enqueue(&j.Call)
 }
 
 // flap lets each node of a fault fail and come back, each on its own.
@@ -193,16 +186,16 @@ func (d *disturber) flap(x *injectedFault, want scenario.Disturbance) {
 			own.down = !own.down
 			d.postConditions(own)
 			if !own.down {
-				d.release(own)
+				d.resume(own)
 			}
 			mean := up
 			if own.down {
 				mean = down
 			}
-			e.wheel.Set(t, e.clock.Now().Add(exponential(e.rng, mean)))
+			e.calls.Set(t, e.clock.Now().Add(exponential(e.rng, mean)))
 		}
 		x.timers = append(x.timers, t)
-		e.wheel.Set(t, e.clock.Now().Add(exponential(e.rng, up)))
+		e.calls.Set(t, e.clock.Now().Add(exponential(e.rng, up)))
 	}
 }
 
@@ -219,7 +212,7 @@ func (d *disturber) heal(x *injectedFault) {
 	}
 	delete(d.faults, x)
 	for _, t := range x.timers {
-		d.driver.wheel.Stop(t)
+		d.driver.calls.Stop(t)
 	}
 	for _, n := range x.nodes {
 		was := n.fault
@@ -227,24 +220,13 @@ func (d *disturber) heal(x *injectedFault) {
 		if was.hides() {
 			d.postCondition(n, false)
 		}
-		d.release(was)
+		d.resume(was)
 	}
 }
 
-// release lets what was withheld go on from now.
-func (d *disturber) release(x *injectedFault) {
-	now := d.driver.clock.Now()
-	withheld := x.withheld
-	x.withheld = nil
-	for _, j := range withheld {
-		j.withheld = false
-		if j.cancelled {
-			d.driver.freeJob(j)
-			continue
-		}
-		j.dueAt = now // it was the node that was late, not the fleet
-		d.driver.schedule(j)
-	}
+// resume lets what was withheld go on: it was the node that was late, not the fleet.
+func (d *disturber) resume(x *injectedFault) {
+	d.driver.calls.Resume(&x.withheld, d.driver.clock.Now())
 }
 
 // close ends what disturbs pods and waits for it.

@@ -235,7 +235,7 @@ func TestDisturbancesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestStagesOfAnyKind: what the typed driver does not know is played by a
+// TestStagesOfAnyKind: what the typed way does not know is played by a
 // player, on the same nodes, with their addresses.
 func TestStagesOfAnyKind(t *testing.T) {
 	set, err := builtin.Load("general")

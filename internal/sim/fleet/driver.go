@@ -12,7 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/sim/wheel"
+	"github.com/windtunnel/windtunnel/internal/sim/engine"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -23,7 +23,6 @@ const (
 	maxCreating   = 128  // nodes that are created at once: more would only make a slow server slower
 	maxBacklog    = 8192 // jobs of pods before the watches are held back
 	callTimeout   = 30 * time.Second
-	maxSleep      = time.Hour // when no timer is set
 )
 
 // client is what a fleet needs of package wire.
@@ -41,8 +40,6 @@ type owner interface {
 	build(*job) bool
 	// settle decides what follows a job's answer.
 	settle(*job)
-	// abandon ends a job that nothing follows.
-	abandon(*job)
 }
 
 // driver is a fleet's one thread of decisions: it fires timers, sends what is due
@@ -61,17 +58,12 @@ type driver struct {
 	mail    mailbox
 	starved atomic.Bool // jobs wait for the end of others: every answer counts
 
-	mu          sync.Mutex // guards what follows, and the state of the owners
-	rng         *rand.Rand
-	wheel       wheel.Wheel
-	owners      [actions]owner
-	ops         [actions]record.OpID
-	queues      [classes]queue
-	inFlight    int
-	creating    int // of them, creations of nodes
-	mayCreate   int // nodes at once: fewer after refusals, up to maxCreating
-	maxInFlight int
-	free        []*job
+	mu     sync.Mutex // guards what follows, and the state of the owners
+	rng    *rand.Rand
+	calls  engine.Engine[job]
+	owners [actions]owner
+	ops    [actions]record.OpID
+	free   []*job
 
 	retries, dropped  int
 	stageLag, sendLag stats.Recent
@@ -82,9 +74,14 @@ func newDriver(o Options, c client) *driver {
 	e := &driver{
 		cluster: o.Cluster,
 		clock:   o.Clock, client: c, records: o.Records, log: o.Log, kick: make(chan struct{}, 1),
-		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), maxInFlight: o.Connections * perConnection, mayCreate: maxCreating, warned: map[string]bool{},
+		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), warned: map[string]bool{},
 	}
-	e.wheel.Start(o.Clock.Now())
+	most := o.Connections * perConnection
+	e.calls = engine.Engine[job]{
+		Classes: []engine.Class[job]{classLease: {}, classCreate: {Max: maxCreating}, classNode: {}, classPod: {}}, Max: most, Reserved: most / reserved,
+		Backoff: func(attempt int) time.Duration { return wire.CallBackoff().Jittered(attempt, e.rng.Float64()) }, Freed: e.keepJob,
+	}
+	e.calls.Start(o.Clock.Now())
 	e.defineOps()
 	return e
 }
@@ -95,11 +92,7 @@ func (e *driver) run(ctx context.Context, events *eventQueue) {
 	sleep := time.NewTimer(0)
 	defer sleep.Stop()
 	var spare []*job
-	for {
-		batches := events.batches
-		if e.overloaded() {
-			batches = nil // hold the watches back, and with them the server
-		}
+	for batches := events.batches; ; {
 		var b batch
 		select {
 		case <-ctx.Done():
@@ -115,22 +108,22 @@ func (e *driver) run(ctx context.Context, events *eventQueue) {
 			e.settle(j)
 		}
 		clear(spare)
-		e.wheel.Advance(e.clock.Now())
+		e.calls.Advance(e.clock.Now())
 		events.process(b)
-		e.dispatch()
-		e.starved.Store(e.queued() > 0)
-		wake, waits := e.wheel.Wake()
-		answers := e.inFlight > 0
+		for j := e.calls.Next(); j != nil; j = e.calls.Next() {
+			e.send(j)
+		}
+		e.starved.Store(e.calls.Queued() > 0)
+		if batches = events.batches; e.calls.QueuedIn(classPod) > maxBacklog {
+			batches = nil // hold the watches back, and with them the server
+		}
+		pause := e.calls.Pause(e.clock.Now())
+		if e.calls.UnderWay() > 0 {
+			pause = min(pause, time.Duration(leaseGrid))
+		}
 		e.mu.Unlock()
 		if e.starved.Load() && !e.mail.empty() {
 			e.wake() // what came before this was known did not
-		}
-		pause := maxSleep
-		if waits {
-			pause = max(e.clock.Until(wake), 0)
-		}
-		if answers {
-			pause = min(pause, time.Duration(leaseGrid))
 		}
 		sleep.Reset(pause)
 	}
@@ -144,14 +137,6 @@ func (e *driver) wake() {
 	}
 }
 
-// queued returns how many jobs could not be sent yet.
-func (e *driver) queued() (n int) {
-	for i := range e.queues {
-		n += e.queues[i].len()
-	}
-	return n
-}
-
 // recordLast records the answers that nobody has looked at yet.
 func (e *driver) recordLast(spare []*job) {
 	e.mu.Lock()
@@ -161,129 +146,64 @@ func (e *driver) recordLast(spare []*job) {
 	}
 }
 
-func (e *driver) overloaded() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.queues[classPod].len() > maxBacklog
-}
-
-// schedule lets a job wait for its time, or go. Those of a silent node are
-// withheld until the node speaks again.
-func (e *driver) schedule(j *job) {
-	if fault := j.node.fault; fault.silent() || j.action == podReady && fault.hides() {
-		fault.withhold(j)
-		return
-	}
-	if j.dueAt > e.clock.Now() {
-		e.wheel.Set(&j.Timer, j.dueAt)
-		return
-	}
-	e.enqueue(j)
-}
-
-// enqueue puts a job where dispatch finds it.
-func (e *driver) enqueue(j *job) {
-	j.queued = true
-	e.queues[j.action.class()].push(j)
-}
-
-// dispatch sends queued jobs: leases first, then nodes and pods in turn.
-func (e *driver) dispatch() {
-	for e.inFlight < e.maxInFlight {
-		var q *queue
-		switch nodes, pods := &e.queues[classNode], &e.queues[classPod]; {
-		case e.queues[classLease].len() > 0:
-			q = &e.queues[classLease]
-		case e.inFlight >= e.maxInFlight-e.maxInFlight/reserved:
-			return
-		case nodes.len() > 0 && e.creating < e.mayCreate && (pods.len() == 0 || e.inFlight%2 == 0):
-			q = nodes
-		case pods.len() > 0:
-			q = pods
-		default:
-			return
-		}
-		e.send(q.pop())
-	}
-}
-
-// send lets a job's request be built and hands it to the client.
+// send lets a job's request be built and hands it to the client. Jobs of a silent
+// node are withheld until the node speaks again, but for its deletion.
 func (e *driver) send(j *job) {
-	j.queued = false
-	if o := e.owners[j.action]; j.cancelled || !o.build(j) {
-		o.abandon(j)
+	if fault := j.node.fault; fault.silent() && !j.node.ended() || j.action == podReady && fault.hides() {
+		e.calls.Hold(&j.Call, &fault.withheld)
 		return
 	}
-	j.sending = true
-	if j.action == nodeCreate {
-		e.creating++
+	if !e.owners[j.action].build(j) {
+		e.freeJob(j)
+		return
 	}
 	j.request.Timeout = callTimeout
-	e.inFlight++
+	e.calls.Send(&j.Call)
 	e.client.Send(&j.request, j.done)
 }
 
 // settle records a finished call and hands it to its owner.
 func (e *driver) settle(j *job) {
-	e.inFlight--
-	j.sending = false
-	if j.action == nodeCreate {
-		e.creating--
-		e.allow(j)
-	}
+	e.calls.Answer(&j.Call, j.answer.Retriable())
 	e.recordCall(j)
 	e.owners[j.action].settle(j)
 }
 
-// allow decides by the answer to a creation how many may be under way. A server that
-// is behind stays behind while each call that it was too slow for comes again beside as
-// many others; pauses between a call's tries alone do not change how many there are.
-func (e *driver) allow(j *job) {
-	switch {
-	case j.answer.Retriable():
-		e.mayCreate = max(1, e.mayCreate/2)
-	case e.mayCreate < maxCreating:
-		e.mayCreate++
-	}
-}
-
 func (e *driver) recordCall(j *job) {
 	if e.records != nil {
-		e.records.Call(j.answer.Call(e.ops[j.action], j.dueAt))
+		e.records.Call(j.answer.Call(e.ops[j.action], j.Due))
 	}
 }
 
 // countLag notes how late a stage was: what the fleet itself added, and all.
 func (e *driver) countLag(j *job) {
 	at := time.Duration(j.answer.Done)
-	e.stageLag.Add(at, j.answer.Done.Sub(j.dueAt))
-	e.sendLag.Add(at, j.answer.Sent.Sub(j.dueAt))
+	e.stageLag.Add(at, j.answer.Done.Sub(j.Due))
+	e.sendLag.Add(at, j.answer.Sent.Sub(j.Due))
 }
 
 // proceed turns a job into the one that follows it; it stays due when it was.
 func (e *driver) proceed(j *job, next action) {
-	j.action = next
-	if j.attempt++; j.attempt > 5 {
-		e.retry(j, j)
+	j.become(next)
+	if j.Attempt++; j.Attempt > 5 {
+		e.retry(j)
 		return
 	}
-	e.enqueue(j)
+	e.calls.Enqueue(&j.Call)
 }
 
-// retry sends a job that failed, or what was chosen in its place meanwhile, after
-// a pause.
-func (e *driver) retry(failed, next *job) {
+// retry sends a job that failed again after a pause, or what was chosen for its pod
+// meanwhile in its place.
+func (e *driver) retry(j *job) {
 	e.retries++
-	if failed.attempt == 0 {
-		e.log.Debug("retry", "call", failed.refusal())
+	if j.Attempt == 0 {
+		e.log.Debug("retry", "call", j.refusal())
 	}
-	if next != failed {
-		next.attempt, next.answer.RetryAfter = failed.attempt, failed.answer.RetryAfter
-		e.freeJob(failed)
+	next, pause := j, j.answer.RetryAfter
+	if j.pod != nil {
+		next = e.calls.Replace(&j.pod.Object)
 	}
-	pause := wire.CallBackoff().Jittered(next.attempt, e.rng.Float64())
-	next.attempt++
-	e.wheel.Set(&next.Timer, e.clock.Now().Add(max(pause, next.answer.RetryAfter)))
+	e.calls.Retry(&next.Call, e.clock.Now(), pause)
 }
 
 // drop gives up a job that the server will not have: counted, and said once for
@@ -291,7 +211,7 @@ func (e *driver) retry(failed, next *job) {
 func (e *driver) drop(j *job) {
 	e.dropped++
 	e.warnOnce(strconv.Itoa(int(j.action))+" "+strconv.Itoa(j.answer.Code), j.refusal().Error())
-	e.owners[j.action].abandon(j)
+	e.freeJob(j)
 }
 
 // warnOnce warns once for each key.
@@ -322,7 +242,7 @@ func (e *driver) note(text string) {
 // addStats adds the driver's part to a fleet's state.
 func (e *driver) addStats(s *Stats) {
 	at := time.Duration(e.clock.Now())
-	s.InFlight, s.Queued, s.Waiting = e.inFlight, e.queued(), e.wheel.Len()
+	s.InFlight, s.Queued, s.Waiting = e.calls.UnderWay(), e.calls.Queued(), e.calls.Len()
 	s.Retries, s.Dropped = e.retries, e.dropped
 	s.StageLag, s.SendLag = e.stageLag.Quantile(at, 0.99), e.sendLag.Quantile(at, 0.99)
 }

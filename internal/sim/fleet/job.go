@@ -8,8 +8,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/engine"
 	"github.com/windtunnel/windtunnel/internal/sim/stage"
-	"github.com/windtunnel/windtunnel/internal/sim/wheel"
 )
 
 // action is what a job asks of the server.
@@ -64,21 +64,20 @@ func (e *driver) defineOps() {
 	}
 }
 
-// class is the queue that a job waits in. Leases go first: a late lease costs
-// a node.
-type class uint8
-
+// The queues that jobs wait in. Leases go first: a late lease costs a node.
 const (
-	classLease class = iota
+	classLease uint8 = iota
+	classCreate
 	classNode
 	classPod
-	classes
 )
 
-func (a action) class() class {
+func (a action) class() uint8 {
 	switch a {
 	case leaseRead, leaseRenew:
 		return classLease
+	case nodeCreate:
+		return classCreate
 	case podStatus, podDelete, podToken, podRead, podPending, podTerminating, podEvent, podReady:
 		return classPod
 	default:
@@ -88,27 +87,20 @@ func (a action) class() class {
 
 // job is one thing to be done: a call, and what it is for. Jobs are reused.
 type job struct {
-	wheel.Timer // of a delay or a retry
-	action      action
-	node        *node
-	pod         *pod // nil for jobs of nodes, and when the pod was deleted
-	choice      stage.Choice
-	goal        action     // of a chain: what it leads to
-	chained     int        // of a chain: how many calls of it were sent
-	dueAt       clock.Time // the timer's due may be that of a retry
-	attempt     int
-	version     uint64 // of the object that the stage was chosen for
-	queued      bool
-	withheld    bool // its node is silent
-	sending     bool // it is with the server
-	cancelled   bool
-	body        []byte
-	path        string // of an event, or of podReady
-	uid         string // of podReady
-	held        *heldReady
-	request     wire.Request
-	answer      answer
-	done        func(*wire.Response)
+	engine.Call[job]
+	action  action
+	node    *node
+	pod     *pod // nil for jobs of nodes, and for events
+	choice  stage.Choice
+	goal    action // of a chain: what it leads to
+	chained int    // of a chain: how many calls of it were sent
+	body    []byte
+	path    string // of an event, or of podReady
+	uid     string // of podReady
+	held    *heldReady
+	request wire.Request
+	answer  answer
+	done    func(*wire.Response)
 }
 
 // answer is what is kept of a response.
@@ -129,20 +121,49 @@ func (e *driver) newJob(a action, n *node, p *pod, due clock.Time) *job {
 	} else {
 		j = &job{}
 		j.done = func(r *wire.Response) { e.deliver(j, r) }
-		j.Fire = func() { e.schedule(j) }
+		e.calls.Prepare(&j.Call, j)
 	}
-	j.action, j.node, j.pod, j.dueAt = a, n, p, due
+	j.node, j.pod, j.Due = n, p, due
+	j.become(a)
 	return j
 }
 
-// freeJob gives a job back.
-func (e *driver) freeJob(j *job) {
-	e.wheel.Stop(&j.Timer)
+// enqueue makes a job of a node that is due now.
+func (e *driver) enqueue(a action, n *node) *job {
+	j := e.newJob(a, n, nil, e.clock.Now())
+	e.calls.Enqueue(&j.Call)
+	return j
+}
+
+// become makes a job ask for something else.
+func (j *job) become(a action) { j.action, j.Class = a, a.class() }
+
+// freeJob ends a job that made nothing.
+func (e *driver) freeJob(j *job) { e.finishJob(j, 0) }
+
+// finishJob ends a job that made a version of its object. What was chosen for a pod
+// meanwhile goes next.
+func (e *driver) finishJob(j *job, made uint64) {
+	if j.pod == nil || j.Cancelled() {
+		e.calls.Free(&j.Call)
+		return
+	}
+	e.calls.Finish(&j.pod.Object, made, e.clock.Now())
+}
+
+// keepJob takes a job that has ended, to be used again.
+func (e *driver) keepJob(j *job) {
+	switch {
+	case j.held != nil:
+		j.held.job = nil
+	case j.pod == nil:
+		j.node.forget(j)
+	}
 	body := j.body[:0]
 	if cap(body) > 16<<10 {
 		body = nil
 	}
-	*j = job{Timer: wheel.Timer{Fire: j.Fire}, done: j.done, body: body}
+	*j = job{Call: j.Call, done: j.done, body: body}
 	if len(e.free) < maxFree {
 		e.free = append(e.free, j)
 	}

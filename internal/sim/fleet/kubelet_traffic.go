@@ -118,7 +118,7 @@ func (k podKey) String() string {
 
 // reportStarted sends the events of a pod that began to run.
 func (k *kubeletTraffic) reportStarted(j *job) {
-	if k != nil && j.pod != nil && j.action == podStatus {
+	if k != nil && !j.Cancelled() && j.action == podStatus {
 		k.postEvent(j, "Pulled", "Container image already present on machine")
 		k.postEvent(j, "Created", "Container created")
 		k.postEvent(j, "Started", "Container started")
@@ -151,7 +151,7 @@ func (k *kubeletTraffic) postEvent(of *job, reason, message string) {
 	})
 	j := k.driver.newJob(podEvent, p.node, nil, k.driver.clock.Now())
 	j.path, j.body = "/api/v1/namespaces/"+p.namespace+"/events", append(j.body[:0], body...)
-	k.driver.enqueue(j)
+	k.driver.calls.Enqueue(&j.Call)
 }
 
 func (k *kubeletTraffic) addNode(node string) {

@@ -28,8 +28,7 @@ type leases struct {
 // create makes the lease of a node that has begun to live.
 func (l *leases) create(n *node) {
 	if l.duration > 0 {
-		n.job = l.driver.newJob(leaseCreate, n, nil, l.driver.clock.Now())
-		l.driver.enqueue(n.job)
+		n.job = l.driver.enqueue(leaseCreate, n)
 	}
 }
 
@@ -40,7 +39,7 @@ func (l *leases) renew(n *node) {
 		l.withheld++
 	case n.job == nil:
 		n.job = l.driver.newJob(leaseRenew, n, nil, n.renewalDue)
-		l.driver.enqueue(n.job)
+		l.driver.calls.Enqueue(&n.job.Call)
 	default:
 		l.skipped++
 	}
@@ -96,9 +95,9 @@ func (l *leases) settle(j *job) {
 	case j.ok():
 		l.written(j)
 	case j.answer.Retriable():
-		l.driver.retry(j, j)
+		l.driver.retry(j)
 	case j.action == leaseCreate && missing:
-		l.driver.retry(j, j) // a young plane has no namespace for leases yet
+		l.driver.retry(j) // a young plane has no namespace for leases yet
 	case j.action != leaseRead && conflict:
 		l.driver.proceed(j, leaseRead)
 	case j.action != leaseCreate && missing:
@@ -112,9 +111,8 @@ func (l *leases) settle(j *job) {
 func (l *leases) written(j *job) {
 	n := j.node
 	if j.action == leaseRenew {
-		l.lateness.Add(time.Duration(j.answer.Done), j.answer.Done.Sub(j.dueAt))
+		l.lateness.Add(time.Duration(j.answer.Done), j.answer.Done.Sub(j.Due))
 	}
-	n.job = nil
 	if !n.hasLease {
 		n.hasLease = true
 		l.held++
@@ -124,13 +122,8 @@ func (l *leases) written(j *job) {
 		// Anywhere in the first interval, so that nodes that were made together
 		// do not renew together for ever.
 		n.renewalDue = onLeaseGrid(j.answer.Done.Add(time.Duration(l.driver.rng.Float64() * float64(l.interval()))))
-		n.arm(&l.driver.wheel)
+		n.arm(&l.driver.calls.Wheel)
 	}
-	l.driver.freeJob(j)
-}
-
-func (l *leases) abandon(j *job) {
-	j.node.forget(j)
 	l.driver.freeJob(j)
 }
 

@@ -91,7 +91,7 @@ func (s *nodes) begin(rate float64) {
 	planned := 0
 	for _, n := range s.all {
 		if n.state == nodePlanned {
-			s.driver.wheel.Set(&n.Timer, now.Add(time.Duration(float64(s.share.Index+planned*s.share.Stride())/rate*float64(time.Second))))
+			s.driver.calls.Set(&n.Timer, now.Add(time.Duration(float64(s.share.Index+planned*s.share.Stride())/rate*float64(time.Second))))
 			planned++
 		}
 	}
@@ -105,7 +105,7 @@ func (s *nodes) fire(n *node) {
 	case nodePlanned:
 		n.state = nodeCreating
 		n.job = s.driver.newJob(nodeCreate, n, nil, due)
-		s.driver.enqueue(n.job)
+		s.driver.calls.Enqueue(&n.job.Call)
 		return
 	case nodeAlive:
 	default:
@@ -120,7 +120,7 @@ func (s *nodes) fire(n *node) {
 	if n.renewalDue != 0 && n.renewalDue <= due {
 		s.leases.renew(n)
 	}
-	n.arm(&s.driver.wheel)
+	n.arm(&s.driver.calls.Wheel)
 }
 
 // takeOver takes a node that exists.
@@ -176,7 +176,7 @@ func (s *nodes) observe(kind object.EventType, o *object.Node, raw []byte) {
 		s.play(n, choice, o, now)
 	case n.statusDue == 0 || n.choice.Stage() != choice.Stage():
 		n.choice, n.statusDue = choice, now.Add(s.kubelets.untilStatus(choice.Delay))
-		n.arm(&s.driver.wheel)
+		n.arm(&s.driver.calls.Wheel)
 	}
 	if n.statusDue != 0 {
 		n.kept = s.stages.Keep(n.kept[:0], choice, o)
@@ -208,7 +208,7 @@ func (s *nodes) adopt(n *node, kind object.EventType, o *object.Node, raw []byte
 	if s.awaited[n.name] {
 		delete(s.awaited, n.name)
 		if !s.awaiting.Waiting() {
-			s.driver.wheel.Set(&s.awaiting, s.driver.clock.Now().Add(adoptionWindow))
+			s.driver.calls.Set(&s.awaiting, s.driver.clock.Now().Add(adoptionWindow))
 		}
 	}
 	return n
@@ -282,7 +282,7 @@ func (s *nodes) play(n *node, choice stage.Choice, o *object.Node, due clock.Tim
 		return
 	}
 	j.choice, j.body, n.statusJob = choice, effect.Body, j
-	s.driver.enqueue(n.statusJob)
+	s.driver.calls.Enqueue(&j.Call)
 }
 
 // lose ends a node that somebody deleted, or that is not to be kept alive any
@@ -293,7 +293,7 @@ func (s *nodes) lose(n *node) {
 	}
 	n.state = nodeDeleted
 	s.kubelets.removeNode(n.name)
-	s.driver.wheel.Stop(&n.Timer)
+	s.driver.calls.Stop(&n.Timer)
 	s.lost++
 	s.leases.release(n)
 	s.count(n)
@@ -352,7 +352,7 @@ func (s *nodes) settle(j *job) {
 	case j.ok():
 		s.succeed(j)
 	case j.answer.Retriable():
-		s.driver.retry(j, j)
+		s.driver.retry(j)
 	case j.action == nodeCreate && conflict:
 		s.driver.proceed(j, nodeRead)
 	case j.action == nodeCreate || j.action == nodeRead:
@@ -362,7 +362,7 @@ func (s *nodes) settle(j *job) {
 		s.leaving.end(j.node, missing)
 		s.driver.freeJob(j)
 	case j.action == nodeStatus && (missing || j.answer.otherUID):
-		s.abandon(j) // its end is on the way
+		s.driver.freeJob(j) // its end is on the way
 	default:
 		s.driver.drop(j)
 	}
@@ -371,7 +371,6 @@ func (s *nodes) settle(j *job) {
 // succeed does what follows an answer of 200 or 201.
 func (s *nodes) succeed(j *job) {
 	n := j.node
-	n.forget(j)
 	switch j.action {
 	case nodeCreate, nodeRead:
 		if j.action == nodeRead && j.answer.fleet != s.template.fleet {
@@ -384,11 +383,6 @@ func (s *nodes) succeed(j *job) {
 	case nodeDelete:
 		s.leaving.end(n, true)
 	}
-	s.driver.freeJob(j)
-}
-
-func (s *nodes) abandon(j *job) {
-	j.node.forget(j)
 	s.driver.freeJob(j)
 }
 

@@ -4,29 +4,26 @@ import (
 	"encoding/hex"
 	"hash/fnv"
 	"maps"
-	"math"
 	"net/http"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/sim/stage"
+	"github.com/windtunnel/windtunnel/internal/sim/engine"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
 // pod is one pod on a node of the fleet. What it looks like is not kept: every
 // event brings the whole object, and what a stage says of it is kept as a job.
 type pod struct {
+	engine.Object[job]
 	node      *node
 	key       podKey
 	namespace string // interned
 	name      string
 	ip        uint32
 	running   bool
-	patched   uint64 // version that the last patch made, or its deletion
 	ready     heldReady
-	job       *job // waits for its time, or is with the server
-	next      *job // chosen while job was with the server
 }
 
 // podKey is a uid as bytes: they are UUIDs, and anything else is hashed.
@@ -88,8 +85,8 @@ func (s *pods) observe(kind object.EventType, o *object.Pod, received clock.Time
 		s.kubelets.useNamespace(n.name, p.namespace)
 	}
 	s.relist.Add(p)
-	if o.Version < p.patched {
-		return // overtaken by our own patch, whose echo will come
+	if p.Stale(o.Version) {
+		return
 	}
 	switch running := string(o.Phase) == "Running" && string(o.Ready) == "True"; {
 	case running && !p.running:
@@ -113,21 +110,33 @@ func (s *pods) intern(b []byte) string {
 	return name
 }
 
-// play asks the stages about a pod and keeps their answer as a job.
+// play asks the stages about a pod and keeps their answer as a job. The same stage
+// stays due when it was, whatever else about the pod changed.
 func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
-	choice := s.stages.Pod(o, s.driver.rng)
+	e := s.driver
+	choice := s.stages.Pod(o, e.rng)
 	if choice.None() {
-		s.withdraw(p)
+		e.calls.Withdraw(&p.Object)
 		return
 	}
-	j, due := s.slot(p, choice, received)
+	due := received.Add(choice.Delay + p.node.fault.slower())
+	j := p.Pending()
+	switch {
+	case j == nil:
+		j = e.newJob(podStatus, p.node, p, due)
+	case j.choice == choice || j.choice.Stage() == choice.Stage():
+		due = j.Due
+	}
 	effect, err := s.stages.RenderPod(j.body[:0], choice, o, s.stages.env(due, p))
 	if err != nil {
-		s.driver.warn(err.Error())
-		s.withdraw(p)
+		e.warn(err.Error())
+		if j != p.Pending() {
+			e.calls.Free(&j.Call)
+		}
+		e.calls.Withdraw(&p.Object)
 		return
 	}
-	j.choice, j.version, j.dueAt = choice, o.Version, due
+	j.choice, j.Version, j.Due = choice, o.Version, due
 	goal := podStatus
 	if effect.Kind == machine.Delete {
 		goal, j.body = podDelete, appendDelete(j.body[:0], string(o.UID))
@@ -137,58 +146,13 @@ func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
 	if j.chained == 0 || j.goal != goal { // else it goes on where its chain is
 		j.action, j.chained = goal, 0
 	}
-	if j == p.next || j.queued || j.withheld || j.Waiting() && j.attempt > 0 {
-		return // it goes when the one before it is done, is about to go, or pauses before a retry
-	}
-	s.driver.wheel.Stop(&j.Timer)
-	s.driver.schedule(j)
-}
-
-// slot returns the job that a choice goes into, and when it is due: the same
-// stage stays due when it was, whatever else about the pod changed.
-func (s *pods) slot(p *pod, choice stage.Choice, received clock.Time) (*job, clock.Time) {
-	slot := &p.job
-	if p.job != nil && p.job.sending {
-		slot = &p.next
-	}
-	due := received.Add(choice.Delay + p.node.fault.slower())
-	if *slot == nil {
-		*slot = s.driver.newJob(podStatus, p.node, p, due)
-	} else if (*slot).choice == choice || (*slot).choice.Stage() == choice.Stage() {
-		due = (*slot).dueAt
-	}
-	return *slot, due
-}
-
-// withdraw takes back what was chosen and not sent.
-func (s *pods) withdraw(p *pod) {
-	if p.next != nil {
-		s.driver.freeJob(p.next)
-		p.next = nil
-	}
-	if p.job != nil && !p.job.sending {
-		s.cancel(p.job)
-		p.job = nil
-	}
-}
-
-// cancel ends a job that is not with the server, wherever it waits.
-func (s *pods) cancel(j *job) {
-	j.pod = nil
-	if j.queued || j.withheld {
-		j.cancelled = true // dispatch, or the end of the disturbance, frees it
-		return
-	}
-	s.driver.freeJob(j)
+	e.calls.Choose(&p.Object, &j.Call, e.clock.Now())
 }
 
 // remove forgets a pod that does not exist any more.
 func (s *pods) remove(p *pod) {
-	s.withdraw(p)
+	s.driver.calls.Forget(&p.Object)
 	s.ready.forget(&p.ready)
-	if p.job != nil {
-		p.job.cancelled, p.job.pod = true, nil
-	}
 	if p.ip != 0 {
 		p.node.freeAddress(p.ip)
 	}
@@ -238,10 +202,10 @@ func (s *pods) settle(j *job) {
 		s.driver.countLag(j)
 		s.kubelets.reportStarted(j)
 		s.settled(j)
-	case j.cancelled:
-		s.abandon(j)
+	case j.Cancelled():
+		s.driver.freeJob(j)
 	case j.answer.Retriable():
-		s.retry(j)
+		s.driver.retry(j)
 	default:
 		s.refused(j)
 	}
@@ -250,23 +214,13 @@ func (s *pods) settle(j *job) {
 // follow goes on with a chain of a kubelet's calls, whatever became of the one
 // before: only the last one counts for the object. It is due now.
 func (s *pods) follow(j *job) {
-	if j.cancelled || j.pod == nil {
-		s.abandon(j)
+	if j.Cancelled() {
+		s.driver.freeJob(j)
 		return
 	}
-	j.dueAt, j.attempt = j.answer.Done, 0
+	j.Due, j.Attempt = j.answer.Done, 0
 	j.follow()
-	s.driver.enqueue(j)
-}
-
-// retry sends a job again, or what was chosen meanwhile in its place.
-func (s *pods) retry(j *job) {
-	next := j
-	if p := j.pod; p != nil && p.next != nil {
-		next = p.next
-		p.job, p.next = next, nil
-	}
-	s.driver.retry(j, next)
+	s.driver.calls.Enqueue(&j.Call)
 }
 
 // refused does what follows an answer that another try would not change.
@@ -274,11 +228,11 @@ func (s *pods) refused(j *job) {
 	missing, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
 	switch {
 	case j.pod == nil:
-		s.driver.freeJob(j) // it went away meanwhile, or it was an event
+		s.driver.freeJob(j) // an event
 	case missing && (j.action == podDelete || j.action == podStatus):
 		s.settled(j) // somebody was faster, or its end is on the way
 	case conflict || j.answer.otherUID:
-		s.retry(j) // a pod of another uid means that this one's end is on the way
+		s.driver.retry(j) // a pod of another uid means that this one's end is on the way
 	default:
 		s.driver.drop(j)
 	}
@@ -286,38 +240,11 @@ func (s *pods) refused(j *job) {
 
 // settled ends a pod's job whose effect is there.
 func (s *pods) settled(j *job) {
-	if p := j.pod; p != nil {
-		made := j.answer.version
-		p.patched = max(p.patched, made)
-		p.ready.wrote(made)
-		if j.action == podDelete {
-			made = math.MaxUint64 // nothing that was chosen before follows
-		}
-		s.advance(p, made)
+	j.pod.ready.wrote(j.answer.version)
+	if j.action == podDelete {
+		s.driver.calls.DropNext(&j.pod.Object) // nothing that was chosen before follows
 	}
-	s.driver.freeJob(j)
-}
-
-// advance lets the next job of a pod go, unless it was chosen for a version that
-// made is newer than.
-func (s *pods) advance(p *pod, made uint64) {
-	j := p.next
-	p.job, p.next = nil, nil
-	switch {
-	case j == nil:
-	case j.version < made:
-		s.driver.freeJob(j)
-	default:
-		p.job = j
-		s.driver.schedule(j)
-	}
-}
-
-func (s *pods) abandon(j *job) {
-	if j.pod != nil {
-		s.advance(j.pod, 0)
-	}
-	s.driver.freeJob(j)
+	s.driver.finishJob(j, j.answer.version)
 }
 
 // addStats adds the pods' part to a fleet's state.

@@ -33,29 +33,3 @@ func (m *mailbox) exchange(spare []*job) []*job {
 	m.jobs, m.urgent = spare[:0], false
 	return jobs
 }
-
-// queue is a first-in-first-out queue of jobs that reuses its memory.
-type queue struct {
-	jobs []*job
-	head int
-}
-
-func (q *queue) len() int { return len(q.jobs) - q.head }
-
-func (q *queue) push(j *job) {
-	if len(q.jobs) == cap(q.jobs) && q.head > len(q.jobs)/2 {
-		n := copy(q.jobs, q.jobs[q.head:])
-		clear(q.jobs[n:])
-		q.jobs, q.head = q.jobs[:n], 0
-	}
-	q.jobs = append(q.jobs, j)
-}
-
-func (q *queue) pop() *job {
-	j := q.jobs[q.head]
-	q.jobs[q.head] = nil
-	if q.head++; q.head == len(q.jobs) {
-		q.jobs, q.head = q.jobs[:0], 0
-	}
-	return j
-}

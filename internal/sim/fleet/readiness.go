@@ -89,8 +89,8 @@ func (r *readiness) observe(h *heldReady, n *node, o *object.Pod) {
 // arm lets a job wait for its node's next comparison.
 func (r *readiness) arm(j *job) {
 	pause := firstRestore + time.Duration(r.driver.rng.Int64N(int64(lastRestore-firstRestore)))
-	j.dueAt, j.attempt = r.driver.clock.Now().Add(pause), 0
-	r.driver.wheel.Set(&j.Timer, j.dueAt)
+	j.Due, j.Attempt = r.driver.clock.Now().Add(pause), 0
+	r.driver.calls.Schedule(&j.Call, r.driver.clock.Now())
 }
 
 // wrote notes which version a patch of the fleet itself made: whatever it says of
@@ -113,15 +113,10 @@ func (r *readiness) wrote(uid string, version uint64) {
 
 // forget ends what is kept of a pod that does not exist any more.
 func (r *readiness) forget(h *heldReady) {
-	j := h.job
-	if h.job = nil; j == nil {
-		return
+	if j := h.job; j != nil {
+		h.job, j.held = nil, nil
+		r.driver.calls.Cancel(&j.Call)
 	}
-	if j.held = nil; j.sending || j.queued || j.withheld {
-		j.cancelled = true // who has it frees it
-		return
-	}
-	r.driver.freeJob(j)
 }
 
 func (r *readiness) build(j *job) bool {
@@ -139,25 +134,18 @@ func (r *readiness) settle(j *job) {
 	h := j.held
 	switch missing := j.answer.Code == http.StatusNotFound; {
 	case h == nil || missing || j.answer.otherUID:
-		r.abandon(j)
+		r.driver.freeJob(j)
 	case j.ok() && h.lostAt > j.answer.version: // and taken back again meanwhile
 		r.driver.countLag(j)
 		r.arm(j)
 	case j.ok():
 		r.driver.countLag(j)
-		r.abandon(j)
+		r.driver.freeJob(j)
 	case j.answer.Retriable() || j.answer.Code == http.StatusConflict:
-		r.driver.retry(j, j)
+		r.driver.retry(j)
 	default:
 		r.driver.drop(j)
 	}
-}
-
-func (r *readiness) abandon(j *job) {
-	if j.held != nil {
-		j.held.job = nil
-	}
-	r.driver.freeJob(j)
 }
 
 // observePlayed is observe for a pod that a player plays.

@@ -60,7 +60,7 @@ func TestGoneIsNotRestored(t *testing.T) {
 		if r.build(job) {
 			t.Errorf("%s: restored", last.Phase)
 		}
-		if r.forget(h); h.job != nil || e.wheel.Len() != 0 {
+		if r.forget(h); h.job != nil || e.calls.Len() != 0 {
 			t.Errorf("%s: a job is left", last.Phase)
 		}
 	}
