@@ -94,7 +94,7 @@ func (a *play) mayChange(ctx context.Context, path, user, resource string) bool 
 // blame ends a stage that asks for what cannot be.
 func (a *play) blame(err error) bool {
 	a.result.kind = faulty
-	a.result.err = a.entry.stage.Source().Fault("spec.steps["+strconv.Itoa(a.result.step)+"].apply", err)
+	a.result.err = a.job.stage.Source().Fault("spec.steps["+strconv.Itoa(a.result.step)+"].apply", err)
 	return false
 }
 
@@ -103,7 +103,7 @@ func (a *play) event(e machine.Effect) *wire.Request {
 	namespace := text(a.object, "namespace")
 	about := map[string]any{
 		"apiVersion": a.object["apiVersion"], "kind": a.object["kind"], "name": text(a.object, "name"),
-		"namespace": namespace, "uid": a.entry.uid, "resourceVersion": text(a.object, "resourceVersion"),
+		"namespace": namespace, "uid": a.job.entry.uid, "resourceVersion": text(a.object, "resourceVersion"),
 	}
 	if namespace == "" {
 		namespace = "default" // where events of things without a namespace live

@@ -5,7 +5,7 @@ func Kept(p *Player) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.entries {
-		n += len(e.raw)
+		n += len(e.Pending().raw)
 	}
 	return n
 }
@@ -15,7 +15,9 @@ func Hurry(p *Player) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.entries {
-		p.wheel.Set(&e.Timer, 0)
+		j := e.Pending()
+		j.Due = 0
+		p.calls.Enqueue(&j.Call)
 	}
 	go func() { p.notes <- note{list: listBegins} }() // wakes the loop
 }

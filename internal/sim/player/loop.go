@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/watch"
-	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
@@ -16,8 +15,8 @@ import (
 func (p *Player) loop(ctx context.Context) {
 	sleep := time.NewTimer(time.Hour)
 	defer sleep.Stop()
+	notes := p.notes
 	for {
-		notes, jobs, first := p.offers()
 		select {
 		case <-ctx.Done():
 			return
@@ -29,39 +28,18 @@ func (p *Player) loop(ctx context.Context) {
 		case r := <-p.results:
 			p.mu.Lock()
 			p.settleLocked(r)
-		case jobs <- first:
-			p.mu.Lock()
-			first.queued, first.playing = false, true
-			p.stats.Playing++
-			p.due[0] = nil
-			p.due = p.due[1:]
 		}
-		p.wheel.Advance(p.options.Clock.Now())
-		wake, waits := p.wheel.Wake()
+		now := p.options.Clock.Now()
+		p.calls.Advance(now)
+		for j := p.calls.Next(); j != nil; j = p.calls.Next() {
+			p.sendLocked(j, now)
+		}
+		if notes = p.notes; p.calls.Queued() > maxDue {
+			notes = nil // which holds the watch back
+		}
+		sleep.Reset(p.calls.Pause(now))
 		p.mu.Unlock()
-		if waits {
-			sleep.Reset(max(p.options.Clock.Until(wake), 0))
-		} else {
-			sleep.Reset(time.Hour)
-		}
 	}
-}
-
-// offers says what the loop may take and give now: no notes while too much is
-// due, which holds the watch back.
-func (p *Player) offers() (notes <-chan note, jobs chan<- *entry, first *entry) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.due) > 0 && p.due[0].deleted {
-		p.due = p.due[1:]
-	}
-	if len(p.due) <= maxDue {
-		notes = p.notes
-	}
-	if len(p.due) > 0 {
-		return notes, p.jobs, p.due[0]
-	}
-	return notes, nil, nil
 }
 
 // takeNoteLocked takes what the watch says.
@@ -94,15 +72,11 @@ func (p *Player) takeNoteLocked(n note) {
 		return
 	case e == nil:
 		e = &entry{key: n.key, uid: n.uid}
-		e.Fire = func() { p.enqueueLocked(e) }
 		p.entries[n.key] = e
 	}
 	p.relist.Add(e.key)
-	switch {
-	case n.version != 0 && n.version < e.patched: // overtaken by our own patch
-	case e.playing:
-		e.next = &n
-	default:
+	if n.version == 0 || !e.Stale(n.version) {
+		e.seen = n.version
 		p.chooseLocked(e, n)
 	}
 }
@@ -124,125 +98,109 @@ func (p *Player) endListLocked() {
 }
 
 func (p *Player) forgetLocked(e *entry) {
-	p.wheel.Stop(&e.Timer)
-	e.deleted = true
+	p.calls.Forget(&e.Object)
 	delete(p.entries, e.key)
 }
 
 // chooseLocked takes what the stages said of an object: the same stage stays due when
 // it was, another one is due from the receipt on.
 func (p *Player) chooseLocked(e *entry, n note) {
-	if n.err != nil {
-		p.leaveAloneLocked(n.err)
-		p.forgetLocked(e)
+	if e.deaf {
 		return
 	}
 	s := n.choice.Stage
-	if s == nil {
-		p.forgetLocked(e)
-		return
+	if n.err != nil {
+		p.leaveAloneLocked(n.err)
 	}
-	if same := e.stage == s; !same || !e.waits {
-		if !same || n.at.Sub(e.loopFrom) > loopTime {
-			e.plays, e.loopFrom = 0, n.at
+	if n.err != nil || s == nil {
+		if p.calls.Withdraw(&e.Object); e.Idle() {
+			p.forgetLocked(e)
 		}
-		e.asked, e.step, e.attempt = n.at.Add(n.choice.Delay), 0, 0
-	}
-	e.stage, e.raw, e.version, e.waits = s, n.raw, n.version, true
-	if e.asked.Sub(p.options.Clock.Now()) > parkAfter {
-		e.raw = nil
-	}
-	if e.queued || e.Waiting() && e.attempt > 0 {
-		return // it is about to go, or pauses before a retry
-	}
-	if e.asked > p.options.Clock.Now() {
-		p.wheel.Set(&e.Timer, e.asked)
 		return
 	}
-	p.wheel.Stop(&e.Timer)
-	p.enqueueLocked(e)
+	j := e.Pending()
+	if j == nil {
+		j = &job{entry: e}
+		p.calls.Prepare(&j.Call, j)
+	}
+	if j.stage != s {
+		j.stage, j.step, j.Due = s, 0, n.at.Add(n.choice.Delay)
+		if e.stage != s || n.at.Sub(e.loopFrom) > loopTime {
+			e.stage, e.plays, e.loopFrom = s, 0, n.at
+		}
+	}
+	j.raw, j.Version = n.raw, n.version
+	now := p.options.Clock.Now()
+	if j.Due.Sub(now) > parkAfter {
+		j.raw = nil
+	}
+	p.calls.Choose(&e.Object, &j.Call, now)
 }
 
-// enqueueLocked puts an entry where workers find it.
-func (p *Player) enqueueLocked(e *entry) {
-	if e.plays++; e.plays > maxPlays && p.options.Clock.Now().Sub(e.loopFrom) < loopTime {
+// sendLocked gives a job to a worker, unless its stage plays on the object again and again.
+func (p *Player) sendLocked(j *job, now clock.Time) {
+	e := j.entry
+	if e.plays++; e.plays > maxPlays && now.Sub(e.loopFrom) < loopTime {
 		p.stats.Loops++
-		err := e.stage.Source().Fault("spec.selector", fmt.Errorf("matched %s again after each of %d plays within %v: it is left alone", e.key, maxPlays, loopTime))
-		p.warnLater("loop "+e.stage.Name(), err.Error())
-		p.wheel.Stop(&e.Timer)
-		e.raw, e.stage, e.waits, e.patched = nil, nil, false, 1<<63 // deaf until it is deleted
+		err := j.stage.Source().Fault("spec.selector", fmt.Errorf("matched %s again after each of %d plays within %v: it is left alone", e.key, maxPlays, loopTime))
+		p.warn("loop "+j.stage.Name(), err.Error())
+		e.deaf = true
+		p.calls.Withdraw(&e.Object)
 		return
 	}
-	e.queued = true
-	p.due = append(p.due, e)
-}
-
-// warnLater warns once the lock is free.
-func (p *Player) warnLater(key, text string) {
-	p.wait.Go(func() { p.warn(key, text) })
+	p.calls.Send(&j.Call)
+	p.jobs <- j // there is room for as many as may be under way
 }
 
 func (p *Player) leaveAloneLocked(err error) {
 	p.stats.Faults++
-	p.warnLater("fault "+err.Error(), err.Error())
+	p.warn("fault "+err.Error(), err.Error())
 }
 
 // settleLocked takes what became of a play.
 func (p *Player) settleLocked(r result) {
-	e := r.entry
-	e.playing = false
-	p.stats.Playing--
+	j := r.job
+	e := j.entry
+	p.calls.Answer(&j.Call, false)
 	at := p.options.Clock.Now()
 	if r.firstSent != 0 {
-		p.sent.Add(time.Duration(at), r.firstSent.Sub(e.asked))
+		p.sent.Add(time.Duration(at), r.firstSent.Sub(j.Due))
 	}
-	if e.deleted {
+	if j.Cancelled() {
 		return
 	}
-	e.patched = max(e.patched, r.version)
-	next := e.next
-	e.next = nil
 	switch r.kind {
 	case held:
 		e.plays--
-		e.asked = at.Add(holdTime) // what holds it is late, not the fleet
-		p.wheel.Set(&e.Timer, e.asked)
-		if next != nil {
-			p.chooseLocked(e, *next)
-		}
+		next := p.calls.Replace(&e.Object)
+		next.Due = max(next.Due, at.Add(holdTime)) // what holds it is late, not the fleet
+		p.calls.Schedule(&next.Call, at)
 		return
 	case retry:
-		p.retryLocked(e, r, at)
-		if next != nil {
-			p.chooseLocked(e, *next)
+		e.plays--
+		p.stats.Retries++
+		j.raw = r.raw
+		next := p.calls.Replace(&e.Object)
+		if next.stage == j.stage {
+			next.step = r.step
 		}
+		p.calls.Retry(&next.Call, at, r.retryAfter)
 		return
 	case failed:
 		p.stats.Dropped++
-		p.warnLater(fmt.Sprintf("drop %s %d", e.stage.Name(), r.code), r.err.Error())
+		p.warn(fmt.Sprintf("drop %s %d", j.stage.Name(), r.code), r.err.Error())
 	case faulty:
 		p.leaveAloneLocked(r.err)
 	case played:
 		p.stats.Played++
-		p.done.Add(time.Duration(at), at.Sub(e.asked))
+		p.done.Add(time.Duration(at), at.Sub(j.Due))
 	}
-	e.raw, e.waits = nil, false
+	p.calls.Finish(&e.Object, r.version, at)
 	switch {
-	case r.again != nil:
+	case !e.Idle():
+	case r.again != nil && r.version >= e.seen:
 		p.chooseLocked(e, *r.again)
-	case next != nil && next.version >= e.patched:
-		p.chooseLocked(e, *next)
-	case r.kind != played || e.patched <= e.version:
+	case r.kind != played || r.version <= e.seen:
 		p.forgetLocked(e) // no echo of ours is on its way
 	}
-}
-
-// retryLocked plays the rest of a stage again after a pause.
-func (p *Player) retryLocked(e *entry, r result, at clock.Time) {
-	p.stats.Retries++
-	pause := wire.CallBackoff().Jittered(e.attempt, p.rng.Float64())
-	e.attempt++
-	e.step, e.raw = r.step, r.raw
-	e.plays--
-	p.wheel.Set(&e.Timer, at.Add(max(pause, r.retryAfter)))
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/engine"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/render"
-	"github.com/windtunnel/windtunnel/internal/sim/wheel"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -76,21 +76,20 @@ type Player struct {
 	cancel  context.CancelFunc
 	wait    guard.Group
 	notes   chan note     // from the watch
-	jobs    chan *entry   // to the workers
+	jobs    chan *job     // to the workers
 	results chan result   // from the workers
 	relists chan struct{} // asked for
 	listed  chan struct{} // closed when the first list was taken
 	ops     map[opKey]record.OpID
 	opsMu   sync.Mutex
+	warned  sync.Map // keys of warnings
 
 	mu      sync.Mutex // guards what follows
 	stats   Stats
-	done    stats.Recent // stage done - stage due
-	sent    stats.Recent // request sent - stage due
-	warned  map[string]bool
+	done    stats.Recent      // stage done - stage due
+	sent    stats.Recent      // request sent - stage due
 	entries map[string]*entry // by namespace/name; the loop's own, besides
-	wheel   wheel.Wheel
-	due     []*entry
+	calls   engine.Engine[job]
 	relist  watch.Relist[string] // by key
 	rng     *rand.Rand
 }
@@ -114,22 +113,22 @@ type Stats struct {
 
 // entry is an object that a stage waits for or plays on.
 type entry struct {
-	wheel.Timer
+	engine.Object[job]
 	key, uid string
-	stage    *machine.Stage
-	waits    bool       // for its stage
-	raw      []byte     // the object that the stage was chosen for; nil when it is to be read then
-	asked    clock.Time // when the stage was or is due
-	version  uint64     // of raw
-	step     int        // where to go on after a retry
-	attempt  int
-	playing  bool
-	queued   bool
-	deleted  bool
-	patched  uint64 // version that our last patch made: older ones are echoes of the past
-	next     *note  // came while playing
-	plays    int    // of the same stage, since loopFrom
+	stage    *machine.Stage // the last one that was chosen
+	plays    int            // of the same stage, since loopFrom
 	loopFrom clock.Time
+	seen     uint64 // version of the last event
+	deaf     bool   // left alone until it is deleted
+}
+
+// job is a stage that was chosen for an object.
+type job struct {
+	engine.Call[job]
+	entry *entry
+	stage *machine.Stage
+	raw   []byte // the object that the stage was chosen for; nil when it is to be read then
+	step  int    // where to go on after a retry
 }
 
 // note is what the watch says of an object.
@@ -166,19 +165,11 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if err != nil {
 		return nil, fmt.Errorf("play stages: %w", err)
 	}
-	p := &Player{
-		options: o, served: served, notes: make(chan note, 256), jobs: make(chan *entry), results: make(chan result, o.Workers),
-		listed: make(chan struct{}), relists: make(chan struct{}, 1), ops: map[opKey]record.OpID{}, warned: map[string]bool{}, entries: map[string]*entry{},
-		rng: rand.New(rand.NewPCG(o.Seed, 0x706c6179)),
-	}
-	p.wheel.Start(o.Clock.Now())
+	p := newPlayer(o, served)
 	ctx, p.cancel = context.WithCancel(ctx)
 	followed := make(chan error, 1)
 	p.wait.Go(func() { followed <- p.follow(ctx) })
-	p.wait.Go(func() { p.loop(ctx) })
-	for i := range o.Workers {
-		p.wait.Go(func() { p.work(ctx, rand.New(rand.NewPCG(o.Seed, uint64(i)))) })
-	}
+	p.startWorkers(ctx)
 	select {
 	case <-p.listed:
 		p.wait.Go(func() { p.ended(ctx, <-followed) })
@@ -189,6 +180,28 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	}
 	p.Close()
 	return nil, fmt.Errorf("play stages on %s: %w", served.Name, err)
+}
+
+func newPlayer(o Options, served discovery.Resource) *Player {
+	p := &Player{
+		options: o, served: served, notes: make(chan note, 256), jobs: make(chan *job, o.Workers), results: make(chan result, o.Workers),
+		listed: make(chan struct{}), relists: make(chan struct{}, 1), ops: map[opKey]record.OpID{}, entries: map[string]*entry{},
+		rng: rand.New(rand.NewPCG(o.Seed, 0x706c6179)),
+	}
+	p.calls = engine.Engine[job]{
+		Classes: make([]engine.Class[job], 1), Max: o.Workers,
+		Backoff: func(attempt int) time.Duration { return wire.CallBackoff().Jittered(attempt, p.rng.Float64()) },
+	}
+	p.calls.Start(o.Clock.Now())
+	return p
+}
+
+// startWorkers starts the loop, and those who play what it gives out.
+func (p *Player) startWorkers(ctx context.Context) {
+	p.wait.Go(func() { p.loop(ctx) })
+	for i := range p.options.Workers {
+		p.wait.Go(func() { p.work(ctx, rand.New(rand.NewPCG(p.options.Seed, uint64(i)))) })
+	}
 }
 
 // ended says that a watch came to an end that was not asked for.
@@ -213,7 +226,7 @@ func (p *Player) Stats() Stats {
 	defer p.mu.Unlock()
 	at := time.Duration(p.options.Clock.Now())
 	s := p.stats
-	s.Objects, s.Waiting, s.Due = len(p.entries), p.wheel.Len(), len(p.due)
+	s.Objects, s.Waiting, s.Due, s.Playing = len(p.entries), p.calls.Len(), p.calls.Queued(), p.calls.UnderWay()
 	s.StageLag, s.SendLag = p.done.Quantile(at, 0.99), p.sent.Quantile(at, 0.99)
 	return s
 }
@@ -255,11 +268,7 @@ func (p *Player) followOnce(ctx context.Context) error {
 
 // warn says once for each key what a stage asked for and was not done.
 func (p *Player) warn(key, text string) {
-	p.mu.Lock()
-	said := p.warned[key]
-	p.warned[key] = true
-	p.mu.Unlock()
-	if said {
+	if _, said := p.warned.LoadOrStore(key, true); said {
 		return
 	}
 	p.options.Log.Warn("fleet", "what", text)

@@ -17,7 +17,7 @@ import (
 
 // result is what became of a play.
 type result struct {
-	entry      *entry
+	job        *job
 	kind       resultKind
 	step       int    // retry: where to go on
 	raw        []byte // retry: with what object
@@ -45,8 +45,8 @@ func (p *Player) work(ctx context.Context, rng *rand.Rand) {
 		select {
 		case <-ctx.Done():
 			return
-		case e := <-p.jobs:
-			r := p.play(ctx, e, rng)
+		case j := <-p.jobs:
+			r := p.play(ctx, j, rng)
 			select {
 			case p.results <- r:
 			case <-ctx.Done():
@@ -59,7 +59,7 @@ func (p *Player) work(ctx context.Context, rng *rand.Rand) {
 // play is one stage under way.
 type play struct {
 	*Player
-	entry  *entry
+	job    *job
 	env    *machine.Env
 	object Object
 	raw    []byte // of object
@@ -67,36 +67,36 @@ type play struct {
 	due    clock.Time // of the next request
 }
 
-// play carries out the rest of an entry's stage.
-func (p *Player) play(ctx context.Context, e *entry, rng *rand.Rand) result {
-	raw := e.raw
+// play carries out the rest of a job's stage.
+func (p *Player) play(ctx context.Context, j *job, rng *rand.Rand) result {
+	raw := j.raw
 	if raw == nil {
 		var missing *result
-		if raw, missing = p.reread(ctx, e); missing != nil {
+		if raw, missing = p.reread(ctx, j); missing != nil {
 			return *missing
 		}
 	}
 	object, err := machine.Decode(raw)
 	if err != nil {
-		return result{entry: e, kind: faulty, err: err}
+		return result{job: j, kind: faulty, err: err}
 	}
 	p.name(object)
 	if p.options.Held != nil && p.options.Held(object) {
-		return result{entry: e, kind: held}
+		return result{job: j, kind: held}
 	}
 	env := &machine.Env{Now: p.options.Clock.Wall(p.options.Clock.Now()), Start: p.options.Clock.Epoch(), Version: p.options.Version, Rand: rng}
 	if p.options.Functions != nil {
 		env.Functions = p.options.Functions(object)
 	}
-	a := &play{Player: p, entry: e, env: env, object: object, raw: raw, result: result{entry: e}, due: e.asked}
-	for a.result.step = e.step; a.result.step < e.stage.Steps(); a.result.step++ {
+	a := &play{Player: p, job: j, env: env, object: object, raw: raw, result: result{job: j}, due: j.Due}
+	for a.result.step = j.step; a.result.step < j.stage.Steps(); a.result.step++ {
 		if done := a.step(ctx); !done {
 			a.result.raw = a.raw
 			return a.result
 		}
 	}
-	if e.stage.Immediate() && a.result.version != 0 {
-		n := &note{at: p.options.Clock.Now(), key: e.key, uid: e.uid, version: a.result.version, raw: a.raw}
+	if j.stage.Immediate() && a.result.version != 0 {
+		n := &note{at: p.options.Clock.Now(), key: j.entry.key, uid: j.entry.uid, version: a.result.version, raw: a.raw}
 		p.match(n, a.object, rng)
 		a.result.again = n
 	}
@@ -104,24 +104,24 @@ func (p *Player) play(ctx context.Context, e *entry, rng *rand.Rand) result {
 }
 
 // reread reads an object that was not kept; not when it cannot be had now.
-func (p *Player) reread(ctx context.Context, e *entry) ([]byte, *result) {
-	namespace, name, _ := strings.Cut(e.key, "/")
-	a := &play{Player: p, entry: e, result: result{entry: e}, due: e.asked}
+func (p *Player) reread(ctx context.Context, j *job) ([]byte, *result) {
+	namespace, name, _ := strings.Cut(j.entry.key, "/")
+	a := &play{Player: p, job: j, result: result{job: j}, due: j.Due}
 	r := a.send(ctx, &wire.Request{Method: http.MethodGet, Path: p.served.Object(namespace, name)}, opKey{verb: "get", resource: p.served.Name})
 	switch {
 	case p.ok(r):
 		return r.Body, nil
 	case r.Retriable():
-		return nil, &result{entry: e, kind: retry, step: e.step, retryAfter: r.RetryAfter, firstSent: a.result.firstSent}
+		return nil, &result{job: j, kind: retry, step: j.step, retryAfter: r.RetryAfter, firstSent: a.result.firstSent}
 	}
-	return nil, &result{entry: e, kind: played} // it is gone; the watch will say so
+	return nil, &result{job: j, kind: played} // it is gone; the watch will say so
 }
 
 // step carries out one step; false when the stage goes no further for now.
 func (a *play) step(ctx context.Context) bool {
-	effects, err := a.entry.stage.Play(a.result.step, a.object, a.env)
+	effects, err := a.job.stage.Play(a.result.step, a.object, a.env)
 	if err != nil {
-		a.result.kind, a.result.err = faulty, fmt.Errorf("%w (object %s)", err, a.entry.key)
+		a.result.kind, a.result.err = faulty, fmt.Errorf("%w (object %s)", err, a.job.entry.key)
 		return false
 	}
 	for _, e := range effects {
@@ -166,8 +166,8 @@ func (a *play) request(e machine.Effect) (*wire.Request, string) {
 		return a.event(e), "create"
 	case machine.Delete:
 		body := `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0`
-		if a.entry.uid != "" {
-			body += `,"preconditions":{"uid":` + quote(a.entry.uid) + `}`
+		if a.job.entry.uid != "" {
+			body += `,"preconditions":{"uid":` + quote(a.job.entry.uid) + `}`
 		}
 		return &wire.Request{Method: http.MethodDelete, Path: path, ContentType: "application/json", Body: []byte(body + "}")}, "delete"
 	}
@@ -184,7 +184,7 @@ func (a *play) request(e machine.Effect) (*wire.Request, string) {
 // changed takes the object as the server answered it.
 func (a *play) changed(body []byte) {
 	object, err := machine.Decode(body)
-	if err != nil || text(object, "uid") != a.entry.uid {
+	if err != nil || text(object, "uid") != a.job.entry.uid {
 		return
 	}
 	a.name(object)
@@ -209,7 +209,7 @@ func (a *play) refused(ctx context.Context, req *wire.Request, r *wire.Response)
 		return false
 	}
 	a.result.kind, a.result.code = failed, r.Code
-	a.result.err = fmt.Errorf("stage %s: %s %s: %d %s", a.entry.stage.Name(), req.Method, req.Path, r.Code, object.ReadStatus(r.Body).Message)
+	a.result.err = fmt.Errorf("stage %s: %s %s: %d %s", a.job.stage.Name(), req.Method, req.Path, r.Code, object.ReadStatus(r.Body).Message)
 	return false
 }
 
