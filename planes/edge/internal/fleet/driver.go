@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/sim/wheel"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
@@ -23,7 +24,7 @@ type driver struct {
 	fleet       *Fleet
 	certificate *tls.Certificate       // of the dialer that has the edge
 	tickets     tls.ClientSessionCache // likewise; nil: it makes whole handshakes
-	beat        func()                 // happen(beat{}), made once: at rest it is all that is in the schedule
+	beat        wheel.Timer            // of happen(beat{}): at rest it is all that is in the schedule
 
 	mu     sync.Mutex
 	conn   connection
@@ -69,7 +70,7 @@ func (d *driver) happenLocked(e event) {
 		d.sendLocked(w, &w.out.messages[i])
 	}
 	for _, t := range w.out.timers {
-		d.schedule(t)
+		d.setTimer(t)
 	}
 	for _, x := range w.out.facts {
 		f.observe(x)
@@ -97,17 +98,17 @@ func (d *driver) sendLocked(w *work, m *message.Message) {
 	_ = d.conn.Send(w.buffer) // the connection's reader tells of its end
 }
 
-// schedule sets a timer of the edge.
-func (d *driver) schedule(t timer) {
-	call := d.beat
+// setTimer lets a timer of the edge happen at its time.
+func (d *driver) setTimer(t timer) {
+	at := &d.beat
 	switch t.event.(type) {
 	case beat:
 	case dial:
-		call = func() { d.fleet.dialNow(d) }
+		at = &wheel.Timer{Fire: func() { d.fleet.dialNow(d) }}
 	default:
-		call = func() { d.happen(t.event) }
+		at = &wheel.Timer{Fire: func() { d.happen(t.event) }}
 	}
-	d.fleet.schedule.at(t.due, call)
+	d.fleet.schedule.fireAt(t.due, at)
 }
 
 // observe counts or measures a fact.
@@ -158,7 +159,7 @@ func (d *driver) pauseLocked() {
 	}
 	d.paused = true
 	f.poller.Pause(c)
-	f.schedule.in(f.o.ReadEvery, func() {
+	f.schedule.callAfter(f.o.ReadEvery, func() {
 		d.mu.Lock()
 		d.paused = false
 		d.mu.Unlock()

@@ -18,15 +18,15 @@ func (mute) Close() error      { return nil }
 func BenchmarkBeat(b *testing.B) {
 	f := &Fleet{o: Default(), dice: rand.New(dice{})}
 	f.o.Keepalive, f.o.Lease, f.o.Status, f.o.Nodes, f.o.Clock = 1, 0, 0, false, clock.Start()
-	f.schedule = &schedule{clock: f.o.Clock, wake: make(chan struct{}, 1)}
+	f.schedule = newSchedule(f.o.Clock, nil)
 	f.check = &checker{}
 	f.metrics = newMetrics(f, instrument.New(""))
 	d := &driver{fleet: f, edge: edge{name: "edge-0"}}
-	d.beat = func() { d.happen(beat{}) }
+	d.beat.Fire = func() { d.happen(beat{}) }
 	d.opened(mute{})
 	b.ReportAllocs()
 	for b.Loop() {
-		f.schedule.queue = f.schedule.queue[:0]
-		d.beat()
+		f.schedule.wheel.Stop(&d.beat)
+		d.beat.Fire()
 	}
 }

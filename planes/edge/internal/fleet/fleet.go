@@ -88,14 +88,14 @@ func prepare(o Options) (*Fleet, error) {
 	f := &Fleet{o: o, client: client, byName: map[string]*driver{}, dials: make(chan *driver), dice: rand.New(dice{})}
 	for i := o.Shard; i < o.Edges; i += o.Shards {
 		d := &driver{fleet: f, edge: edge{name: fmt.Sprintf("%s-%d", o.Prefix, i)}}
-		d.beat = func() { d.happen(beat{}) }
+		d.beat.Fire = func() { d.happen(beat{}) }
 		f.edges, f.byName[d.edge.name] = append(f.edges, d), d
 	}
 	if f.check, err = newChecker(f); err != nil {
 		return nil, err
 	}
 	f.metrics = newMetrics(f, o.Registry)
-	f.schedule = &schedule{clock: o.Clock, late: f.metrics.wasLate, wake: make(chan struct{}, 1)}
+	f.schedule = newSchedule(o.Clock, f.metrics.wasLate)
 	return f, nil
 }
 
@@ -131,7 +131,7 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 	f.began.Store(int64(f.now()))
 	gap := time.Duration(float64(time.Second) / f.o.JoinRate)
 	for i, d := range f.edges {
-		f.schedule.in(time.Duration(i)*gap, func() { f.dialNow(d) })
+		f.schedule.callAfter(time.Duration(i)*gap, func() { f.dialNow(d) })
 	}
 	f.o.Log.Info("fleet runs", "edges", len(f.edges), "hubs", len(f.hubs.list))
 	f.o.Registry.Ready()

@@ -1,47 +1,37 @@
 package fleet
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/wheel"
 )
 
-// schedule calls what is due, one after the other, by one goroutine.
+// schedule fires timers when they are due, one after the other, in one goroutine.
 type schedule struct {
 	clock clock.Clock
 	late  func(time.Duration)
-	mu    sync.Mutex
-	queue entries
 	wake  chan struct{}
+	due   []*wheel.Timer // the goroutine's own
+
+	mu     sync.Mutex // guards what follows
+	wheel  wheel.Wheel
+	sleeps clock.Time // until then the goroutine sleeps, unless it is woken
 }
 
-// entry is something due. At rest an edge has one.
-type entry struct {
-	due  clock.Time
-	call func()
+func newSchedule(c clock.Clock, late func(time.Duration)) *schedule {
+	s := &schedule{clock: c, late: late, wake: make(chan struct{}, 1)}
+	s.wheel.Start(c.Now())
+	return s
 }
 
-type entries []entry
-
-func (e entries) Len() int           { return len(e) }
-func (e entries) Less(i, k int) bool { return e[i].due < e[k].due }
-func (e entries) Swap(i, k int)      { e[i], e[k] = e[k], e[i] }
-func (e *entries) Push(x any)        { *e = append(*e, x.(entry)) }
-func (e *entries) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = entry{}
-	*e = (*e)[:last]
-	return x
-}
-
-func (s *schedule) at(due clock.Time, call func()) {
+// fireAt lets a timer fire at a time.
+func (s *schedule) fireAt(due clock.Time, t *wheel.Timer) {
 	s.mu.Lock()
-	heap.Push(&s.queue, entry{due, call})
-	first := s.queue[0].due == due
+	s.wheel.Set(t, due)
+	first := due < s.sleeps
 	s.mu.Unlock()
 	if first {
 		select {
@@ -51,31 +41,45 @@ func (s *schedule) at(due clock.Time, call func()) {
 	}
 }
 
-func (s *schedule) in(d time.Duration, call func()) { s.at(s.clock.Now().Add(d), call) }
+// callAfter calls fire after a while.
+func (s *schedule) callAfter(d time.Duration, fire func()) {
+	s.fireAt(s.clock.Now().Add(d), &wheel.Timer{Fire: fire})
+}
 
-// run calls what is due until ctx ends.
+// run fires what is due until ctx ends.
 func (s *schedule) run(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	sleep := time.NewTimer(0)
+	defer sleep.Stop()
 	for ctx.Err() == nil {
-		s.mu.Lock()
-		pause := time.Hour
-		if len(s.queue) > 0 {
-			pause = s.clock.Until(s.queue[0].due)
+		for _, t := range s.takeDue() {
+			s.late(s.clock.Now().Sub(t.Due))
+			t.Fire()
 		}
-		if pause <= 0 {
-			e := heap.Pop(&s.queue).(entry)
-			s.mu.Unlock()
-			s.late(-pause)
-			e.call()
-			continue
-		}
-		s.mu.Unlock()
-		timer.Reset(pause)
+		sleep.Reset(s.restLength())
 		select {
-		case <-timer.C:
+		case <-sleep.C:
 		case <-s.wake:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// takeDue takes what is due out of the wheel.
+func (s *schedule) takeDue() []*wheel.Timer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.due)
+	s.due = s.due[:0]
+	s.wheel.Expire(s.clock.Now(), func(t *wheel.Timer) { s.due = append(s.due, t) })
+	return s.due
+}
+
+// restLength returns for how long nothing is due.
+func (s *schedule) restLength() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	pause := s.wheel.Pause(now)
+	s.sleeps = now.Add(pause)
+	return pause
 }
