@@ -91,6 +91,7 @@ var exceptions = map[string]string{
 	"planes/clusters/internal/tree/member.go:door":    "as above",
 	"planes/internal/kit/planetest/planetest.go:door": "for tests, whose clusters are their own",
 	"planes/internal/kit/planetest/hollow.go:door":    "as above",
+	"planes/internal/kit/planetest/refusals.go:door":  "as above",
 	"planes/internal/kit/planetest/hollow.go:servers": "what tests of one process share: a server is closed when its last test ends",
 	"planes/app/internal/api/revision.go:encoders":    "a pool has no state that anyone can see",
 	"planes/app/internal/api/revision.go:decoders":    "a pool has no state that anyone can see",

@@ -1,28 +1,17 @@
 package clusters_test
 
 import (
-	"context"
-	"io"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := endpoint.Plain("http://127.0.0.1:1").WriteKubeconfig(kubeconfig); err != nil { // where nothing listens
-		t.Fatal(err)
-	}
-	for args, want := range map[string]string{
+	planetest.CheckRefusals(t, clusters.Verbs, map[string]string{
 		"tree-manager --kubeconfig=":                    "none given",
 		"tree-manager --preset better":                  `--preset "better": want improved`,
 		"tree-manager --leaf-reads never":               `leaf-reads "never": want one of`,
@@ -46,29 +35,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"tree-members --members x --leaf-mode party":    "leaf-label",
 		"tree-members --members x --nodes -1":           "nodes: want 0 or more",
 		"tree-members --members " + t.TempDir() + "/no": "there is no NAME.kubeconfig",
-	} {
-		verb := find(t, strings.Fields(args)[0])
-		given := strings.Fields(args)[1:]
-		if !strings.Contains(args, "--kubeconfig") {
-			given = append(given, "--kubeconfig", kubeconfig)
-		}
-		verb.SetArgs(given)
-		if err := verb.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", args, err, want)
-		}
-	}
-}
-
-func find(t *testing.T, name string) *cobra.Command {
-	t.Helper()
-	for _, v := range clusters.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel}) {
-		if v.Name() == name {
-			v.SilenceErrors, v.SilenceUsage = true, true
-			return v
-		}
-	}
-	t.Fatalf("there is no verb %s", name)
-	return nil
+	})
 }
 
 // TestOptionsInDocs holds that the page has the options of the manager as they are

@@ -1,25 +1,19 @@
 package edge_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -30,11 +24,7 @@ func TestOptionsInDocs(t *testing.T) {
 }
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := endpoint.Plain("http://127.0.0.1:1").WriteKubeconfig(kubeconfig); err != nil { // where nothing listens
-		t.Fatal(err)
-	}
-	for args, want := range map[string]string{
+	planetest.CheckRefusals(t, edge.Verbs, map[string]string{
 		"edge-hub --kubeconfig=":                         "none given",
 		"edge-hub --preset better":                       `--preset "better": want improved`,
 		"edge-hub --owner none":                          "owner",
@@ -72,24 +62,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"edge-fleet --transport pigeon":                  "transport",
 		"edge-fleet --heartbeat pulse":                   "heartbeat",
 		"edge-fleet --hubs 0":                            "hubs",
-	} {
-		name, _, _ := strings.Cut(args, " ")
-		var verb *cobra.Command
-		for _, v := range edge.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel}) {
-			if v.Name() == name {
-				verb = v
-			}
-		}
-		verb.SilenceErrors, verb.SilenceUsage = true, true
-		given := strings.Fields(args)[1:]
-		if !strings.Contains(args, "--kubeconfig") {
-			given = append(given, "--kubeconfig", kubeconfig)
-		}
-		verb.SetArgs(given)
-		if err := verb.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", args, err, want)
-		}
-	}
+	})
 }
 
 // TestEdgePlaneIsMeasured flies the edge plane of the real binary: pods run at edges

@@ -1,25 +1,14 @@
 package vm_test
 
 import (
-	"context"
-	"io"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/vm"
 )
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := endpoint.Plain("http://127.0.0.1:1").WriteKubeconfig(kubeconfig); err != nil { // where nothing listens
-		t.Fatal(err)
-	}
-	for args, want := range map[string]string{
+	planetest.CheckRefusals(t, vm.Verbs, map[string]string{
 		"vm-controller --kubeconfig /none/such":         "read kubeconfig",
 		"vm-agent --shard 3/2 --kubeconfig x":           "--shard",
 		"vm-agent --log-level loud --kubeconfig x":      "--log-level",
@@ -38,18 +27,5 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"vm-agent --spread -1":                          "spread",
 		"vm-agent --fault-selector (":                   "selector",
 		"vm-agent --stuck-finalizers 2 --max-devices 0": "shares",
-	} {
-		t.Run(args, func(t *testing.T) {
-			root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
-			root.AddCommand(vm.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel})...)
-			fields := strings.Fields(args)
-			if !strings.Contains(args, "--kubeconfig") {
-				fields = append(fields, "--kubeconfig", kubeconfig)
-			}
-			root.SetArgs(fields)
-			if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %q", err, want)
-			}
-		})
-	}
+	})
 }
