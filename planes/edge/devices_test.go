@@ -243,11 +243,11 @@ func TestReportsOfOthers(t *testing.T) {
 func TestReportsInOrder(t *testing.T) {
 	g, own := deviceGate(t)
 	r := g.rig
-	r.server.Fault(func(q *http.Request) *apitest.Fault {
+	r.server.Inject(func(q *http.Request) *apitest.Injection {
 		if body, _ := io.ReadAll(q.Body); q.Method != http.MethodPatch || !strings.Contains(string(body), `"value":"1"`) {
 			return nil
 		}
-		return &apitest.Fault{Delay: 300 * time.Millisecond}
+		return &apitest.Injection{Delay: 300 * time.Millisecond}
 	})
 	for _, value := range []string{"1", "2"} {
 		if err := own.Send([]byte(report("d0", `{"twin":{"temperature":{"actual":{"value":"`+value+`"}}}}`))); err != nil {

@@ -32,10 +32,10 @@ func TestHubDiesBeforeStatus(t *testing.T) {
 			r.settings("info")
 			var dead atomic.Bool
 			var refused atomic.Int32
-			r.server.Fault(func(q *http.Request) *apitest.Fault {
+			r.server.Inject(func(q *http.Request) *apitest.Injection {
 				if dead.Load() && q.Method == http.MethodPut && strings.Contains(q.URL.Path, "objectsyncs") {
 					refused.Add(1)
-					return &apitest.Fault{Code: http.StatusInternalServerError}
+					return &apitest.Injection{Code: http.StatusInternalServerError}
 				}
 				return nil
 			})
@@ -68,15 +68,15 @@ func TestServerAway(t *testing.T) {
 			r.pods(0, 3, 3)
 			repotest.Eventually(t, "pods run", func() bool { return r.running() == 3 })
 			var asked atomic.Int32
-			r.server.Fault(func(*http.Request) *apitest.Fault {
+			r.server.Inject(func(*http.Request) *apitest.Injection {
 				asked.Add(1)
-				return &apitest.Fault{Code: http.StatusServiceUnavailable}
+				return &apitest.Injection{Code: http.StatusServiceUnavailable}
 			})
 			r.server.CutWatches()
 			r.pods(100, 6, 3)
 			r.settings("debug")
 			repotest.Eventually(t, "they ask in vain", func() bool { return asked.Load() > 10 })
-			r.server.Fault(nil)
+			r.server.Inject(nil)
 			repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
 			r.converged()
 		})
@@ -131,7 +131,7 @@ func TestCallsOfAPod(t *testing.T) {
 	r := newRig(t)
 	var mu sync.Mutex
 	calls := map[string]int{}
-	r.server.Fault(func(q *http.Request) *apitest.Fault {
+	r.server.Inject(func(q *http.Request) *apitest.Injection {
 		if strings.Contains(q.URL.Path, "/pods/") || strings.Contains(q.URL.Path, "/objectsyncs") {
 			if q.URL.Query().Get("watch") == "" && (q.Method != http.MethodGet || strings.Contains(q.URL.Path, "/namespaces/")) {
 				mu.Lock()

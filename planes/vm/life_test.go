@@ -79,10 +79,10 @@ func (r *rig) config() *rest.Config {
 // lose lets the answers of some requests be lost after they were carried out;
 // nil: of none.
 func (r *rig) lose(which func() bool) {
-	r.server.Fault(func(q *http.Request) *apitest.Fault {
+	r.server.Inject(func(q *http.Request) *apitest.Injection {
 		r.asked.Add(1)
 		if which != nil && q.Method != http.MethodGet && which() {
-			return &apitest.Fault{Done: true}
+			return &apitest.Injection{Done: true}
 		}
 		return nil
 	})
@@ -319,9 +319,9 @@ func checkMove(t *testing.T, sub bool) {
 	r := newRig(t, "a", "b")
 	r.setSub(sub)
 	var refused atomic.Bool
-	r.server.Fault(func(q *http.Request) *apitest.Fault {
+	r.server.Inject(func(q *http.Request) *apitest.Injection {
 		if sub && q.Method == http.MethodPatch && strings.HasSuffix(q.URL.Path, "/virtualmachineinstances/vm-0") && strings.HasPrefix(q.UserAgent(), "windtunnel-vm-agent") && refused.CompareAndSwap(false, true) {
-			return &apitest.Fault{Code: http.StatusInternalServerError}
+			return &apitest.Injection{Code: http.StatusInternalServerError}
 		}
 		return nil
 	})

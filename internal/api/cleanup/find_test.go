@@ -63,7 +63,7 @@ func TestSweep(t *testing.T) {
 	s := cluster(t)
 	var mu sync.Mutex
 	var deleted []string
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Method == http.MethodDelete {
@@ -73,7 +73,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 		if strings.Contains(r.URL.Path, "/secrets") {
-			return &apitest.Fault{Code: http.StatusForbidden}
+			return &apitest.Injection{Code: http.StatusForbidden}
 		}
 		return nil
 	})
@@ -85,7 +85,7 @@ func TestSweep(t *testing.T) {
 	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1", nil); err == nil || !strings.Contains(err.Error(), "1 of 6 resources may not be listed by this user: secrets") {
 		t.Errorf("what could not be looked at is not said: %v", err)
 	}
-	s.Fault(nil)
+	s.Inject(nil)
 	deleted = slices.DeleteFunc(deleted, func(name string) bool { return name == "inside" }) // its namespace ends it, or a second look does
 	deleted = slices.Compact(deleted)                                                        // one that takes its time to go is deleted again
 	slices.Sort(deleted[1:3])
@@ -105,9 +105,9 @@ func TestSweep(t *testing.T) {
 // TestFindLooksWhereItMay has a user who may list in one namespace alone.
 func TestFindLooksWhereItMay(t *testing.T) {
 	s := cluster(t)
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/api/v1/") && r.URL.Path != "/api/v1/namespaces/default/configmaps" {
-			return &apitest.Fault{Code: http.StatusForbidden}
+			return &apitest.Injection{Code: http.StatusForbidden}
 		}
 		return nil
 	})
@@ -140,13 +140,13 @@ func TestNobodyIsWaitedForAfterAKill(t *testing.T) {
 		labelBy(s, path, "windtunnel-load")
 	}
 	var refusals, patches atomic.Int64
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		switch {
 		case r.Method != http.MethodPatch:
 		case r.URL.Path != member:
 			patches.Add(1)
 		case refusals.Add(1) < 3: // the webhook is dead, and its end not known yet
-			return &apitest.Fault{Code: http.StatusInternalServerError}
+			return &apitest.Injection{Code: http.StatusInternalServerError}
 		}
 		if r.Method == http.MethodGet && r.URL.Path == theirs {
 			go s.Remove(theirs) // its controller lets it go

@@ -73,7 +73,7 @@ func TestNothingIsLeftUnsaid(t *testing.T) {
 	}
 	add("again", "g")
 	n := 0
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/v1/configmaps") && s.Get(maps+"again") == nil { // a controller
 			n++
 			add("again", fmt.Sprint("g", n))
@@ -93,7 +93,7 @@ func TestWhatIsCollectedIsWaitedFor(t *testing.T) {
 	s.Add(maps+"pod", labeled("pod", "p1", "job"))
 	labelBy(s, maps+"pod", "kube-controller-manager")
 	looks := 0
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/v1/configmaps") {
 			if looks++; looks == 3 { // the first finds what is the run's, the second that only this is left
 				s.Remove(maps + "pod")
@@ -145,7 +145,7 @@ func TestFinalizersOfKilledControllersAreTaken(t *testing.T) {
 // is asked for.
 func TestARunIsComparedWhereSelectorsAreIgnored(t *testing.T) {
 	s := cluster(t)
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		q := r.URL.Query()
 		q.Del("labelSelector")
 		r.URL.RawQuery = q.Encode()

@@ -27,10 +27,10 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	tries := 0
-	b.server.Fault(func(r *http.Request) *apitest.Fault {
+	b.server.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodDelete {
 			if tries++; tries == 1 {
-				return &apitest.Fault{Code: http.StatusTooManyRequests}
+				return &apitest.Injection{Code: http.StatusTooManyRequests}
 			}
 		}
 		return nil
@@ -69,18 +69,18 @@ func TestLeaveAfterLostAnswers(t *testing.T) {
 	for _, i := range []int{1, 2} {
 		b.server.Add("/api/v1/namespaces/"+b.workload.Namespace(i), map[string]any{})
 	}
-	b.server.Fault(func(r *http.Request) *apitest.Fault {
+	b.server.Inject(func(r *http.Request) *apitest.Injection {
 		var made map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&made); r.Method != http.MethodPost || err != nil {
 			return nil
 		}
 		switch made["metadata"].(map[string]any)["name"] {
 		case b.workload.Namespace(0): // it is stored, and the answer lost
-			return &apitest.Fault{Code: http.StatusGatewayTimeout, Done: true}
+			return &apitest.Injection{Code: http.StatusGatewayTimeout, Done: true}
 		case b.workload.Namespace(1):
-			return &apitest.Fault{Code: http.StatusInternalServerError}
+			return &apitest.Injection{Code: http.StatusInternalServerError}
 		}
-		return &apitest.Fault{Code: http.StatusConflict}
+		return &apitest.Injection{Code: http.StatusConflict}
 	})
 	if err := b.namespaces.create(t.Context(), b.generator, b.client); err == nil {
 		t.Fatal("a run that has not got its namespaces goes on")

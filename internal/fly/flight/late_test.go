@@ -48,9 +48,9 @@ func TestALateFleetIsNotBlamedOnThePlane(t *testing.T) {
 
 func flyLate(t *testing.T, connections int) slo.Judgement {
 	s := apitest.New(t)
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/pods/") {
-			return &apitest.Fault{Delay: 1500 * time.Millisecond}
+			return &apitest.Injection{Delay: 1500 * time.Millisecond}
 		}
 		return nil
 	})

@@ -174,7 +174,7 @@ func TestALookThatDidNotEnd(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
 	b.scenario.Preflight.Dirty, b.scenario.Preflight.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.ProbeWrite, preflight.Host}
-	b.server.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Delay: 30 * time.Millisecond} })
+	b.server.Inject(func(*http.Request) *apitest.Injection { return &apitest.Injection{Delay: 30 * time.Millisecond} })
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}

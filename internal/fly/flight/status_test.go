@@ -81,7 +81,7 @@ func TestRateOfAWait(t *testing.T) {
 // TestABurstHasNoRate writes a status while all calls are due at once.
 func TestABurstHasNoRate(t *testing.T) {
 	b := newBench(t, head(1)+"- {create: {body: map, count: 20, pace: {burst: true}}}\n")
-	b.server.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Delay: 2 * time.Second} }) // long enough to be seen
+	b.server.Inject(func(*http.Request) *apitest.Injection { return &apitest.Injection{Delay: 2 * time.Second} }) // long enough to be seen
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- steps.Run(ctx, b.session()) }()

@@ -22,17 +22,17 @@ const ofOthers = "/api/v1/namespaces/n-1/configmaps/a-0"
 func TestObjectsOfOthersStay(t *testing.T) {
 	theirs := map[string]any{"data": map[string]any{"theirs": "1"}}
 	for name, tt := range map[string]struct {
-		first  apitest.Fault // of the first creation
-		there  bool          // before
-		after  bool          // it is made anew by somebody else between creation and deletion
+		first  apitest.Injection // of the first creation
+		there  bool              // before
+		after  bool              // it is made anew by somebody else between creation and deletion
 		stays  bool
 		failed bool // the run says that it could not be made
 	}{
-		"refused, and theirs is there":      {first: apitest.Fault{Code: 429}, there: true, stays: true, failed: true},
-		"ill, and theirs is there":          {first: apitest.Fault{Code: 500}, there: true, stays: true, failed: true},
-		"lost, and theirs is there":         {first: apitest.Fault{Done: true}, there: true, stays: true, failed: true},
-		"done, and the answer lost":         {first: apitest.Fault{Done: true}},
-		"done, and the server gave up":      {first: apitest.Fault{Code: 504, Done: true}},
+		"refused, and theirs is there":      {first: apitest.Injection{Code: 429}, there: true, stays: true, failed: true},
+		"ill, and theirs is there":          {first: apitest.Injection{Code: 500}, there: true, stays: true, failed: true},
+		"lost, and theirs is there":         {first: apitest.Injection{Done: true}, there: true, stays: true, failed: true},
+		"done, and the answer lost":         {first: apitest.Injection{Done: true}},
+		"done, and the server gave up":      {first: apitest.Injection{Code: 504, Done: true}},
 		"ours, and replaced by one of them": {after: true, stays: true},
 		"ours":                              {},
 	} {
@@ -43,7 +43,7 @@ func TestObjectsOfOthersStay(t *testing.T) {
 				b.server.Add(ofOthers, theirs)
 			}
 			var once sync.Once
-			b.server.Fault(func(r *http.Request) (f *apitest.Fault) {
+			b.server.Inject(func(r *http.Request) (f *apitest.Injection) {
 				if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/configmaps") {
 					once.Do(func() { f = &tt.first })
 				}

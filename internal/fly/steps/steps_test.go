@@ -419,9 +419,9 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 - {delete: {step: a, pace: {burst: true}}}
 - wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 1s}
 `)
-	b.server.Fault(func(r *http.Request) *apitest.Fault {
+	b.server.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodDelete {
-			return &apitest.Fault{Code: http.StatusOK} // taken, and nothing is done
+			return &apitest.Injection{Code: http.StatusOK} // taken, and nothing is done
 		}
 		return nil
 	})
@@ -436,11 +436,11 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 func TestObjectsOfOthersAreNotDeleted(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, expects: [409], create: {body: map, count: 1, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
 	var posts atomic.Int32
-	b.server.Fault(func(r *http.Request) *apitest.Fault {
+	b.server.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method != http.MethodPost {
 			return nil
 		}
-		return &apitest.Fault{Code: []int{http.StatusTooManyRequests, http.StatusConflict}[posts.Add(1)-1]}
+		return &apitest.Injection{Code: []int{http.StatusTooManyRequests, http.StatusConflict}[posts.Add(1)-1]}
 	})
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
@@ -453,14 +453,14 @@ func TestObjectsOfOthersAreNotDeleted(t *testing.T) {
 func TestFailedCallsAreNotThere(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
 	refused := map[string]int{}
-	b.server.Fault(func(r *http.Request) *apitest.Fault {
+	b.server.Inject(func(r *http.Request) *apitest.Injection {
 		body, _ := io.ReadAll(r.Body)
 		switch {
 		case r.Method == http.MethodPost && strings.Contains(string(body), `"a-1"`):
-			return &apitest.Fault{Code: 403} // for good
+			return &apitest.Injection{Code: 403} // for good
 		case r.Method == http.MethodPost && strings.Contains(string(body), `"a-2"`) && refused[r.URL.Path] == 0:
 			refused[r.URL.Path]++
-			return &apitest.Fault{Code: 429} // once
+			return &apitest.Injection{Code: 429} // once
 		}
 		return nil
 	})
@@ -498,9 +498,9 @@ func TestWhatDependsOnRefusedObjectsFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, head(1)+tt.steps)
-			b.server.Fault(func(r *http.Request) *apitest.Fault {
+			b.server.Inject(func(r *http.Request) *apitest.Injection {
 				if body, _ := io.ReadAll(r.Body); r.Method == http.MethodPost && strings.Contains(string(body), tt.refuse) {
-					return &apitest.Fault{Code: http.StatusForbidden}
+					return &apitest.Injection{Code: http.StatusForbidden}
 				}
 				return nil
 			})

@@ -30,7 +30,7 @@ func TestClaim(t *testing.T) {
 		there bool   // an object of somebody else
 		stamp string // that it carries
 		adopt []string
-		fault *apitest.Fault // of the first creation
+		fault *apitest.Injection // of the first creation
 
 		want, data string
 		stamped    bool
@@ -41,9 +41,9 @@ func TestClaim(t *testing.T) {
 		"adopted":                   {there: true, adopt: []string{adopted}, data: "theirs no more"},
 		"another is adopted":        {there: true, adopt: []string{"configmaps/default/n"}, want: foreigns, data: theirs},
 		"of an earlier try":         {there: true, stamp: "r1", data: "theirs no more", stamped: true},
-		"done, and the answer lost": {fault: &apitest.Fault{Done: true}, data: "theirs no more", stamped: true},
-		"refused, then done":        {fault: &apitest.Fault{Code: http.StatusTooManyRequests}, data: "theirs no more", stamped: true},
-		"refused, and another's":    {there: true, fault: &apitest.Fault{Code: http.StatusTooManyRequests}, want: foreigns, data: theirs},
+		"done, and the answer lost": {fault: &apitest.Injection{Done: true}, data: "theirs no more", stamped: true},
+		"refused, then done":        {fault: &apitest.Injection{Code: http.StatusTooManyRequests}, data: "theirs no more", stamped: true},
+		"refused, and another's":    {there: true, fault: &apitest.Injection{Code: http.StatusTooManyRequests}, want: foreigns, data: theirs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true})
@@ -56,7 +56,7 @@ func TestClaim(t *testing.T) {
 			}
 			before := s.Get(mapPath)
 			var once sync.Once
-			s.Fault(func(r *http.Request) (f *apitest.Fault) {
+			s.Inject(func(r *http.Request) (f *apitest.Injection) {
 				if r.Method == http.MethodPost {
 					once.Do(func() { f = tt.fault })
 				}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// jittered makes requests and the events of watches late by chance, by up to the duration
+// withJitter makes requests and the events of watches late by chance, by up to the duration
 // in WINDTUNNEL_JITTER (make test-jitter), as those of a busy machine are: one of a
 // watch may come seconds after what another one brought. A test that fails then takes
 // it for granted that its subject has seen what it has seen itself.
-func jittered(h http.Handler) http.Handler {
+func withJitter(h http.Handler) http.Handler {
 	most, err := time.ParseDuration(os.Getenv("WINDTUNNEL_JITTER"))
 	if err != nil || most <= 0 {
 		return h
@@ -22,7 +22,7 @@ func jittered(h http.Handler) http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if watching(r) {
+		if isWatch(r) {
 			h.ServeHTTP(&lateWriter{w, late}, r)
 			return
 		}

@@ -28,36 +28,36 @@ func (s *Server) Add(path string, object any) {
 	if err != nil {
 		panic(err)
 	}
-	o, err := decode(raw)
+	o, err := decodeObject(raw)
 	if err != nil {
 		panic(err)
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	s.put(parse(path), o)
+	s.putObject(parseTarget(path), o)
 }
 
-// put stores an object as it is, with what becomes of it.
-func (s *Server) put(t target, o *Object) {
-	fresh := s.Get(t.path()) == nil
-	s.store(t, o)
+// putObject stores an object as it is, with what becomes of it.
+func (s *Server) putObject(t target, o *Object) {
+	fresh := s.Get(t.objectPath()) == nil
+	s.storeObject(t, o)
 	if fresh {
 		s.mu.Lock()
-		s.created = append(s.created, s.Get(t.path()))
+		s.created = append(s.created, s.Get(t.objectPath()))
 		s.mu.Unlock()
 	}
-	s.playOn(t.path())
+	s.playUntilDone(t.objectPath())
 }
 
-// store stores an object as it is, with the names of its place, and as the same object
+// storeObject stores an object as it is, with the names of its place, and as the same object
 // that is there already.
-func (s *Server) store(t target, o *Object) {
-	s.namespace(t.namespace)
+func (s *Server) storeObject(t target, o *Object) {
+	s.ensureNamespace(t.namespace)
 	o.SetName(t.name)
 	o.SetNamespace(t.namespace)
 	o.SetAPIVersion(t.apiVersion())
 	o.SetKind(s.kindOf(t))
-	if old := s.Get(t.path()); old != nil {
+	if old := s.Get(t.objectPath()); old != nil {
 		o.SetUID(old.GetUID())
 		o.SetCreationTimestamp(old.GetCreationTimestamp())
 	}
@@ -66,17 +66,17 @@ func (s *Server) store(t target, o *Object) {
 		o.SetCreationTimestamp(*o.GetDeletionTimestamp())
 	}
 	o.SetResourceVersion("")
-	complete(o)
+	completeObject(o)
 	raw, err := json.Marshal(o.Object)
 	if err != nil {
 		panic(err)
 	}
-	s.load(raw)
+	s.loadObject(raw)
 }
 
-// complete gives an object what it cannot be without, where a test is about something
+// completeObject gives an object what it cannot be without, where a test is about something
 // else.
-func complete(o *Object) {
+func completeObject(o *Object) {
 	owners := o.GetOwnerReferences()
 	for i := range owners {
 		r := &owners[i]
@@ -96,11 +96,11 @@ func complete(o *Object) {
 	}
 	if o.GetKind() == "CustomResourceDefinition" && o.Object["spec"] == nil {
 		plural, group, _ := strings.Cut(o.GetName(), ".")
-		o.Object["spec"] = definition(Resource{Version: group + "/v1", Plural: plural, Kind: "Any"})
+		o.Object["spec"] = resourceDefinition(Resource{Version: group + "/v1", Plural: plural, Kind: "Any"})
 	}
 }
 
-func (s *Server) load(raw []byte) {
+func (s *Server) loadObject(raw []byte) {
 	if _, err := s.cluster.Load(bytes.NewReader(raw)); err != nil {
 		panic(err)
 	}
@@ -111,7 +111,7 @@ func (s *Server) kindOf(t target) string {
 	var list struct {
 		Resources []struct{ Name, Kind string }
 	}
-	if err := json.Unmarshal(s.do(http.MethodGet, t.root, nil).Body.Bytes(), &list); err != nil {
+	if err := json.Unmarshal(s.request(http.MethodGet, t.root, nil).Body.Bytes(), &list); err != nil {
 		panic(err)
 	}
 	for _, r := range list.Resources {
@@ -119,7 +119,7 @@ func (s *Server) kindOf(t target) string {
 			return r.Kind
 		}
 	}
-	panic("nothing is served as " + t.table())
+	panic("nothing is served as " + t.collection())
 }
 
 // AddPod stores a pod, Pending unless it says otherwise.
@@ -155,9 +155,9 @@ func (s *Server) Remove(path string) {
 	defer s.writing.Unlock()
 	if o := s.Get(path); o != nil && len(o.GetFinalizers()) > 0 {
 		o.SetFinalizers(nil)
-		s.store(parse(path), o)
+		s.storeObject(parseTarget(path), o)
 	}
-	s.do(http.MethodDelete, path, []byte(`{"gracePeriodSeconds":0}`))
+	s.request(http.MethodDelete, path, []byte(`{"gracePeriodSeconds":0}`))
 }
 
 // RemovePod removes a pod at once.
@@ -168,8 +168,8 @@ func (s *Server) EndPod(namespace, name string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if path := podPath(namespace, name); s.Get(path) != nil {
-		s.do(http.MethodDelete, path, nil)
-		s.playOn(path)
+		s.request(http.MethodDelete, path, nil)
+		s.playUntilDone(path)
 	}
 }
 
@@ -181,25 +181,25 @@ func Change[T any](s *Server, path string, change func(*T)) {
 	if o == nil {
 		return
 	}
-	into := as[T](o)
+	into := convertTo[T](o)
 	change(into)
 	raw, err := json.Marshal(into)
 	if err == nil {
-		o, err = decode(raw)
+		o, err = decodeObject(raw)
 	}
 	if err != nil {
 		panic(err)
 	}
-	s.put(parse(path), o)
+	s.putObject(parseTarget(path), o)
 }
 
 // Get returns the object at a path; nil if it is not there.
 func (s *Server) Get(path string) *Object {
-	r := s.do(http.MethodGet, path, nil)
+	r := s.request(http.MethodGet, path, nil)
 	if r.Code != http.StatusOK {
 		return nil
 	}
-	o, err := decode(r.Body.Bytes())
+	o, err := decodeObject(r.Body.Bytes())
 	if err != nil {
 		panic(err)
 	}
@@ -213,7 +213,7 @@ func (s *Server) Objects(collection string) (out []*Object) {
 		Kind, APIVersion string
 		Items            []map[string]any
 	}
-	if err := json.Unmarshal(s.do(http.MethodGet, collection, nil).Body.Bytes(), &list); err != nil {
+	if err := json.Unmarshal(s.request(http.MethodGet, collection, nil).Body.Bytes(), &list); err != nil {
 		panic(err)
 	}
 	for _, item := range list.Items {
@@ -227,7 +227,7 @@ func (s *Server) Objects(collection string) (out []*Object) {
 
 // Created returns what was ever stored in a collection anew.
 func (s *Server) Created(collection string) (out []*Object) {
-	t := parse(collection)
+	t := parseTarget(collection)
 	s.mu.Lock()
 	all := slices.Clone(s.created)
 	s.mu.Unlock()
@@ -251,7 +251,7 @@ func (s *Server) Names(collection string) (out []string) {
 // List returns what a collection holds as Go objects.
 func List[T any](s *Server, collection string) (out []*T) {
 	for _, o := range s.Objects(collection) {
-		out = append(out, as[T](o))
+		out = append(out, convertTo[T](o))
 	}
 	return out
 }
@@ -265,7 +265,7 @@ func (s *Server) Nodes() []*corev1.Node { return List[corev1.Node](s, NodesPath)
 // Leases returns all leases.
 func (s *Server) Leases() []*coordinationv1.Lease { return List[coordinationv1.Lease](s, LeasesPath) }
 
-func as[T any](o *Object) *T {
+func convertTo[T any](o *Object) *T {
 	raw, err := json.Marshal(o.Object)
 	into := new(T)
 	if err == nil {

@@ -15,7 +15,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,10 +44,10 @@ type Resource struct {
 	Status                bool // it has a subresource status
 }
 
-// Fault is what befalls a request: it is carried out if it is to be Done, waits
+// Injection is what befalls a request: it is carried out if it is to be Done, waits
 // for its Delay, and is refused with a Code. Without a code it is answered, or
 // its connection cut if it was done already.
-type Fault struct {
+type Injection struct {
 	Code       int
 	RetryAfter int // seconds
 	Done       bool
@@ -63,8 +62,8 @@ type Server struct {
 	stop     chan struct{}
 	shown    []Resource
 
-	asking sync.Mutex // one question of a fault at a time
-	fault  func(*http.Request) *Fault
+	injecting sync.Mutex // one question of a fault at a time
+	inject    func(*http.Request) *Injection
 
 	writing sync.Mutex // one write at a time, with what becomes of it
 	admit   func(path string, o *Object)
@@ -73,8 +72,8 @@ type Server struct {
 	mu      sync.Mutex // of what follows
 	cuts    map[*http.Request]cut
 	created []*Object
-	calls   []call
-	packed  int
+
+	callLog
 }
 
 // cut ends a watch, and tells when it has.
@@ -82,8 +81,6 @@ type cut struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
-
-type call struct{ text, kind, body string } // METHOD PATH, METHOD RESOURCE
 
 const (
 	token  = "apitest"
@@ -112,12 +109,12 @@ func New(t testing.TB, resources ...Resource) *Server {
 		s.shown = []Resource{{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, {Version: "v1", Plural: "nodes", Kind: "Node"}, {Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}}
 	}
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
-		s.do(http.MethodDelete, "/api/v1/namespaces/"+name, nil)
+		s.request(http.MethodDelete, "/api/v1/namespaces/"+name, nil)
 	}
 	for len(s.Names("/api/v1/namespaces")) > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	s.endpoint = Serve(t, jittered(http.HandlerFunc(s.serve)))
+	s.endpoint = Serve(t, withJitter(http.HandlerFunc(s.serveHTTP)))
 	t.Cleanup(func() { close(s.stop) })
 	return s
 }
@@ -126,25 +123,25 @@ func New(t testing.TB, resources ...Resource) *Server {
 // it already.
 func (s *Server) Define(r Resource) {
 	group, version, _ := strings.Cut(r.Version, "/")
-	if version == "" || !r.Status && s.do(http.MethodGet, "/apis/"+r.Version+"/"+r.Plural, nil).Code == http.StatusOK {
+	if version == "" || !r.Status && s.request(http.MethodGet, "/apis/"+r.Version+"/"+r.Plural, nil).Code == http.StatusOK {
 		return // it is a built-in one
 	}
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": r.Plural + "." + group},
-		"spec":     definition(r),
-		"status": map[string]any{"storedVersions": []any{version}, "acceptedNames": names(r), "conditions": []any{
+		"spec":     resourceDefinition(r),
+		"status": map[string]any{"storedVersions": []any{version}, "acceptedNames": resourceNames(r), "conditions": []any{
 			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}}},
 	})
 	if err != nil {
 		panic(err)
 	}
-	s.load(raw)
+	s.loadObject(raw)
 }
 
-// definition is the spec of a custom resource's definition, whose objects may hold
+// resourceDefinition is the spec of a custom resource's definition, whose objects may hold
 // anything.
-func definition(r Resource) map[string]any {
+func resourceDefinition(r Resource) map[string]any {
 	group, version, _ := strings.Cut(r.Version, "/")
 	scope, subresources := "Cluster", map[string]any{}
 	if r.Namespaced {
@@ -153,12 +150,12 @@ func definition(r Resource) map[string]any {
 	if r.Status {
 		subresources["status"] = map[string]any{}
 	}
-	return map[string]any{"group": group, "scope": scope, "names": names(r), "versions": []any{map[string]any{
+	return map[string]any{"group": group, "scope": scope, "names": resourceNames(r), "versions": []any{map[string]any{
 		"name": version, "served": true, "storage": true, "subresources": subresources,
 		"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}
 }
 
-func names(r Resource) map[string]any {
+func resourceNames(r Resource) map[string]any {
 	return map[string]any{"plural": r.Plural, "singular": strings.ToLower(r.Kind), "kind": r.Kind, "listKind": r.Kind + "List"}
 }
 
@@ -191,12 +188,12 @@ func Client(t testing.TB, e endpoint.Endpoint, c clock.Clock) *wire.Client {
 // Endpoint says how to reach the server.
 func (s *Server) Endpoint() endpoint.Endpoint { return s.endpoint }
 
-// Fault makes f decide what befalls each request, whose body it sees in JSON;
+// Inject makes f decide what befalls each request, whose body it sees in JSON;
 // nil and an f that returns nil let all be answered.
-func (s *Server) Fault(f func(*http.Request) *Fault) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	s.fault = f
+func (s *Server) Inject(f func(*http.Request) *Injection) {
+	s.injecting.Lock()
+	defer s.injecting.Unlock()
+	s.inject = f
 }
 
 // Admit makes f change what requests are about to create.
@@ -230,51 +227,10 @@ func (s *Server) CutWatches() {
 // Compact forgets the past: a watch that wants to go on from it is answered 410.
 func (s *Server) Compact() { s.cluster.Compact() }
 
-// Calls returns how many requests of a kind, such as "PATCH pods/status", came.
-func (s *Server) Calls(kind string) int {
-	return s.count(func(c call) bool { return c.kind == kind })
-}
-
-// Count returns how many requests, such as "GET /api/v1/pods", began with a text.
-// Those of discovery do not count, and a watch is a WATCH.
-func (s *Server) Count(prefix string) int {
-	return s.count(func(c call) bool { return strings.HasPrefix(c.text, prefix) })
-}
-
-func (s *Server) count(which func(call) bool) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.calls {
-		if which(c) {
-			n++
-		}
-	}
-	return n
-}
-
-// Body returns the body, in JSON, of the last request, such as "POST /api/v1/pods".
-func (s *Server) Body(request string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range slices.Backward(s.calls) {
-		if c.text == request {
-			return c.body
-		}
-	}
-	return ""
-}
-
-// Packed returns how many requests had a body in protobuf.
-func (s *Server) Packed() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.packed
-}
-
 // target is what a path names.
 type target struct{ root, namespace, resource, name, part string }
 
-func parse(path string) target {
+func parseTarget(path string) target {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	n := 2
 	if parts[0] == "apis" {
@@ -294,17 +250,17 @@ func parse(path string) target {
 	return t
 }
 
-func (t target) table() string { return t.root + "/" + t.resource }
+func (t target) collection() string { return t.root + "/" + t.resource }
 
-func (t target) path() string {
+func (t target) objectPath() string {
 	if t.namespace == "" {
-		return t.table() + "/" + t.name
+		return t.collection() + "/" + t.name
 	}
 	return t.root + "/namespaces/" + t.namespace + "/" + t.resource + "/" + t.name
 }
 
-// named is the target with a name.
-func (t target) named(name string) target {
+// withName is the target with a name.
+func (t target) withName(name string) target {
 	t.name = name
 	return t
 }
@@ -314,24 +270,24 @@ func (t target) apiVersion() string {
 	return strings.TrimPrefix(strings.TrimPrefix(t.root, "/apis/"), "/api/")
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	t := parse(r.URL.Path)
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	t := parseTarget(r.URL.Path)
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client is gone
 	}
 	if t.resource == "" {
-		s.discover(w, r)
+		s.serveDiscovery(w, r)
 		return
 	}
 	body, err := inJSON(raw)
 	if err != nil {
 		body = raw // it is refused
 	}
-	s.note(r, t, body, len(raw) > 0 && raw[0] != '{' && raw[0] != '[')
-	f := s.ask(r, body)
+	s.noteCall(r, t, body, len(raw) > 0 && raw[0] != '{' && raw[0] != '[')
+	f := s.injectionFor(r, body)
 	if f.Done {
-		s.answer(httptest.NewRecorder(), r, t, raw)
+		s.carryOut(httptest.NewRecorder(), r, t, raw)
 	}
 	if f.Delay > 0 {
 		select {
@@ -351,12 +307,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case f.Done:
 		panic(http.ErrAbortHandler) // the connection's stream is reset
 	default:
-		s.answer(w, r, t, raw)
+		s.carryOut(w, r, t, raw)
 	}
 }
 
-// discover answers what is not about objects.
-func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
+// serveDiscovery answers what is not about objects.
+func (s *Server) serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	var groups, served []any
 	for _, one := range s.shown {
 		group, _, grouped := strings.Cut(one.Version, "/")
@@ -374,7 +330,7 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 	case served != nil:
 		out = map[string]any{"resources": served}
 	case r.URL.Path == "/version":
-		s.pass(w, r, nil)
+		s.passOn(w, r, nil)
 		return
 	default:
 		http.NotFound(w, r)
@@ -384,59 +340,41 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out) // the client may be gone
 }
 
-// note counts a request.
-func (s *Server) note(r *http.Request, t target, body []byte, packed bool) {
-	method := r.Method
-	if watching(r) {
-		method = "WATCH"
-	}
-	kind := method + " " + t.resource
-	if t.part != "" {
-		kind += "/" + t.part
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls = append(s.calls, call{method + " " + r.URL.Path, kind, string(body)})
-	if packed {
-		s.packed++
-	}
-}
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
 
-func watching(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
-
-// ask returns what befalls a request.
-func (s *Server) ask(r *http.Request, body []byte) Fault {
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	if s.fault != nil {
+// injectionFor returns what befalls a request.
+func (s *Server) injectionFor(r *http.Request, body []byte) Injection {
+	s.injecting.Lock()
+	defer s.injecting.Unlock()
+	if s.inject != nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if f := s.fault(r); f != nil {
+		if f := s.inject(r); f != nil {
 			return *f
 		}
 	}
-	return Fault{}
+	return Injection{}
 }
 
-// answer has a request carried out.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target, body []byte) {
-	if watching(r) {
-		s.watch(w, r, body)
+// carryOut has a request carried out.
+func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, t target, body []byte) {
+	if isWatch(r) {
+		s.serveWatch(w, r, body)
 		return
 	}
 	if r.Method == http.MethodGet {
-		s.pass(w, r, body)
+		s.passOn(w, r, body)
 		return
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	creates := r.Method == http.MethodPost && t.name == ""
 	if creates {
-		body = s.admitted(r, t, body)
+		body = s.admitBody(r, t, body)
 	}
 	answer := httptest.NewRecorder()
-	s.pass(answer, r, body)
+	s.passOn(answer, r, body)
 	if answer.Code < http.StatusMultipleChoices && r.Method != http.MethodDelete && t.part != "eviction" {
-		s.written(t, answer.Body.Bytes(), creates)
+		s.noteWritten(t, answer.Body.Bytes(), creates)
 	}
 	for name, values := range answer.Header() {
 		w.Header()[name] = values
@@ -445,8 +383,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target, body [
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// watch passes a watch on, until it is cut.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, body []byte) {
+// serveWatch passes a watch on, until it is cut.
+func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, body []byte) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() { // the hollow server ends after its clients
@@ -466,11 +404,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, body []byte) {
 		delete(s.cuts, r)
 		s.mu.Unlock()
 	}()
-	s.pass(w, r.WithContext(ctx), body)
+	s.passOn(w, r.WithContext(ctx), body)
 }
 
-// pass hands a request on as a user that may do everything.
-func (s *Server) pass(w http.ResponseWriter, r *http.Request, body []byte) {
+// passOn hands a request on as a user that may do everything.
+func (s *Server) passOn(w http.ResponseWriter, r *http.Request, body []byte) {
 	to := r.Clone(r.Context())
 	to.URL.Path, to.URL.RawPath = prefix+r.URL.Path, ""
 	to.Body, to.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -479,19 +417,19 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, body []byte) {
 	s.hollow.ServeHTTP(w, to)
 }
 
-// do makes a request of its own.
-func (s *Server) do(method, path string, body []byte) *httptest.ResponseRecorder {
+// request makes a request of its own.
+func (s *Server) request(method, path string, body []byte) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	out := httptest.NewRecorder()
-	s.pass(out, r, body)
+	s.passOn(out, r, body)
 	return out
 }
 
-// admitted returns a body of what is about to be created as it is to be, and makes its
+// admitBody returns a body of what is about to be created as it is to be, and makes its
 // namespace if there is none.
-func (s *Server) admitted(r *http.Request, t target, body []byte) []byte {
-	s.namespace(t.namespace)
+func (s *Server) admitBody(r *http.Request, t target, body []byte) []byte {
+	s.ensureNamespace(t.namespace)
 	if s.admit == nil {
 		return body
 	}
@@ -499,11 +437,11 @@ func (s *Server) admitted(r *http.Request, t target, body []byte) []byte {
 	if err != nil {
 		return body
 	}
-	o, err := decode(raw)
+	o, err := decodeObject(raw)
 	if err != nil {
 		return body
 	}
-	s.admit(t.named(o.GetName()).path(), o)
+	s.admit(t.withName(o.GetName()).objectPath(), o)
 	if raw, err = json.Marshal(o.Object); err != nil {
 		panic(err)
 	}
@@ -511,20 +449,20 @@ func (s *Server) admitted(r *http.Request, t target, body []byte) []byte {
 	return raw
 }
 
-// namespace makes a namespace if there is none.
-func (s *Server) namespace(name string) {
-	if name != "" && s.do(http.MethodGet, "/api/v1/namespaces/"+name, nil).Code == http.StatusNotFound {
-		s.load(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`, name))
+// ensureNamespace makes a namespace if there is none.
+func (s *Server) ensureNamespace(name string) {
+	if name != "" && s.request(http.MethodGet, "/api/v1/namespaces/"+name, nil).Code == http.StatusNotFound {
+		s.loadObject(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`, name))
 	}
 }
 
-// written is told of what was written: it plays what becomes of it.
-func (s *Server) written(t target, answer []byte, creates bool) {
+// noteWritten is told of what was written: it plays what becomes of it.
+func (s *Server) noteWritten(t target, answer []byte, creates bool) {
 	raw, err := inJSON(answer)
 	if err != nil {
 		return
 	}
-	o, err := decode(raw)
+	o, err := decodeObject(raw)
 	if err != nil || o.GetName() == "" {
 		return
 	}
@@ -533,11 +471,11 @@ func (s *Server) written(t target, answer []byte, creates bool) {
 		s.created = append(s.created, o)
 		s.mu.Unlock()
 	}
-	t = t.named(o.GetName())
-	s.playOn(t.path())
+	t = t.withName(o.GetName())
+	s.playUntilDone(t.objectPath())
 }
 
-func (s *Server) playOn(path string) {
+func (s *Server) playUntilDone(path string) {
 	for s.play != nil {
 		o := s.Get(path)
 		if o == nil {
@@ -547,7 +485,7 @@ func (s *Server) playOn(path string) {
 		if next == nil {
 			return
 		}
-		s.store(parse(path), next)
+		s.storeObject(parseTarget(path), next)
 	}
 }
 
@@ -564,7 +502,7 @@ func inJSON(body []byte) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-func decode(body []byte) (*Object, error) {
+func decodeObject(body []byte) (*Object, error) {
 	o := &Object{}
 	err := json.Unmarshal(body, &o.Object)
 	return o, err

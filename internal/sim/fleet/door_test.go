@@ -19,9 +19,9 @@ import (
 
 func TestStartErrors(t *testing.T) {
 	s := apitest.New(t)
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.URL.Path == "/api/v1/pods" {
-			return &apitest.Fault{Code: 403}
+			return &apitest.Injection{Code: 403}
 		}
 		return nil
 	})

@@ -152,12 +152,12 @@ func TestLeaseConflict(t *testing.T) {
 	var conflicts, missing atomic.Int32
 	conflicts.Store(1)
 	missing.Store(2)
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		switch {
 		case r.Method == http.MethodPost && strings.Contains(r.URL.Path, "leases") && missing.Add(-1) >= 0:
-			return &apitest.Fault{Code: 404} // the namespace is not there yet
+			return &apitest.Injection{Code: 404} // the namespace is not there yet
 		case r.Method == http.MethodPut && conflicts.Add(-1) >= 0:
-			return &apitest.Fault{Code: 409}
+			return &apitest.Injection{Code: 409}
 		}
 		return nil
 	})
@@ -236,19 +236,19 @@ func TestPodsAndRefusals(t *testing.T) {
 	f := start(t, s, config(2))
 	ready(t, f)
 	var n atomic.Int32
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method != http.MethodPatch && r.Method != http.MethodDelete {
 			return nil
 		}
 		switch n.Add(1) % 12 {
 		case 0:
-			return &apitest.Fault{Code: 429, RetryAfter: 0}
+			return &apitest.Injection{Code: 429, RetryAfter: 0}
 		case 1:
-			return &apitest.Fault{Code: 500}
+			return &apitest.Injection{Code: 500}
 		case 2:
-			return &apitest.Fault{Code: 409}
+			return &apitest.Injection{Code: 409}
 		case 3:
-			return &apitest.Fault{Done: true} // done, but the answer is lost
+			return &apitest.Injection{Done: true} // done, but the answer is lost
 		default:
 			return nil
 		}
@@ -274,10 +274,10 @@ func TestPodMadeAgain(t *testing.T) {
 	f := start(t, s, config(1))
 	ready(t, f)
 	var patches, blind atomic.Int32
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		switch {
 		case r.Method == http.MethodGet && blind.Load() == 1:
-			return &apitest.Fault{Code: 503} // the fleet does not see it before its patch was refused
+			return &apitest.Injection{Code: 503} // the fleet does not see it before its patch was refused
 		case r.Method != http.MethodPatch:
 		case patches.Add(1) == 1:
 			blind.Store(1)
@@ -303,9 +303,9 @@ func TestRetryAfter(t *testing.T) {
 	f := start(t, s, config(1))
 	ready(t, f)
 	var first atomic.Bool
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodPatch && first.CompareAndSwap(false, true) {
-			return &apitest.Fault{Code: 429, RetryAfter: 1}
+			return &apitest.Injection{Code: 429, RetryAfter: 1}
 		}
 		return nil
 	})
@@ -322,15 +322,15 @@ func TestRefusedForGood(t *testing.T) {
 	s := apitest.New(t)
 	f := start(t, s, config(1))
 	ready(t, f)
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodPatch {
-			return &apitest.Fault{Code: 422}
+			return &apitest.Injection{Code: 422}
 		}
 		return nil
 	})
 	s.AddPod(apitest.Pod("p", "node-000000"))
 	repotest.Eventually(t, "counted", func() bool { return f.Stats().Dropped == 1 })
-	s.Fault(nil)
+	s.Inject(nil)
 	s.EndPod("default", "p")
 	repotest.Eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 && len(s.Pods()) == 0 })
 }
@@ -431,9 +431,9 @@ func TestForeignNode(t *testing.T) {
 func TestLostAnswers(t *testing.T) {
 	s := apitest.New(t)
 	var n atomic.Int32
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodPost && r.URL.Path == "/api/v1/nodes" && n.Add(1)%3 == 0 {
-			return &apitest.Fault{Done: true}
+			return &apitest.Injection{Done: true}
 		}
 		return nil
 	})

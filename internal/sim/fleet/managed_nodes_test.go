@@ -185,9 +185,9 @@ func TestNodeThatComesWhilePodsAreListed(t *testing.T) {
 	f := manage(t, s, fleet.ManagedNodes{All: true})
 	repotest.Eventually(t, "old", func() bool { return f.Stats().Schedulable == 1 })
 	var held atomic.Bool
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.URL.Path == apitest.PodsPath && r.URL.Query().Get("continue") != "" && held.CompareAndSwap(false, true) {
-			return &apitest.Fault{Delay: 3 * time.Second}
+			return &apitest.Injection{Delay: 3 * time.Second}
 		}
 		return nil
 	})

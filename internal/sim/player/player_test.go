@@ -361,9 +361,9 @@ func TestResourceThatIsNotServed(t *testing.T) {
 
 func TestResourceThatMayNotBeListed(t *testing.T) {
 	s, c, watch := newServer(t)
-	s.Fault(func(r *http.Request) *apitest.Fault {
+	s.Inject(func(r *http.Request) *apitest.Injection {
 		if r.URL.Path == "/apis/example.org/v1/widgets" {
-			return &apitest.Fault{Code: 403}
+			return &apitest.Injection{Code: 403}
 		}
 		return nil
 	})

@@ -45,9 +45,9 @@ func (s server) status(name, field string) any {
 // refuse answers the next call that begins so with a code.
 func (s server) refuse(call string, code int) {
 	var once sync.Once
-	s.Fault(func(r *http.Request) (f *apitest.Fault) {
+	s.Inject(func(r *http.Request) (f *apitest.Injection) {
 		if strings.HasPrefix(r.Method+" "+r.URL.Path, call) && r.URL.Query().Get("watch") == "" {
-			once.Do(func() { f = &apitest.Fault{Code: code} })
+			once.Do(func() { f = &apitest.Injection{Code: code} })
 		}
 		return f
 	})

@@ -51,7 +51,7 @@ func TestTerminating(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	refuse := func(code int) {
-		server.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Code: code} })
+		server.Inject(func(*http.Request) *apitest.Injection { return &apitest.Injection{Code: code} })
 	}
 	refuse(http.StatusInternalServerError)
 	s = preflight.State{}
@@ -147,11 +147,11 @@ func TestRefusedProbeWrites(t *testing.T) {
 		http.StatusForbidden: false, http.StatusNotFound: false, http.StatusTooManyRequests: true, http.StatusInternalServerError: true,
 	} {
 		i, server := newInspector(t)
-		server.Fault(func(r *http.Request) *apitest.Fault {
+		server.Inject(func(r *http.Request) *apitest.Injection {
 			if r.Method != http.MethodPost {
 				return nil
 			}
-			return &apitest.Fault{Code: code, Done: fault} // it took effect all the same
+			return &apitest.Injection{Code: code, Done: fault} // it took effect all the same
 		})
 		var s preflight.State
 		i.AddProbeWrites(t.Context(), &s)
@@ -169,9 +169,9 @@ func TestRefusedProbeWrites(t *testing.T) {
 func TestProbeWritesAreMarked(t *testing.T) {
 	i, server := newInspector(t)
 	i.Run = "r1"
-	server.Fault(func(r *http.Request) *apitest.Fault {
+	server.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodDelete {
-			return &apitest.Fault{Code: http.StatusInternalServerError}
+			return &apitest.Injection{Code: http.StatusInternalServerError}
 		}
 		return nil
 	})
@@ -194,11 +194,11 @@ func TestALostProbeWriteIsDeleted(t *testing.T) {
 		t.Run(fmt.Sprint("made=", made), func(t *testing.T) {
 			t.Parallel()
 			i, server := newInspector(t)
-			server.Fault(func(r *http.Request) *apitest.Fault {
+			server.Inject(func(r *http.Request) *apitest.Injection {
 				if r.Method != http.MethodPost {
 					return nil
 				}
-				return &apitest.Fault{Done: made, Delay: 3 * time.Second}
+				return &apitest.Injection{Done: made, Delay: 3 * time.Second}
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the write has left by then
 			defer cancel()

@@ -159,9 +159,9 @@ func TestClusterFollows(t *testing.T) {
 
 func TestClusterRefused(t *testing.T) {
 	api := apitest.New(t)
-	api.Fault(func(r *http.Request) *apitest.Fault {
+	api.Inject(func(r *http.Request) *apitest.Injection {
 		if strings.HasSuffix(r.URL.Path, "/pods") {
-			return &apitest.Fault{Code: http.StatusForbidden}
+			return &apitest.Injection{Code: http.StatusForbidden}
 		}
 		return nil
 	})
@@ -198,7 +198,9 @@ func TestClusterAsks(t *testing.T) {
 	if err := json.Unmarshal(text, &list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "b" {
 		t.Errorf("%s, %v", text, err)
 	}
-	api.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Code: http.StatusInternalServerError} })
+	api.Inject(func(*http.Request) *apitest.Injection {
+		return &apitest.Injection{Code: http.StatusInternalServerError}
+	})
 	if _, err := c.Pod(soon(t), "default", "a"); err == nil || !strings.Contains(err.Error(), "status 500") {
 		t.Error(err)
 	}
