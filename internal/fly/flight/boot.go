@@ -99,7 +99,7 @@ func (r *run) tellUnlimited() {
 }
 
 // faulted takes note of what was done to a component.
-func (r *run) faulted(f plane.Fault) {
+func (r *run) faulted(f plane.FaultEvent) {
 	r.dir.journal().Disturbed(f)
 	if f.Kind == plane.FaultStart && r.instruments != nil {
 		r.instruments.followProcess(f.Component)

@@ -29,8 +29,8 @@ type Component struct {
 	supervisor  *supervisor       // nil: not windtunnel's
 }
 
-// Fault is one thing that was done to a component.
-type Fault struct {
+// FaultEvent is one thing that was done to a component.
+type FaultEvent struct {
 	At        clock.Time // when it began to hold; of the clock of Options
 	Component string
 	Kind      string // one of the kinds below
@@ -64,12 +64,12 @@ func (c Component) Kill() error {
 // Pause holds the component where it is (SIGSTOP), as a machine that hangs would:
 // its connections stay open, and the kernel still takes what they bring.
 func (c Component) Pause() error {
-	return c.fault(FaultPause, func(p *process.Process) (string, error) { return "", p.Pause() })
+	return c.disturb(FaultPause, func(p *process.Process) (string, error) { return "", p.Pause() })
 }
 
 // Continue lets a paused component go on.
 func (c Component) Continue() error {
-	return c.fault(FaultContinue, func(p *process.Process) (string, error) { return "", p.Continue() })
+	return c.disturb(FaultContinue, func(p *process.Process) (string, error) { return "", p.Continue() })
 }
 
 // Slow holds the component's CPU to some cores, such as 0.2: by a control
@@ -77,12 +77,12 @@ func (c Component) Continue() error {
 // SIGCONT. It stays slow through restarts until FullSpeed; another Slow
 // replaces the first.
 func (c Component) Slow(cores float64) error {
-	return c.fault(FaultSlow, func(*process.Process) (string, error) { return c.supervisor.slow(cores) })
+	return c.disturb(FaultSlow, func(*process.Process) (string, error) { return c.supervisor.slow(cores) })
 }
 
 // FullSpeed undoes Slow. It is no fault where nothing was slow.
 func (c Component) FullSpeed() error {
-	return c.fault(FaultFullSpeed, func(*process.Process) (string, error) { return "", c.supervisor.fullSpeed() })
+	return c.disturb(FaultFullSpeed, func(*process.Process) (string, error) { return "", c.supervisor.fullSpeed() })
 }
 
 // Restart kills the component, if it runs, and starts it again: with the same
@@ -102,8 +102,8 @@ func (c Component) Restart(ctx context.Context) error {
 	return nil
 }
 
-// fault does one thing to the process that runs now and reports it.
-func (c Component) fault(kind string, do func(*process.Process) (string, error)) error {
+// disturb does one thing to the process that runs now and reports it.
+func (c Component) disturb(kind string, do func(*process.Process) (string, error)) error {
 	if c.supervisor == nil {
 		return fmt.Errorf("%s %s: %w", kind, c.Name, ErrNotOurs)
 	}
@@ -112,19 +112,19 @@ func (c Component) fault(kind string, do func(*process.Process) (string, error))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, c.Name, err)
 	}
-	c.supervisor.plane.fault(Fault{at, c.Name, kind, text})
+	c.supervisor.plane.reportFault(FaultEvent{at, c.Name, kind, text})
 	return nil
 }
 
-func (p *Plane) fault(f Fault) {
+func (p *Plane) reportFault(f FaultEvent) {
 	p.log.Info("fault", "component", f.Component, "kind", f.Kind, "text", f.Text)
 	if p.onFault != nil {
 		p.onFault(f)
 	}
 }
 
-// now returns the component with what changes when it is restarted.
-func (c Component) now() Component {
+// current returns the component with what changes when it is restarted.
+func (c Component) current() Component {
 	if c.supervisor != nil {
 		p := c.supervisor.current()
 		c.PID, c.Limited, c.Cgroups = p.PID(), p.Limited(), p.Cgroups()
@@ -239,12 +239,12 @@ func (s *supervisor) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.plane.fault(Fault{at, s.spec.Name, FaultStart, ""})
+	s.plane.reportFault(FaultEvent{at, s.spec.Name, FaultStart, ""})
 	if err := s.awaitReady(ctx, child); err != nil {
 		child.Kill()
 		return err
 	}
-	s.plane.fault(Fault{s.plane.clock.Now(), s.spec.Name, FaultReady, ""})
+	s.plane.reportFault(FaultEvent{s.plane.clock.Now(), s.spec.Name, FaultReady, ""})
 	s.watch(child)
 	return nil
 }
@@ -255,7 +255,7 @@ func (s *supervisor) kill() error {
 	if !ended(child) {
 		at := s.plane.clock.Now()
 		child.Kill()
-		s.plane.fault(Fault{at, s.spec.Name, FaultKill, ""})
+		s.plane.reportFault(FaultEvent{at, s.spec.Name, FaultKill, ""})
 	}
 	var death *process.DeathError
 	if err := child.Err(); err != nil && !errors.As(err, &death) {

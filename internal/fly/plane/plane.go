@@ -51,7 +51,7 @@ type Plane struct {
 	group      *process.Group // of all components; nil: they share no limits
 	log        *slog.Logger
 	clock      clock.Clock
-	onFault    func(Fault)
+	onFault    func(FaultEvent)
 	died       chan Death
 	watchers   guard.Group
 	closing    sync.Once
@@ -85,25 +85,25 @@ func (p *Plane) Endpoint(who string) endpoint.Endpoint {
 // and hurt, as it is now: a restart changes the PID. Of a plane reached by
 // kubeconfig it is the API server alone. Programs come last.
 func (p *Plane) Components() []Component {
-	out := p.list()
+	out := p.listComponents()
 	for i, c := range out {
-		out[i] = c.now()
+		out[i] = c.current()
 	}
 	return out
 }
 
 // Component returns one component by name, as it is now.
 func (p *Plane) Component(name string) (Component, bool) {
-	for _, c := range p.list() {
+	for _, c := range p.listComponents() {
 		if c.Name == name {
-			return c.now(), true
+			return c.current(), true
 		}
 	}
 	return Component{}, false
 }
 
-// list returns the components as they were started.
-func (p *Plane) list() []Component {
+// listComponents returns the components as they were started.
+func (p *Plane) listComponents() []Component {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.components)
@@ -154,11 +154,11 @@ func (p *Plane) close() error {
 	p.stopMembers()
 	var clients guard.Group
 	for _, name := range []string{component.Scheduler, component.ControllerManager} {
-		clients.Go(func() { p.stop(name, graceClients) })
+		clients.Go(func() { p.stopComponent(name, graceClients) })
 	}
 	clients.Wait()
-	p.stop(component.APIServer, graceAPIServer)
-	p.stop(component.Etcd, graceEtcd)
+	p.stopComponent(component.APIServer, graceAPIServer)
+	p.stopComponent(component.Etcd, graceEtcd)
 	p.watchers.Wait()
 	var faults []error
 	for _, s := range p.supervisors() {
@@ -179,7 +179,7 @@ func (p *Plane) close() error {
 
 // seats are the places of the components that windtunnel has started.
 func (p *Plane) supervisors() (out []*supervisor) {
-	for _, c := range p.list() {
+	for _, c := range p.listComponents() {
 		if c.supervisor != nil {
 			out = append(out, c.supervisor)
 		}
@@ -198,7 +198,7 @@ func (p *Plane) leaveSeats() {
 	}
 }
 
-func (p *Plane) stop(name string, grace time.Duration) {
+func (p *Plane) stopComponent(name string, grace time.Duration) {
 	for _, s := range p.supervisors() {
 		if s.spec.Name == name {
 			s.current().Stop(grace)

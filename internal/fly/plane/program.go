@@ -78,7 +78,7 @@ func (p *Plane) Launch(ctx context.Context, g Program) (Component, error) {
 	s.watch(child)
 	p.log.Info("started", "component", g.Name, "pid", child.PID(), "limited", child.Limited(),
 		"cpu", g.CPU, "memory", unit.Bytes(g.Memory).Human())
-	return c.now(), nil
+	return c.current(), nil
 }
 
 // Join makes a process one of Components that somebody else has started and

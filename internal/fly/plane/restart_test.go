@@ -26,7 +26,7 @@ type stand struct {
 	plane  *Plane
 	mode   string // the file
 	mu     sync.Mutex
-	faults []Fault
+	faults []FaultEvent
 }
 
 func newStand(t *testing.T) *stand {
@@ -44,7 +44,7 @@ func newStand(t *testing.T) *stand {
 	s.plane = &Plane{
 		died: make(chan Death, 1), log: slog.New(slog.DiscardHandler), clock: clock.Start(),
 		scrapes: map[string]endpoint.Endpoint{name: endpoint.New("http://"+address, nil, endpoint.Identity{})},
-		onFault: func(f Fault) {
+		onFault: func(f FaultEvent) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.faults = append(s.faults, f)
@@ -129,7 +129,7 @@ func TestRestartStartsTheSameAgain(t *testing.T) {
 	if got, want := s.kinds(), "kill start ready kill start ready"; got != want {
 		t.Errorf("faults %q, want %q", got, want)
 	}
-	if !slices.IsSortedFunc(s.faults, func(a, b Fault) int { return int(a.At - b.At) }) || s.faults[0].At == 0 {
+	if !slices.IsSortedFunc(s.faults, func(a, b FaultEvent) int { return int(a.At - b.At) }) || s.faults[0].At == 0 {
 		t.Errorf("times of faults: %v", s.faults)
 	}
 	// A death of a process that was restarted is one.

@@ -34,9 +34,9 @@ type Options struct {
 	// TerminateTLS lets the proxies see single calls: AnswerFactor is then right
 	// for calls that share a connection (proxy.TLS). It costs more CPU.
 	TerminateTLS bool
-	Seed         uint64      // of the proxies' jitter
-	Rights       []Right     // Attach: what the user must be allowed to do
-	OnFault      func(Fault) // called with each fault that was made; from the caller's goroutine
+	Seed         uint64           // of the proxies' jitter
+	Rights       []Right          // Attach: what the user must be allowed to do
+	OnFault      func(FaultEvent) // called with each fault that was made; from the caller's goroutine
 }
 
 // attempts is how often a start is tried when somebody else takes a port

@@ -114,7 +114,7 @@ func limitOf(err error) record.MemoryLimit {
 }
 
 // Disturbed says what was done to a component, when it was done.
-func (j Journal) Disturbed(f plane.Fault) {
+func (j Journal) Disturbed(f plane.FaultEvent) {
 	j.Records.Event(record.Event{At: f.At, Type: record.EventFault, Name: f.Component, Text: strings.TrimSpace(f.Kind + " " + f.Text)})
 }
 
