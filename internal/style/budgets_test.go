@@ -34,13 +34,12 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"cmd/windtunnel":      {4670, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":            {5180, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 		"internal/fly/flight": {4270, "to be split: who shares a run's work, and what a run observes, are rooms of their own"},
-		"internal/fly/steps":  {4420, "to be split: what a step is, and what each verb does"},
+		"internal/fly/steps":  {4100, "to be split: what a step is, and what each verb does"},
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},
 		"internal/fly/flight.run":     {45, "to be split: a run's state, and what is done in it"},
 		"internal/fly/plane.Plane":    {49, "to be split: the processes, and how they are reached"},
-		"internal/sim/apitest.Server": {41, "the questions and faults of tests on one server: each a few lines; some 48 test files call them"},
 		"internal/sim/hollow/h2.conn": {48, "one connection of HTTP/2: its frames share windows, headers and one buffer (make bench-hollow)"},
 	},
 	fields: map[string]budget{
