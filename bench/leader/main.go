@@ -24,7 +24,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -79,7 +79,7 @@ func measure(s setting, out string) error {
 	defer os.RemoveAll(folder)
 	c := clock.Start()
 	stand := &standing{all: map[int]load.Tally{}}
-	leader, err := workers.Lead(workers.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}"), Progress: stand.take})
+	leader, err := protocol.Lead(protocol.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}"), Progress: stand.take})
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *standing) workers() int {
 }
 
 // check sees to it that the leader has every byte.
-func check(leader *workers.Leader, n int, want int64) error {
+func check(leader *protocol.Leader, n int, want int64) error {
 	var have int64
 	for i := range n {
 		info, err := os.Stat(leader.File(i))

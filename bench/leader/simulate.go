@@ -17,7 +17,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -62,7 +62,7 @@ func newPiece(calls int) (p piece, err error) {
 
 // simulated is one worker.
 type simulated struct {
-	access workers.Access
+	access protocol.Access
 	index  int
 	token  string
 	client *http.Client
@@ -72,7 +72,7 @@ type simulated struct {
 
 // simulate is the workers' process: it prints what it has brought.
 func simulate(file string, s setting) error {
-	var access workers.Access
+	var access protocol.Access
 	raw, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(raw, &access)

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/windtunnel/windtunnel/internal/fly/workers/job"
+	"github.com/windtunnel/windtunnel/internal/fly/share/job"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -28,7 +28,7 @@ func (u *tunnel) pathToWorker(seconds string, more ...string) (cmd, worker *exec
 	args := []string{"run", file, "--kubeconfig", hollowCluster(u.t), "--out", "run", "--workers", "1", "--worker-access", "access.json", "--set", "rate=200", "--set", "seconds=" + seconds}
 	cmd, said = u.start(append(args, more...)...)
 	repotest.Eventually(u.t, "it says where it is", func() bool {
-		var a workers.Access
+		var a protocol.Access
 		raw, err := os.ReadFile(filepath.Join(u.dir, "access.json"))
 		return err == nil && json.Unmarshal(raw, &a) == nil
 	})
@@ -170,7 +170,7 @@ func TestWorkerAccessListensOnTheLoopback(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v: it holds a secret", info.Mode(), err)
 	}
-	var a workers.Access
+	var a protocol.Access
 	if err := json.Unmarshal(raw, &a); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 )
 
@@ -103,7 +103,7 @@ func workerVerb(env *environment) *cobra.Command {
 }
 
 // readAccess reads how a worker finds its leader.
-func readAccess(env *environment, file string) (a workers.Access, err error) {
+func readAccess(env *environment, file string) (a protocol.Access, err error) {
 	var raw []byte
 	if file == flight.StandardInput {
 		raw, err = io.ReadAll(env.stdin)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/fly/workers/job"
+	"github.com/windtunnel/windtunnel/internal/fly/share/job"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"

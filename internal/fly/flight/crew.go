@@ -18,8 +18,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	facts "github.com/windtunnel/windtunnel/internal/opinion/run"
@@ -29,7 +29,7 @@ import (
 )
 
 // WorkerArg is the first argument with which windtunnel is a worker of a run. The
-// others are the path of a file with a workers.Access as JSON, the worker's number, and
+// others are the path of a file with a protocol.Access as JSON, the worker's number, and
 // the path of the file for its records.
 const WorkerArg = "worker"
 
@@ -75,7 +75,7 @@ func (c Crew) check() error {
 func (c Crew) total() int { return c.Workers + c.Fleets }
 
 // senders are those who send.
-func (c Crew) senders() workers.Group { return workers.Group{Below: c.Workers} }
+func (c Crew) senders() protocol.Group { return protocol.Group{Below: c.Workers} }
 
 // checkCrew says what keeps a run's load or fleet from being shared, before anything is
 // started.
@@ -127,7 +127,7 @@ func (c Crew) most() int {
 // crew are the workers of a run: processes of this machine, or pods of a host.
 type crew struct {
 	run       *run
-	leader    *workers.Leader
+	leader    *protocol.Leader
 	processes []*process.Process
 	host      *host    // nil: they are processes
 	access    []string // files that say where the leader is to workers that somebody starts
@@ -163,7 +163,7 @@ func (c *crew) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	binary, err := workers.Binary()
+	binary, err := protocol.Binary()
 	if err != nil {
 		return err
 	}
@@ -171,14 +171,14 @@ func (c *crew) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := workers.Options{
+	o := protocol.Options{
 		Workers: c.run.options.Crew.total(), Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
 		Clocks: c.tellClock, Lost: c.tellLost, Progress: c.run.senders.take,
 	}
 	if err := c.listenFor(ctx, &o); err != nil {
 		return err
 	}
-	if c.leader, err = workers.Lead(o); err != nil {
+	if c.leader, err = protocol.Lead(o); err != nil {
 		return err
 	}
 	switch {
@@ -198,7 +198,7 @@ func (c *crew) start(ctx context.Context) error {
 }
 
 // listenFor says where the leader listens for workers of other machines.
-func (c *crew) listenFor(ctx context.Context, o *workers.Options) (err error) {
+func (c *crew) listenFor(ctx context.Context, o *protocol.Options) (err error) {
 	var name string
 	switch crew := c.run.options.Crew; {
 	case crew.Pods != nil:
@@ -373,7 +373,7 @@ func (c *crew) close() {
 // stopWorkerWithin is how long a worker that was told to leave may take to end.
 const stopWorkerWithin = 5 * time.Second
 
-func (c *crew) tellClock(worker int, at clock.Time, stands workers.Clock) {
+func (c *crew) tellClock(worker int, at clock.Time, stands protocol.Clock) {
 	c.run.dir.records.Event(record.Event{At: at, Type: record.EventWorkerClock, Detail: record.Detail{
 		Worker: worker, Offset: stands.Offset, Bound: stands.Bound, Jumped: stands.Jumped,
 	}})
@@ -414,7 +414,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, p
 		its := share.Share{Index: i, Of: len(outcomes)}
 		e := record.Event{At: at, Type: record.EventWorkerShare, Name: part.Step, Detail: record.Detail{Worker: i, Count: its.Count(asked.Count)}}
 		switch {
-		case errors.Is(o.Err, workers.ErrLost):
+		case errors.Is(o.Err, protocol.ErrLost):
 			e.Text = o.Err.Error()
 			c.replay(i, at, o.Clock, plan)
 		case o.Err != nil:
@@ -437,7 +437,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, p
 
 // replay tells a plan how those calls ended of a worker that was lost in it that its
 // records have: what it would have said of the objects.
-func (c *crew) replay(worker int, begin clock.Time, stands workers.Clock, plan load.Plan) {
+func (c *crew) replay(worker int, begin clock.Time, stands protocol.Clock, plan load.Plan) {
 	if plan.Done == nil {
 		return
 	}

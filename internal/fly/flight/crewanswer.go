@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
 	"github.com/windtunnel/windtunnel/internal/machine/network"
 )
 
@@ -51,16 +51,16 @@ func (c *crew) Answered(ctx context.Context, worker int, step string) (all []ste
 }
 
 // askOne has one worker do a part, and returns what became of it.
-func (c *crew) askOne(ctx context.Context, worker int, part answerOrder, check func(said json.RawMessage) error) (workers.Outcome, error) {
-	one := workers.Group{From: worker, Below: worker + 1}
+func (c *crew) askOne(ctx context.Context, worker int, part answerOrder, check func(said json.RawMessage) error) (protocol.Outcome, error) {
+	one := protocol.Group{From: worker, Below: worker + 1}
 	outcomes, _, err := c.leader.Do(ctx, one, order{Answer: &part}, func(_ int, said json.RawMessage) error { return check(said) })
 	switch {
 	case err != nil:
-		return workers.Outcome{}, err
+		return protocol.Outcome{}, err
 	case len(outcomes) != 1:
-		return workers.Outcome{}, fmt.Errorf("worker %d is not there: %w", worker, ErrWorkers)
+		return protocol.Outcome{}, fmt.Errorf("worker %d is not there: %w", worker, ErrWorkers)
 	case outcomes[0].Err != nil:
-		return workers.Outcome{}, fmt.Errorf("worker %d: %w", worker, outcomes[0].Err)
+		return protocol.Outcome{}, fmt.Errorf("worker %d: %w", worker, outcomes[0].Err)
 	}
 	return outcomes[0], nil
 }
@@ -73,7 +73,7 @@ type answer struct {
 }
 
 // answer begins the answering end of a step's path, or gets ready to end it.
-func (s *sender) answer(ctx context.Context, o answerOrder) (workers.Task, error) {
+func (s *sender) answer(ctx context.Context, o answerOrder) (protocol.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	has := s.answering[o.Step]

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // keepers are the workers that keep nodes alive.
-func (c Crew) keepers() workers.Group { return workers.Group{From: c.Workers, Below: c.total()} }
+func (c Crew) keepers() protocol.Group { return protocol.Group{From: c.Workers, Below: c.total()} }
 
 // checkFleets says what keeps a run's fleet from being shared.
 func (r *run) checkFleets() error {

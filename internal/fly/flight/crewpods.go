@@ -18,8 +18,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
-	"github.com/windtunnel/windtunnel/internal/fly/workers/job"
+	"github.com/windtunnel/windtunnel/internal/fly/share/job"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 )
 
 // Pods says that workers are pods of a Job on a Kubernetes that is there, the host.
@@ -233,7 +233,7 @@ func (c *crew) startPods(ctx context.Context) error {
 
 // explain adds what the host says of workers that have not come.
 func (h *host) explain(ctx context.Context, err error) error {
-	if err == nil || h == nil || h.job == nil || errors.Is(err, workers.ErrLost) {
+	if err == nil || h == nil || h.job == nil || errors.Is(err, protocol.ErrLost) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWorkerWithin)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -30,7 +30,7 @@ func podCrew(t *testing.T, server *apitest.Server) *crew {
 	b.options.Crew = Crew{Workers: 2, Pods: &Pods{Namespace: "default", Image: "windtunnel", CPU: "100m", Memory: "64Mi"}}
 	c := &crew{run: b.run, leaving: make(chan struct{})}
 	var err error
-	if c.leader, err = workers.Lead(workers.Options{Workers: 2, Clock: b.clock, Folder: t.TempDir()}); err != nil {
+	if c.leader, err = protocol.Lead(protocol.Options{Workers: 2, Clock: b.clock, Folder: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.leader.Close() })

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
@@ -115,7 +115,7 @@ func (r *run) membersByCrew(ctx context.Context, group plane.HollowGroup) ([]pla
 }
 
 // keep has workers do a part of what goes on until the end, and returns when it does.
-func (r *run) keep(ctx context.Context, who workers.Group, part keeperPart, check func(worker int, said json.RawMessage) error) error {
+func (r *run) keep(ctx context.Context, who protocol.Group, part keeperPart, check func(worker int, said json.RawMessage) error) error {
 	outcomes, _, err := r.crew.leader.Do(ctx, who, part, check)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fa
 		return fact, fmt.Errorf("start %s: %w", name, err)
 	}
 	var started subject.Started
-	one := workers.Group{From: worker, Below: worker + 1}
+	one := protocol.Group{From: worker, Below: worker + 1}
 	outcomes, _, err := r.crew.leader.Do(ctx, one, keeperPart{Subject: &part}, func(int, json.RawMessage) error { return nil })
 	switch {
 	case err != nil:

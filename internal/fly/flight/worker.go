@@ -13,8 +13,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -23,7 +23,7 @@ import (
 
 // WorkerOptions say which worker of which leader a process is.
 type WorkerOptions struct {
-	Access workers.Access
+	Access protocol.Access
 	Index  int
 	Spool  string // file for its records, which must not exist; it is removed when the leader has them all
 	// Local says that the leader has started this process itself. Only then may it have the
@@ -37,11 +37,11 @@ type WorkerOptions struct {
 // that the run is over. An error says why it could not take part to the end.
 func Work(ctx context.Context, o WorkerOptions) (err error) {
 	c := clock.Start()
-	binary, err := workers.Binary()
+	binary, err := protocol.Binary()
 	if err != nil {
 		return err
 	}
-	w, err := workers.Join(ctx, o.Access, workers.Identity{Index: o.Index, Binary: binary}, workers.WorkerOptions{Clock: c, Log: o.Log})
+	w, err := protocol.Join(ctx, o.Access, protocol.Identity{Index: o.Index, Binary: binary}, protocol.WorkerOptions{Clock: c, Log: o.Log})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ type worker struct {
 
 // duty is what a worker does.
 type duty interface {
-	workers.Duty
+	protocol.Duty
 	close()
 }
 
@@ -176,7 +176,7 @@ func (s *sender) Progress() any {
 }
 
 // Prepare plans a part of the load, or begins or ends the end of a path.
-func (s *sender) Prepare(ctx context.Context, body json.RawMessage) (workers.Task, error) {
+func (s *sender) Prepare(ctx context.Context, body json.RawMessage) (protocol.Task, error) {
 	var o order
 	if err := json.Unmarshal(body, &o); err != nil {
 		return nil, fmt.Errorf("read what is to be sent: %w", err)

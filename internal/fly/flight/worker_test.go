@@ -11,7 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -51,7 +51,7 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			leader, err := workers.Lead(workers.Options{Workers: 1, Clock: clock.Start(), Folder: t.TempDir(), Plan: raw})
+			leader, err := protocol.Lead(protocol.Options{Workers: 1, Clock: clock.Start(), Folder: t.TempDir(), Plan: raw})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
-	"github.com/windtunnel/windtunnel/internal/fly/workers"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
@@ -104,7 +104,7 @@ func ownAddress(to string) (string, error) {
 
 // Prepare gets a part ready: nodes and subjects begin with Send, members are there when
 // it returns, since their addresses are what the leader is told.
-func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (workers.Task, error) {
+func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (protocol.Task, error) {
 	var part keeperPart
 	if err := json.Unmarshal(raw, &part); err != nil {
 		return nil, fmt.Errorf("read what is to be kept: %w", err)
@@ -140,7 +140,7 @@ func (k *keeper) keep(add, end func()) error {
 }
 
 // serve makes the worker's share of hollow members.
-func (k *keeper) serve(part hollowPart) (workers.Task, error) {
+func (k *keeper) serve(part hollowPart) (protocol.Task, error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-") // stages in files are read when members are made
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for stages: %w", err)

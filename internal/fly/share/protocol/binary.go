@@ -1,4 +1,4 @@
-package workers
+package protocol
 
 import (
 	"crypto/sha256"

@@ -1,11 +1,11 @@
-// Package workers has one process lead others that share a run's load: a common
+// Package protocol has one process lead others that share a run's load: a common
 // start, clocks that are held against each other, and the records of all brought
 // together. The leader serves HTTPS with a certificate authority and a token of its
 // own, and workers ask it: nothing reaches into them.
 //
 // It knows nothing of scenarios. What is to be done is bytes to it, which package
 // flight writes on one side and reads on the other.
-package workers
+package protocol
 
 import (
 	"encoding/json"
