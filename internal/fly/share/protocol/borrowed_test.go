@@ -7,9 +7,9 @@ import (
 )
 
 func TestLentBytesAreTakenBack(t *testing.T) {
-	l := &lent{bytes: []byte("records")}
+	l := &borrowedBytes{bytes: []byte("records")}
 	for range 2 { // a request that is sent again reads them from their begin
-		body, err := l.open()
+		body, err := l.openReader()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -17,7 +17,7 @@ func TestLentBytesAreTakenBack(t *testing.T) {
 			t.Errorf("read %q, %v", read, err)
 		}
 	}
-	body, err := l.open()
+	body, err := l.openReader()
 	if err != nil {
 		t.Fatal(err)
 	}

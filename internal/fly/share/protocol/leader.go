@@ -48,13 +48,13 @@ type Access struct {
 // For returns what one worker needs: it cannot join as another.
 func (a Access) For(worker int) Access {
 	tokens := make([]string, worker+1)
-	tokens[worker] = a.token(worker)
+	tokens[worker] = a.tokenOf(worker)
 	a.Tokens = tokens
 	return a
 }
 
-// token returns that of a worker; empty where there is none.
-func (a Access) token(worker int) string {
+// tokenOf returns that of a worker; empty where there is none.
+func (a Access) tokenOf(worker int) string {
 	if worker < 0 || worker >= len(a.Tokens) {
 		return ""
 	}
@@ -68,30 +68,30 @@ type Leader struct {
 	server  *http.Server
 	served  chan struct{}
 
-	mu       sync.Mutex
-	members  []*member
-	messages []message
-	begun    bool          // a part was started: nobody may join any more
-	parts    map[int]bool  // the numbers of those whose outcomes are still to be taken
-	changed  chan struct{} // closed, and made anew, when a worker has said something, or is lost
-	told     chan struct{} // likewise, when there is a message
-	ended    bool
+	mu          sync.Mutex
+	workers     []*workerState
+	messages    []message
+	begun       bool          // a part was started: nobody may join any more
+	parts       map[int]bool  // the numbers of those whose outcomes are still to be taken
+	changed     chan struct{} // closed, and made again, when a worker has said something, or is lost
+	messageSent chan struct{} // likewise, when there is a message
+	ended       bool
 }
 
-// member is one worker as the leader sees it; the leader's mu guards it.
-type member struct {
-	index   int
-	joined  bool
-	secret  string // of the process that joined
-	token   string
-	settled bool // it has the token, and shows it: nobody may join in its place any more
-	heard   clock.Time
-	lost    error // nil: it is there
-	left    bool  // it has ended by itself
-	keeper  *keeper
-	told    clock.Time // when its clock was told last
-	reports map[reportKey]report
-	trip    time.Duration
+// workerState is one worker as the leader sees it; the leader's mu guards it.
+type workerState struct {
+	index     int
+	joined    bool
+	secret    string // of the process that joined
+	token     string
+	settled   bool // it has the token, and shows it: nobody may join in its place any more
+	heard     clock.Time
+	lost      error // nil: it is there
+	left      bool  // it has ended by itself
+	spool     *spool
+	clockSent clock.Time // when its clock was told last
+	reports   map[reportKey]report
+	trip      time.Duration
 }
 
 type reportKey struct {
@@ -110,22 +110,22 @@ func Lead(o Options) (*Leader, error) {
 	if len(o.Hosts) == 0 {
 		o.Hosts = []string{"127.0.0.1", "localhost"}
 	}
-	l := &Leader{options: o, changed: make(chan struct{}), told: make(chan struct{}), served: make(chan struct{}), parts: map[int]bool{}}
+	l := &Leader{options: o, changed: make(chan struct{}), messageSent: make(chan struct{}), served: make(chan struct{}), parts: map[int]bool{}}
 	for i := range o.Workers {
-		k, err := newKeeper(filepath.Join(o.Folder, filepath.Base(record.WorkerFile(i))))
+		k, err := createSpool(filepath.Join(o.Folder, filepath.Base(record.WorkerFile(i))))
 		if err != nil {
-			return nil, errors.Join(err, l.closeKeepers())
+			return nil, errors.Join(err, l.closeSpools())
 		}
-		l.members = append(l.members, &member{index: i, keeper: k, reports: map[reportKey]report{}})
+		l.workers = append(l.workers, &workerState{index: i, spool: k, reports: map[reportKey]report{}})
 	}
-	if err := l.serve(); err != nil {
-		return nil, errors.Join(err, l.closeKeepers())
+	if err := l.startServer(); err != nil {
+		return nil, errors.Join(err, l.closeSpools())
 	}
 	return l, nil
 }
 
-// serve begins to listen, with a certificate of an authority that is made for it.
-func (l *Leader) serve() error {
+// startServer begins to listen, with a certificate of an authority that is made for it.
+func (l *Leader) startServer() error {
 	now := l.options.Clock.Wall(l.options.Clock.Now())
 	ca, err := pki.NewAuthority("windtunnel-workers", now)
 	if err != nil {
@@ -156,12 +156,12 @@ func (l *Leader) serve() error {
 		return errors.Join(err, listener.Close())
 	}
 	l.access = Access{URL: "https://" + net.JoinHostPort(l.options.Hosts[0], port), CA: ca.PEM()}
-	for range l.members {
+	for range l.workers {
 		l.access.Tokens = append(l.access.Tokens, rand.Text())
 	}
 	l.server = &http.Server{
-		Handler: guard.Handler(l.routes()), TLSConfig: config, MaxHeaderBytes: 16 << 10,
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: idleWithin,
+		Handler: guard.Handler(l.newHandler()), TLSConfig: config, MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // of connections that broke: the worker asks again
 	}
 	guard.Go(func() {
@@ -175,7 +175,7 @@ func (l *Leader) serve() error {
 func (l *Leader) Access() Access { return l.access }
 
 // File returns the path of a worker's stream.
-func (l *Leader) File(worker int) string { return l.members[worker].keeper.path }
+func (l *Leader) File(worker int) string { return l.workers[worker].spool.path }
 
 // changeLocked wakes the leader where it waits for its workers.
 func (l *Leader) changeLocked() {
@@ -183,10 +183,10 @@ func (l *Leader) changeLocked() {
 	l.changed = make(chan struct{})
 }
 
-// await waits until a condition holds; it is asked with mu held, now and after every
+// waitUntil waits until a condition holds; it is asked with mu held, now and after every
 // change, and often enough to see who has fallen silent. While the leader itself stands
 // still, such as on a machine that sleeps, it hears nobody: that is nobody's silence.
-func (l *Leader) await(ctx context.Context, holds func() bool) error {
+func (l *Leader) waitUntil(ctx context.Context, holds func() bool) error {
 	tick := time.NewTicker(l.options.LostAfter / 10)
 	defer tick.Stop()
 	looked := l.options.Clock.Now()
@@ -215,7 +215,7 @@ func (l *Leader) await(ctx context.Context, holds func() bool) error {
 // findLostLocked takes those for lost who have said nothing for too long.
 func (l *Leader) findLostLocked() {
 	now := l.options.Clock.Now()
-	for _, m := range l.members {
+	for _, m := range l.workers {
 		if m.joined && m.lost == nil && !m.left && now.Sub(m.heard) > l.options.LostAfter {
 			l.loseLocked(m, fmt.Errorf("%w: it has said nothing for %v", ErrLost, l.options.LostAfter))
 		}
@@ -224,12 +224,12 @@ func (l *Leader) findLostLocked() {
 
 // excuseLocked takes a time in which nobody could be heard for none.
 func (l *Leader) excuseLocked(stood time.Duration, now clock.Time) {
-	for _, m := range l.members {
+	for _, m := range l.workers {
 		m.heard = min(m.heard.Add(stood), now)
 	}
 }
 
-func (l *Leader) loseLocked(m *member, why error) {
+func (l *Leader) loseLocked(m *workerState, why error) {
 	if m.lost != nil || m.left {
 		return
 	}
@@ -244,16 +244,16 @@ func (l *Leader) loseLocked(m *member, why error) {
 func (l *Leader) Lose(worker int, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.loseLocked(l.members[worker], fmt.Errorf("%w: %w", ErrLost, why))
+	l.loseLocked(l.workers[worker], fmt.Errorf("%w: %w", ErrLost, why))
 }
 
 // Joined waits until every worker has joined; the error names one that is lost before.
 func (l *Leader) Joined(ctx context.Context) error {
 	var missing []int
 	var failed error
-	err := l.await(ctx, func() bool {
+	err := l.waitUntil(ctx, func() bool {
 		missing, failed = nil, nil
-		for _, m := range l.members {
+		for _, m := range l.workers {
 			switch {
 			case m.lost != nil:
 				failed = fmt.Errorf("worker %d: %w", m.index, m.lost)
@@ -288,41 +288,41 @@ func (l *Leader) Do(ctx context.Context, who Group, body any, check func(worker 
 	}
 	l.mu.Lock()
 	l.begun = true
-	of := l.tellLocked(message{What: prepare, To: who, Body: raw})
+	of := l.sendLocked(message{What: prepare, To: who, Body: raw})
 	l.parts[of] = true
 	l.mu.Unlock()
-	if err := l.await(ctx, func() bool { return l.haveLocked(who, of, ready) }); err != nil {
-		return l.end(who, of, err)
+	if err := l.waitUntil(ctx, func() bool { return l.allReportedLocked(who, of, ready) }); err != nil {
+		return l.stopPart(who, of, err)
 	}
 	if err := l.checkReady(of, check); err != nil {
-		return l.end(who, of, err)
+		return l.stopPart(who, of, err)
 	}
 	l.mu.Lock()
 	at := l.options.Clock.Now().Add(lead + leadTrips*l.longestTripLocked())
-	l.tellLocked(message{What: begin, Of: of, At: at})
+	l.sendLocked(message{What: begin, Of: of, At: at})
 	l.mu.Unlock()
-	err = l.await(ctx, func() bool { return l.haveLocked(who, of, ended) })
+	err = l.waitUntil(ctx, func() bool { return l.allReportedLocked(who, of, ended) })
 	if err != nil {
-		out, _, err := l.end(who, of, err)
+		out, _, err := l.stopPart(who, of, err)
 		return out, at, err
 	}
-	return l.outcomes(who, of), at, nil
+	return l.takeOutcomes(who, of), at, nil
 }
 
-// end stops a part and waits until every worker of it that is there has ended it.
-func (l *Leader) end(who Group, of int, why error) ([]Outcome, clock.Time, error) {
+// stopPart stops a part and waits until every worker of it that is there has ended it.
+func (l *Leader) stopPart(who Group, of int, why error) ([]Outcome, clock.Time, error) {
 	l.mu.Lock()
-	l.tellLocked(message{What: stop, Of: of})
+	l.sendLocked(message{What: stop, Of: of})
 	l.mu.Unlock()
-	err := l.await(context.Background(), func() bool { return l.haveLocked(who, of, ended) }) // a worker that says nothing is lost
-	return l.outcomes(who, of), 0, errors.Join(why, err)
+	err := l.waitUntil(context.Background(), func() bool { return l.allReportedLocked(who, of, ended) }) // a worker that says nothing is lost
+	return l.takeOutcomes(who, of), 0, errors.Join(why, err)
 }
 
 // checkReady looks at what the workers have prepared.
 func (l *Leader) checkReady(of int, check func(worker int, prepared json.RawMessage) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, m := range l.members {
+	for _, m := range l.workers {
 		r, ok := m.reports[reportKey{of, ready}]
 		switch {
 		case !ok:
@@ -333,33 +333,33 @@ func (l *Leader) checkReady(of int, check func(worker int, prepared json.RawMess
 		if err := check(m.index, r.Body); err != nil {
 			return fmt.Errorf("worker %d: %w: %w", m.index, ErrUnequal, err)
 		}
-		l.tellClockLocked(m, r.Clock)
+		l.reportClockLocked(m, r.Clock)
 	}
 	return nil
 }
 
-// tellClockLocked says how a worker's clock stands.
-func (l *Leader) tellClockLocked(m *member, c Clock) {
-	m.told = l.options.Clock.Now()
+// reportClockLocked says how a worker's clock stands.
+func (l *Leader) reportClockLocked(m *workerState, c Clock) {
+	m.clockSent = l.options.Clock.Now()
 	if l.options.Clocks != nil {
-		at := m.told
+		at := m.clockSent
 		guard.Go(func() { l.options.Clocks(m.index, at, c) })
 	}
 }
 
-// tellLocked adds a message and returns its number.
-func (l *Leader) tellLocked(m message) int {
+// sendLocked adds a message and returns its number.
+func (l *Leader) sendLocked(m message) int {
 	m.Seq = len(l.messages) + 1
 	l.messages = append(l.messages, m)
-	close(l.told)
-	l.told = make(chan struct{})
+	close(l.messageSent)
+	l.messageSent = make(chan struct{})
 	return m.Seq
 }
 
-// haveLocked tells whether all of a group who are there have made a report.
-func (l *Leader) haveLocked(who Group, of int, what string) bool {
-	for _, m := range l.members {
-		if _, ok := m.reports[reportKey{of, what}]; !ok && m.lost == nil && who.has(m.index) {
+// allReportedLocked tells whether all of a group who are there have made a report.
+func (l *Leader) allReportedLocked(who Group, of int, what string) bool {
+	for _, m := range l.workers {
+		if _, ok := m.reports[reportKey{of, what}]; !ok && m.lost == nil && who.contains(m.index) {
 			return false
 		}
 	}
@@ -367,7 +367,7 @@ func (l *Leader) haveLocked(who Group, of int, what string) bool {
 }
 
 func (l *Leader) longestTripLocked() (out time.Duration) {
-	for _, m := range l.members {
+	for _, m := range l.workers {
 		if m.lost == nil {
 			out = max(out, m.trip)
 		}
@@ -375,14 +375,14 @@ func (l *Leader) longestTripLocked() (out time.Duration) {
 	return out
 }
 
-// outcomes are what the workers of a group said of a part, and forgets it.
-func (l *Leader) outcomes(who Group, of int) []Outcome {
+// takeOutcomes are what the workers of a group said of a part, and forgets it.
+func (l *Leader) takeOutcomes(who Group, of int) []Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.parts, of)
 	var out []Outcome
-	for _, m := range l.members {
-		if !who.has(m.index) {
+	for _, m := range l.workers {
+		if !who.contains(m.index) {
 			continue
 		}
 		r, e := m.reports[reportKey{of, ready}], m.reports[reportKey{of, ended}]
@@ -403,7 +403,7 @@ func (l *Leader) outcomes(who Group, of int) []Outcome {
 func (l *Leader) Left() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, m := range l.members {
+	for _, m := range l.workers {
 		if m.lost == nil {
 			n++
 		}
@@ -413,16 +413,16 @@ func (l *Leader) Left() (n int) {
 
 // Leave tells the workers that the run is over and waits until those that are there
 // have brought the rest of their records, or ctx ends: then the error names those whose
-// records are not whole.
+// records are not complete.
 func (l *Leader) Leave(ctx context.Context) error {
 	l.mu.Lock()
-	l.tellLocked(message{What: leave})
+	l.sendLocked(message{What: leave})
 	l.mu.Unlock()
 	var missing []int
-	err := l.await(ctx, func() bool {
+	err := l.waitUntil(ctx, func() bool {
 		missing = nil
-		for _, m := range l.members {
-			if m.joined && m.lost == nil && !m.keeper.whole() {
+		for _, m := range l.workers {
+			if m.joined && m.lost == nil && !m.spool.isComplete() {
 				missing = append(missing, m.index)
 			}
 		}
@@ -442,23 +442,23 @@ func (l *Leader) Close() error {
 		return nil
 	}
 	l.ended = true
-	close(l.told)
-	l.told = make(chan struct{})
+	close(l.messageSent)
+	l.messageSent = make(chan struct{})
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	err := l.server.Shutdown(ctx) // the last worker's last word is still to be answered
 	if err != nil {
 		err = l.server.Close()
 	}
 	<-l.served
-	return errors.Join(err, l.closeKeepers())
+	return errors.Join(err, l.closeSpools())
 }
 
-func (l *Leader) closeKeepers() error {
+func (l *Leader) closeSpools() error {
 	var errs []error
-	for _, m := range l.members {
-		errs = append(errs, m.keeper.close())
+	for _, m := range l.workers {
+		errs = append(errs, m.spool.closeFile())
 	}
 	return errors.Join(errs...)
 }

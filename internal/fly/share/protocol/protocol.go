@@ -37,15 +37,15 @@ const (
 	// leadTrips is by how many round trips of the slowest worker it lies further ahead.
 	leadTrips = 8
 	// flushEvery is how old the last records of a worker are when they leave, at most.
-	flushEvery = 200 * time.Millisecond
+	flushInterval = 200 * time.Millisecond
 	// pollFor is how long a question for the next message is held.
-	pollFor = 2 * time.Second
+	pollTimeout = 2 * time.Second
 	// answerWithin is how long the leader stays to answer what was asked before its end.
-	answerWithin = 2 * time.Second
+	shutdownTimeout = 2 * time.Second
 	// probes is how often a clock is read before a part of the load.
 	probes = 8
 	// probeEvery is how often it is read meanwhile.
-	probeEvery = time.Second
+	probeInterval = time.Second
 )
 
 // header is the name of the header that says which worker asks, INDEX:TOKEN: the token is
@@ -83,7 +83,7 @@ type Group struct {
 	Below int `json:"below"`
 }
 
-func (g Group) has(worker int) bool {
+func (g Group) contains(worker int) bool {
 	return g == Group{} || worker >= g.From && worker < g.Below
 }
 
@@ -115,7 +115,7 @@ const (
 	underWay = "progress"
 )
 
-// kept is the answer to records: how many bytes of the stream the leader has.
-type kept struct {
+// stored is the answer to records: how many bytes of the stream the leader has.
+type stored struct {
 	Size int64 `json:"size"`
 }

@@ -44,8 +44,8 @@ func newLeader(t *testing.T, n int, change func(*Options)) *Leader {
 	return l
 }
 
-// crew are workers of a test, in this process.
-type crew struct {
+// testWorkers are the workers of a test, in this process.
+type testWorkers struct {
 	t       *testing.T
 	leader  *Leader
 	clocks  []clock.Clock
@@ -101,9 +101,9 @@ func (d *duty) Progress() any { return d.parts.Load() }
 func (d *duty) Leave()        { d.records.Call(record.Call{Op: d.op, Due: 1, Sent: 2, Done: 3, Code: 200}) }
 
 // join starts workers that serve until the run is over.
-func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMessage, s sent) Task) *crew {
+func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMessage, s sent) Task) *testWorkers {
 	t.Helper()
-	c := &crew{t: t, leader: l, errs: make([]error, n)}
+	c := &testWorkers{t: t, leader: l, errs: make([]error, n)}
 	for i := range n {
 		path := filepath.Join(t.TempDir(), "spool.wt")
 		records, err := record.Create(path)
@@ -137,7 +137,7 @@ func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMes
 }
 
 // end has the workers leave and checks that the leader has every byte.
-func (c *crew) end() {
+func (c *testWorkers) end() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
@@ -311,7 +311,7 @@ func TestATwinLearnsNothing(t *testing.T) {
 	client := trusting(t, l)
 	ask := func(method, path, token string, body any, into any) error {
 		w := &Worker{access: l.Access(), client: client, clock: clock.Start(), goneFor: time.Minute, token: token}
-		return w.ask(t.Context(), method, path, body, into)
+		return w.request(t.Context(), method, path, body, into)
 	}
 	mine := hello{Binary: "same", Secret: "mine"}
 	var once, twice welcome
@@ -352,12 +352,12 @@ func trusting(t *testing.T, l *Leader) *http.Client {
 // A worker cannot have the leader keep what nobody asked for.
 func TestReportsOfNoPartAreNotKept(t *testing.T) {
 	l := newLeader(t, 1, nil)
-	m := l.members[0]
+	m := l.workers[0]
 	m.joined, m.token = true, "t"
 	w := &Worker{access: l.Access(), client: trusting(t, l), clock: clock.Start(), goneFor: time.Minute, token: "t"}
-	l.tellLocked(message{What: begin})
+	l.sendLocked(message{What: begin})
 	for what, want := range map[string]bool{ready: true, ended: true, "whatever": false, underWay: true} {
-		if err := w.ask(t.Context(), "POST", "/report", report{Of: 1, What: what}, nil); (err == nil) != want {
+		if err := w.request(t.Context(), "POST", "/report", report{Of: 1, What: what}, nil); (err == nil) != want {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -415,7 +415,7 @@ func TestPiecesInAnyOrder(t *testing.T) {
 	whole, ends := stream(t)
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		k, err := newKeeper(filepath.Join(t.TempDir(), "0.wt"))
+		k, err := createSpool(filepath.Join(t.TempDir(), "0.wt"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,13 +433,13 @@ func TestPiecesInAnyOrder(t *testing.T) {
 				piece[r.IntN(len(piece))] ^= 1 << r.IntN(8)
 			}
 			before := size
-			if size, err = k.put(int64(ends[from]), piece); damaged && size != before {
+			if size, err = k.appendPiece(int64(ends[from]), piece); damaged && size != before {
 				t.Fatalf("seed %d: a damaged piece was taken", seed)
 			} else if !damaged && err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
-		if err := k.close(); err != nil {
+		if err := k.closeFile(); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(k.path); err != nil || !bytes.Equal(got, whole) {
@@ -520,10 +520,10 @@ func TestALeaderThatStoodStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 5 * time.Second
 		c := clock.Start()
-		m := &member{joined: true}
-		l := &Leader{options: Options{Clock: c, LostAfter: patience}, members: []*member{m}, changed: make(chan struct{})}
+		m := &workerState{joined: true}
+		l := &Leader{options: Options{Clock: c, LostAfter: patience}, workers: []*workerState{m}, changed: make(chan struct{})}
 		looks := 0
-		_ = l.await(t.Context(), func() bool {
+		_ = l.waitUntil(t.Context(), func() bool {
 			if looks++; looks == 3 {
 				time.Sleep(3 * patience)
 			}

@@ -18,17 +18,17 @@ import (
 
 // What a request to the leader may hold.
 const (
-	mostReport = 64 << 20
-	mostPiece  = 65 << 20 // one block may have 64 MiB
-	mostHello  = 64 << 10
+	maxReport = 64 << 20
+	maxPiece  = 65 << 20 // one block may have 64 MiB
+	maxHello  = 64 << 10
 )
 
 const (
 	// requestWithin is how long a request to the leader may take, with its answer. A
 	// worker gives up after a few seconds, and asks again.
-	requestWithin = time.Minute
+	requestTimeout = time.Minute
 	// idleWithin is how long a connection may be without requests.
-	idleWithin = 2 * time.Minute
+	idleTimeout = 2 * time.Minute
 )
 
 // refusal is an answer that is no success.
@@ -47,41 +47,41 @@ func serverTLS(pair pki.Pair) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, nil
 }
 
-// routes are the leader's addresses.
-func (l *Leader) routes() http.Handler {
+// newHandler are the leader's addresses.
+func (l *Leader) newHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /join", l.run(l.join))
-	mux.HandleFunc("GET /time", l.asMember(func(*member, *http.Request) (any, error) { return l.options.Clock.Now(), nil }))
-	mux.HandleFunc("GET /next", l.asMember(l.next))
-	mux.HandleFunc("POST /report", l.asMember(l.report))
-	mux.HandleFunc("PUT /records", l.asMember(l.records))
+	mux.HandleFunc("POST /join", l.authorized(l.handleJoin))
+	mux.HandleFunc("GET /time", l.fromWorker(func(*workerState, *http.Request) (any, error) { return l.options.Clock.Now(), nil }))
+	mux.HandleFunc("GET /next", l.fromWorker(l.handleNext))
+	mux.HandleFunc("POST /report", l.fromWorker(l.handleReport))
+	mux.HandleFunc("PUT /records", l.fromWorker(l.handleRecords))
 	return mux
 }
 
-// run answers a request of somebody who has the token to join as the worker that he says
+// authorized answers a request of somebody who has the token to join as the worker that he says
 // he is.
-func (l *Leader) run(do func(*member, *http.Request) (any, error)) http.HandlerFunc {
+func (l *Leader) authorized(do func(*workerState, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		number, _, _ := strings.Cut(r.Header.Get(header), ":")
 		index, err := strconv.Atoi(number)
-		if token := l.access.token(index); err != nil || token == "" || !same(r.Header.Get("Authorization"), "Bearer "+token) {
+		if token := l.access.tokenOf(index); err != nil || token == "" || !equalSecrets(r.Header.Get("Authorization"), "Bearer "+token) {
 			w.Header().Set("Connection", "close") // who has no token is to hold nothing
-			answer(w, nil, refusal{http.StatusUnauthorized, fmt.Sprintf("this is not the token of worker %q: each worker has one of its own, and they are numbered from 0 to %d", number, len(l.members)-1)})
+			writeAnswer(w, nil, refusal{http.StatusUnauthorized, fmt.Sprintf("this is not the token of worker %q: each worker has one of its own, and they are numbered from 0 to %d", number, len(l.workers)-1)})
 			return
 		}
-		out, err := do(l.members[index], r)
-		answer(w, out, err)
+		out, err := do(l.workers[index], r)
+		writeAnswer(w, out, err)
 	}
 }
 
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// asMember answers a request of a worker that has joined. It is heard of with it.
-func (l *Leader) asMember(do func(*member, *http.Request) (any, error)) http.HandlerFunc {
-	return l.run(func(m *member, r *http.Request) (any, error) {
+// fromWorker answers a request of a worker that has joined. It is heard of with it.
+func (l *Leader) fromWorker(do func(*workerState, *http.Request) (any, error)) http.HandlerFunc {
+	return l.authorized(func(m *workerState, r *http.Request) (any, error) {
 		_, token, _ := strings.Cut(r.Header.Get(header), ":")
 		l.mu.Lock()
-		known := m.joined && same(token, m.token)
+		known := m.joined && equalSecrets(token, m.token)
 		lost := m.lost
 		if known && lost == nil {
 			m.heard = l.options.Clock.Now()
@@ -102,9 +102,9 @@ func (l *Leader) asMember(do func(*member, *http.Request) (any, error)) http.Han
 
 // settleLocked notes that a worker has its token. The plan, which holds the plane's
 // credentials, is forgotten when all have.
-func (l *Leader) settleLocked(m *member) {
+func (l *Leader) settleLocked(m *workerState) {
 	m.settled = true
-	for _, m := range l.members {
+	for _, m := range l.workers {
 		if !m.settled {
 			return
 		}
@@ -112,7 +112,7 @@ func (l *Leader) settleLocked(m *member) {
 	l.options.Plan = nil
 }
 
-func answer(w http.ResponseWriter, out any, err error) {
+func writeAnswer(w http.ResponseWriter, out any, err error) {
 	var refused refusal
 	switch {
 	case errors.As(err, &refused):
@@ -126,20 +126,20 @@ func answer(w http.ResponseWriter, out any, err error) {
 	}
 }
 
-func read(r *http.Request, most int64, into any) error {
+func decodeBody(r *http.Request, most int64, into any) error {
 	if err := json.NewDecoder(io.LimitReader(r.Body, most)).Decode(into); err != nil {
 		return refusal{http.StatusBadRequest, "it cannot be read: " + err.Error()}
 	}
 	return nil
 }
 
-// join takes a worker in. A second process for an index is refused, also where the
+// handleJoin takes a worker in. A second process for an index is refused, also where the
 // first one is lost: it has sent some of the calls. The token to join may be in a Secret
 // that others may read, so the answer is given again only to whoever knows what the first
 // one has sent, and not after that one has shown its token.
-func (l *Leader) join(m *member, r *http.Request) (any, error) {
+func (l *Leader) handleJoin(m *workerState, r *http.Request) (any, error) {
 	var h hello
-	if err := read(r, mostHello, &h); err != nil {
+	if err := decodeBody(r, maxHello, &h); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -153,7 +153,7 @@ func (l *Leader) join(m *member, r *http.Request) (any, error) {
 	switch {
 	case h.Secret == "":
 		return nil, refusal{http.StatusBadRequest, "it has no secret"}
-	case m.settled || m.joined && !same(m.secret, h.Secret):
+	case m.settled || m.joined && !equalSecrets(m.secret, h.Secret):
 		return nil, refusal{http.StatusConflict, fmt.Sprintf("worker %d is there already, as another process: a second one is refused", m.index)}
 	case l.begun && !m.joined:
 		return nil, refusal{http.StatusGone, fmt.Sprintf("worker %d is too late: the load has begun", m.index)}
@@ -162,17 +162,17 @@ func (l *Leader) join(m *member, r *http.Request) (any, error) {
 	}
 	m.heard = l.options.Clock.Now()
 	l.changeLocked()
-	return welcome{Of: len(l.members), Token: m.token, Plan: l.options.Plan}, nil
+	return welcome{Of: len(l.workers), Token: m.token, Plan: l.options.Plan}, nil
 }
 
-// next answers with the messages behind one that the worker has, as soon as there are
+// handleNext answers with the messages behind one that the worker has, as soon as there are
 // any.
-func (l *Leader) next(m *member, r *http.Request) (any, error) {
+func (l *Leader) handleNext(m *workerState, r *http.Request) (any, error) {
 	after, err := strconv.Atoi(r.URL.Query().Get("after"))
 	if err != nil || after < 0 {
 		return nil, refusal{http.StatusBadRequest, "after is no number"}
 	}
-	patience := time.NewTimer(pollFor)
+	patience := time.NewTimer(pollTimeout)
 	defer patience.Stop()
 	for {
 		l.mu.Lock()
@@ -181,7 +181,7 @@ func (l *Leader) next(m *member, r *http.Request) (any, error) {
 			l.mu.Unlock()
 			return out, nil
 		}
-		told, ended := l.told, l.ended
+		told, ended := l.messageSent, l.ended
 		m.heard = l.options.Clock.Now()
 		l.mu.Unlock()
 		if ended {
@@ -197,11 +197,11 @@ func (l *Leader) next(m *member, r *http.Request) (any, error) {
 	}
 }
 
-// report takes what a worker says. The same may come twice; of a part that is over, or
+// handleReport takes what a worker says. The same may come twice; of a part that is over, or
 // that there is not, nothing is kept.
-func (l *Leader) report(m *member, r *http.Request) (any, error) {
+func (l *Leader) handleReport(m *workerState, r *http.Request) (any, error) {
 	var said report
-	if err := read(r, mostReport, &said); err != nil {
+	if err := decodeBody(r, maxReport, &said); err != nil {
 		return nil, err
 	}
 	if said.What == underWay {
@@ -216,7 +216,7 @@ func (l *Leader) report(m *member, r *http.Request) (any, error) {
 	switch {
 	case said.What == left:
 		m.left = true
-		m.keeper.expect(said.Size)
+		m.spool.setEnd(said.Size)
 	case said.What != ready && said.What != ended:
 		return nil, refusal{http.StatusBadRequest, fmt.Sprintf("what is %q?", said.What)}
 	case l.parts[said.Of]:
@@ -226,17 +226,17 @@ func (l *Leader) report(m *member, r *http.Request) (any, error) {
 	return nil, nil
 }
 
-// records takes a piece of a worker's stream, with how its clock stands.
-func (l *Leader) records(m *member, r *http.Request) (any, error) {
+// handleRecords takes a piece of a worker's stream, with how its clock stands.
+func (l *Leader) handleRecords(m *workerState, r *http.Request) (any, error) {
 	at, err := strconv.ParseInt(r.URL.Query().Get("at"), 10, 64)
 	if err != nil || at < 0 {
 		return nil, refusal{http.StatusBadRequest, "at is no number"}
 	}
-	piece, err := io.ReadAll(io.LimitReader(r.Body, mostPiece))
+	piece, err := io.ReadAll(io.LimitReader(r.Body, maxPiece))
 	if err != nil {
 		return nil, refusal{http.StatusBadRequest, "it cannot be read: " + err.Error()}
 	}
-	size, err := m.keeper.put(at, piece)
+	size, err := m.spool.appendPiece(at, piece)
 	if errors.Is(err, errDamaged) {
 		return nil, refusal{http.StatusBadRequest, err.Error()}
 	}
@@ -244,19 +244,19 @@ func (l *Leader) records(m *member, r *http.Request) (any, error) {
 		return nil, err
 	}
 	l.noteClock(m, r.URL.Query().Get("clock"))
-	if m.keeper.whole() {
+	if m.spool.isComplete() {
 		l.mu.Lock()
 		l.changeLocked()
 		l.mu.Unlock()
 	}
-	return kept{size}, nil
+	return stored{size}, nil
 }
 
 // tellClockEvery is how often it is told how a clock stands while load is sent.
-const tellClockEvery = 10 * time.Second
+const clockReportInterval = 10 * time.Second
 
 // noteClock takes how a worker's clock stands, "OFFSET,BOUND,JUMPED" in nanoseconds.
-func (l *Leader) noteClock(m *member, text string) {
+func (l *Leader) noteClock(m *workerState, text string) {
 	if text == "" {
 		return
 	}
@@ -266,7 +266,7 @@ func (l *Leader) noteClock(m *member, text string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.Jumped || m.told > 0 && l.options.Clock.Now().Sub(m.told) > tellClockEvery {
-		l.tellClockLocked(m, c)
+	if c.Jumped || m.clockSent > 0 && l.options.Clock.Now().Sub(m.clockSent) > clockReportInterval {
+		l.reportClockLocked(m, c)
 	}
 }

@@ -12,10 +12,10 @@ import (
 // errDamaged says that bytes of a stream are not whole blocks.
 var errDamaged = errors.New("not whole blocks of records")
 
-// keeper keeps the stream of one worker as it was written, byte by byte. The worker
+// spool keeps the stream of one worker as it was written, byte by byte. The worker
 // says where in its stream each piece belongs, so that one that comes twice, too late
 // or too early does no harm.
-type keeper struct {
+type spool struct {
 	mu   sync.Mutex
 	path string
 	file *os.File
@@ -23,18 +23,18 @@ type keeper struct {
 	end  int64 // of the stream, where the worker has said it; else -1
 }
 
-func newKeeper(path string) (*keeper, error) {
+func createSpool(path string) (*spool, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("keep a worker's records: %w", err)
 	}
-	return &keeper{path: path, file: file, end: -1}, nil
+	return &spool{path: path, file: file, end: -1}, nil
 }
 
-// put appends a piece that begins at byte at of the stream, and returns how many bytes
+// appendPiece appends a piece that begins at byte at of the stream, and returns how many bytes
 // there are. A piece that does not begin there is not taken; only one that is damaged,
 // or cannot be written, is an error.
-func (k *keeper) put(at int64, piece []byte) (size int64, err error) {
+func (k *spool) appendPiece(at int64, piece []byte) (size int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if at != k.size || len(piece) == 0 {
@@ -50,21 +50,21 @@ func (k *keeper) put(at int64, piece []byte) (size int64, err error) {
 	return k.size, nil
 }
 
-// expect says where the stream ends.
-func (k *keeper) expect(end int64) {
+// setEnd says where the stream ends.
+func (k *spool) setEnd(end int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.end = end
 }
 
-// whole tells whether all of the stream is there.
-func (k *keeper) whole() bool {
+// isComplete tells whether all of the stream is there.
+func (k *spool) isComplete() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.end >= 0 && k.size >= k.end
 }
 
-func (k *keeper) close() error {
+func (k *spool) closeFile() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.file.Close()

@@ -12,9 +12,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// carrier brings a worker's stream to the leader. The stream's own file is what
+// uploader brings a worker's stream to the leader. The stream's own file is what
 // waits: a leader that is slow holds nothing up and loses nothing, it is behind.
-type carrier struct {
+type uploader struct {
 	worker  *Worker
 	records *record.Writer
 	path    string
@@ -27,14 +27,14 @@ type carrier struct {
 // pieceSize is how many bytes are brought at a time, unless a block has more.
 const pieceSize = 1 << 20
 
-// run brings what there is every so often until ctx ends. With nothing to bring the
+// uploadUntilDone brings what there is every so often until ctx ends. With nothing to bring the
 // leader still hears of the worker.
-func (c *carrier) run(ctx context.Context) error {
-	for n := 1; clock.Sleep(ctx, flushEvery) == nil; n++ {
+func (c *uploader) uploadUntilDone(ctx context.Context) error {
+	for n := 1; clock.Sleep(ctx, flushInterval) == nil; n++ {
 		c.records.Flush()
-		brought, err := c.bring(ctx, n%int(probeEvery/flushEvery) == 0)
+		brought, err := c.uploadPiece(ctx, n%int(probeInterval/flushInterval) == 0)
 		if err == nil && brought {
-			err = c.rest(ctx)
+			err = c.uploadRest(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -43,8 +43,8 @@ func (c *carrier) run(ctx context.Context) error {
 	return nil
 }
 
-// size flushes the records and returns how long the stream is by now.
-func (c *carrier) size() (int64, error) {
+// flushedSize flushes the records and returns how long the stream is by now.
+func (c *uploader) flushedSize() (int64, error) {
 	c.records.Flush()
 	info, err := os.Stat(c.path)
 	if err != nil {
@@ -53,34 +53,34 @@ func (c *carrier) size() (int64, error) {
 	return info.Size(), nil
 }
 
-// rest brings all that there is.
-func (c *carrier) rest(ctx context.Context) error {
+// uploadRest brings all that there is.
+func (c *uploader) uploadRest(ctx context.Context) error {
 	for {
-		brought, err := c.bring(ctx, false)
+		brought, err := c.uploadPiece(ctx, false)
 		if err != nil || !brought {
 			return err
 		}
 	}
 }
 
-func (c *carrier) close() error {
+func (c *uploader) closeFile() error {
 	if c.file == nil {
 		return nil
 	}
 	return c.file.Close()
 }
 
-// bring brings the next piece; false when there was none. With empty an empty piece is
+// uploadPiece brings the next piece; false when there was none. With empty an empty piece is
 // brought, too.
-func (c *carrier) bring(ctx context.Context, empty bool) (bool, error) {
-	piece, err := c.piece()
+func (c *uploader) uploadPiece(ctx context.Context, empty bool) (bool, error) {
+	piece, err := c.readPiece()
 	if err != nil || len(piece) == 0 && !empty {
 		return false, err
 	}
-	stands := c.worker.standing()
+	stands := c.worker.clockNow()
 	path := fmt.Sprintf("/records?at=%d&clock=%d,%d,%t", c.taken, stands.Offset, stands.Bound, stands.Jumped)
-	var has kept
-	err = c.worker.insist(ctx, func() error { return c.worker.ask(ctx, http.MethodPut, path, piece, &has) })
+	var has stored
+	err = c.worker.retryUntilAnswered(ctx, func() error { return c.worker.request(ctx, http.MethodPut, path, piece, &has) })
 	if err != nil {
 		return false, err
 	}
@@ -93,8 +93,8 @@ func (c *carrier) bring(ctx context.Context, empty bool) (bool, error) {
 	return len(piece) > 0, nil
 }
 
-// piece reads the next whole blocks.
-func (c *carrier) piece() ([]byte, error) {
+// readPiece reads the next whole blocks.
+func (c *uploader) readPiece() ([]byte, error) {
 	if c.file == nil {
 		var err error
 		if c.file, err = os.Open(c.path); err != nil {

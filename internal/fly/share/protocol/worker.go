@@ -60,7 +60,7 @@ type Worker struct {
 	log      *slog.Logger
 	goneFor  time.Duration
 
-	telling sync.Mutex // where the worker stands is told in order
+	progressMu sync.Mutex // where the worker stands is told in order
 
 	mu       sync.Mutex
 	estimate Estimate
@@ -105,7 +105,7 @@ func Join(ctx context.Context, a Access, id Identity, o WorkerOptions) (*Worker,
 	w.answered = w.clock.Now()
 	var in welcome
 	one := hello{Binary: id.Binary, Secret: rand.Text()}
-	err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/join", one, &in) })
+	err := w.retryUntilAnswered(ctx, func() error { return w.request(ctx, http.MethodPost, "/join", one, &in) })
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func Join(ctx context.Context, a Access, id Identity, o WorkerOptions) (*Worker,
 // Close closes the connections to the leader.
 func (w *Worker) Close() { w.client.CloseIdleConnections() }
 
-// ask asks the leader once. An error wraps ErrRefused where it answered and will not
+// request asks the leader once. An error wraps ErrRefused where it answered and will not
 // say anything else.
-func (w *Worker) ask(ctx context.Context, method, path string, body, into any) error {
+func (w *Worker) request(ctx context.Context, method, path string, body, into any) error {
 	var content []byte
 	switch b := body.(type) {
 	case nil:
@@ -138,12 +138,12 @@ func (w *Worker) ask(ctx context.Context, method, path string, body, into any) e
 		return fmt.Errorf("ask the leader: %w", err)
 	}
 	if len(content) > 0 {
-		lent := &lent{bytes: content}
-		defer lent.takeBack()
-		req.ContentLength, req.GetBody = int64(len(content)), lent.open
-		req.Body, _ = lent.open() // it does not fail
+		borrowed := &borrowedBytes{bytes: content}
+		defer borrowed.takeBack()
+		req.ContentLength, req.GetBody = int64(len(content)), borrowed.openReader
+		req.Body, _ = borrowed.openReader() // it does not fail
 	}
-	req.Header.Set("Authorization", "Bearer "+w.access.token(w.identity.Index))
+	req.Header.Set("Authorization", "Bearer "+w.access.tokenOf(w.identity.Index))
 	req.Header.Set(header, fmt.Sprintf("%d:%s", w.identity.Index, w.token))
 	answer, err := w.client.Do(req)
 	if err != nil {
@@ -163,18 +163,18 @@ func (w *Worker) ask(ctx context.Context, method, path string, body, into any) e
 		_, err = io.Copy(io.Discard, answer.Body)
 		return err
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostReport)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxReport)).Decode(into); err != nil {
 		return fmt.Errorf("read the leader's answer: %w", err)
 	}
 	return nil
 }
 
 // againAfter is how long a worker waits until it asks again.
-const againAfter = 100 * time.Millisecond
+const retryDelay = 100 * time.Millisecond
 
-// insist asks until the leader answers one way or another. ErrLeaderGone: it has not
+// retryUntilAnswered asks until the leader answers one way or another. ErrLeaderGone: it has not
 // for too long.
-func (w *Worker) insist(ctx context.Context, ask func() error) error {
+func (w *Worker) retryUntilAnswered(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
 		if err == nil || errors.Is(err, ErrRefused) {
@@ -183,17 +183,17 @@ func (w *Worker) insist(ctx context.Context, ask func() error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if w.silent() > w.goneFor {
+		if w.leaderSilence() > w.goneFor {
 			return fmt.Errorf("%w: for %v: %w", ErrLeaderGone, w.goneFor, err)
 		}
-		if clock.Sleep(ctx, againAfter) != nil {
+		if clock.Sleep(ctx, retryDelay) != nil {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// silent is how long the leader has not answered.
-func (w *Worker) silent() time.Duration {
+// leaderSilence is how long the leader has not answered.
+func (w *Worker) leaderSilence() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clock.Now().Sub(w.answered)
@@ -205,42 +205,44 @@ func (w *Worker) silent() time.Duration {
 func (w *Worker) Serve(ctx context.Context, records *record.Writer, path string, d Duty) error {
 	serving, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	carrying, stop := context.WithCancel(serving)
+	uploading, stop := context.WithCancel(serving)
 	defer stop()
-	var reading, carried guard.Group
+	var reading, uploads guard.Group
 	reading.Go(func() { w.readClock(serving) })
-	reading.Go(func() { w.keepTelling(serving, d) })
-	c := &carrier{worker: w, records: records, path: path}
-	carried.Go(func() {
-		if err := c.run(carrying); err != nil {
+	reading.Go(func() { w.reportProgress(serving, d) })
+	c := &uploader{worker: w, records: records, path: path}
+	uploads.Go(func() {
+		if err := c.uploadUntilDone(uploading); err != nil {
 			cancel(err)
 		}
 	})
-	err := w.obey(serving, d)
+	err := w.followMessages(serving, d)
 	d.Leave()
 	stop()
-	carried.Wait()
+	uploads.Wait()
 	switch {
 	case err == nil:
-		err = w.finish(serving, c)
+		err = w.uploadAll(serving, c)
 	case errors.Is(err, ErrRefused) && ctx.Err() == nil:
-		_ = c.rest(ctx) // taken for lost: what it has measured is worth having, and nothing waits for it
+		_ = c.uploadRest(ctx) // taken for lost: what it has measured is worth having, and nothing waits for it
 	}
 	cancel(err)
 	reading.Wait()
-	return errors.Join(err, c.close())
+	return errors.Join(err, c.closeFile())
 }
 
-// obey does what messages say until one says that the run is over. All that it has
+// followMessages does what messages say until one says that the run is over. All that it has
 // begun has ended then.
-func (w *Worker) obey(ctx context.Context, d Duty) error {
+func (w *Worker) followMessages(ctx context.Context, d Duty) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait guard.Group
 	defer wait.Wait()
 	defer cancel(errStopped)
 	for after := 0; ; {
 		var messages []message
-		err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodGet, fmt.Sprintf("/next?after=%d", after), nil, &messages) })
+		err := w.retryUntilAnswered(ctx, func() error {
+			return w.request(ctx, http.MethodGet, fmt.Sprintf("/next?after=%d", after), nil, &messages)
+		})
 		if err != nil {
 			cancel(err)
 			return err
@@ -250,18 +252,18 @@ func (w *Worker) obey(ctx context.Context, d Duty) error {
 			if m.What == leave {
 				return nil
 			}
-			w.take(ctx, m, d, &wait)
+			w.handleMessage(ctx, m, d, &wait)
 		}
 	}
 }
 
-// take does what a message says.
-func (w *Worker) take(ctx context.Context, m message, d Duty, wait *guard.Group) {
+// handleMessage does what a message says.
+func (w *Worker) handleMessage(ctx context.Context, m message, d Duty, wait *guard.Group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m.What {
 	case prepare:
-		if !m.To.has(w.identity.Index) {
+		if !m.To.contains(w.identity.Index) {
 			return
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -269,7 +271,7 @@ func (w *Worker) take(ctx context.Context, m message, d Duty, wait *guard.Group)
 		w.running[m.Seq] = a
 		wait.Go(func() {
 			defer cancel(nil)
-			w.do(ctx, m, a, d)
+			w.doPart(ctx, m, a, d)
 		})
 	case begin:
 		if a := w.running[m.Of]; a != nil {
@@ -282,9 +284,9 @@ func (w *Worker) take(ctx context.Context, m message, d Duty, wait *guard.Group)
 	}
 }
 
-// do does one part: it prepares it, says so with how the clock stands, waits for the
+// doPart does one part: it prepares it, says so with how the clock stands, waits for the
 // start, sends, and says how it ended.
-func (w *Worker) do(ctx context.Context, m message, a *assignment, d Duty) {
+func (w *Worker) doPart(ctx context.Context, m message, a *assignment, d Duty) {
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -297,25 +299,25 @@ func (w *Worker) do(ctx context.Context, m message, a *assignment, d Duty) {
 	} else {
 		said.Body, err = json.Marshal(task.Prepared())
 	}
-	if w.probeClock(ctx); ctx.Err() == nil {
-		w.tell(ctx, said)
+	if w.probeSeveralTimes(ctx); ctx.Err() == nil {
+		w.sendReport(ctx, said)
 	}
 	over := report{Of: m.Seq, What: ended}
 	if err == nil {
-		over.Body, err = w.begin(ctx, a, task)
+		over.Body, err = w.sendWhenStarted(ctx, a, task)
 	}
 	if err != nil {
 		over.Error = err.Error()
 	}
-	_ = w.tellProgress(context.WithoutCancel(ctx), d, nil) // that it has ended says more
-	w.tell(context.WithoutCancel(ctx), over)
+	_ = w.sendProgress(context.WithoutCancel(ctx), d, nil) // that it has ended says more
+	w.sendReport(context.WithoutCancel(ctx), over)
 }
 
-// begin waits for the start and sends.
-func (w *Worker) begin(ctx context.Context, a *assignment, task Task) (json.RawMessage, error) {
+// sendWhenStarted waits for the start and sends.
+func (w *Worker) sendWhenStarted(ctx context.Context, a *assignment, task Task) (json.RawMessage, error) {
 	select {
 	case at := <-a.start:
-		said, err := task.Send(ctx, at.Add(-w.standing().Offset))
+		said, err := task.Send(ctx, at.Add(-w.clockNow().Offset))
 		raw, encoded := json.Marshal(said)
 		return raw, errors.Join(err, encoded)
 	case <-ctx.Done():
@@ -323,57 +325,57 @@ func (w *Worker) begin(ctx context.Context, a *assignment, task Task) (json.RawM
 	}
 }
 
-// tell tells the leader something, however often that takes.
-func (w *Worker) tell(ctx context.Context, r report) {
-	r.Clock = w.standing()
+// sendReport tells the leader something, however often that takes.
+func (w *Worker) sendReport(ctx context.Context, r report) {
+	r.Clock = w.clockNow()
 	w.mu.Lock()
 	r.Trip = w.estimate.Trip()
 	w.mu.Unlock()
-	if err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/report", r, nil) }); err != nil {
+	if err := w.retryUntilAnswered(ctx, func() error { return w.request(ctx, http.MethodPost, "/report", r, nil) }); err != nil {
 		w.log.Debug("the leader was not told", slog.String("what", r.What), slog.Any("error", err))
 	}
 }
 
 // tellProgressEvery is how often the leader is told where a worker stands.
-const tellProgressEvery = time.Second
+const progressInterval = time.Second
 
-// keepTelling tells the leader where the worker stands, when that has changed.
-func (w *Worker) keepTelling(ctx context.Context, d Duty) {
+// reportProgress tells the leader where the worker stands, when that has changed.
+func (w *Worker) reportProgress(ctx context.Context, d Duty) {
 	var last json.RawMessage
-	for clock.Sleep(ctx, tellProgressEvery) == nil {
-		last = w.tellProgress(ctx, d, last)
+	for clock.Sleep(ctx, progressInterval) == nil {
+		last = w.sendProgress(ctx, d, last)
 	}
 }
 
-// tellProgress tells it once, and returns what it has told: last where that is the same
+// sendProgress tells it once, and returns what it has told: last where that is the same
 // or could not be told.
-func (w *Worker) tellProgress(ctx context.Context, d Duty, last json.RawMessage) json.RawMessage {
-	w.telling.Lock()
-	defer w.telling.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, tellProgressEvery) // it is worth no waiting
+func (w *Worker) sendProgress(ctx context.Context, d Duty, last json.RawMessage) json.RawMessage {
+	w.progressMu.Lock()
+	defer w.progressMu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, progressInterval) // it is worth no waiting
 	defer cancel()
 	now, err := json.Marshal(d.Progress())
-	if err != nil || bytes.Equal(now, last) || w.ask(ctx, http.MethodPost, "/report", report{What: underWay, Body: now}, nil) != nil {
+	if err != nil || bytes.Equal(now, last) || w.request(ctx, http.MethodPost, "/report", report{What: underWay, Body: now}, nil) != nil {
 		return last
 	}
 	return now
 }
 
-// finish brings the rest of the records and says that they are whole.
-func (w *Worker) finish(ctx context.Context, c *carrier) error {
-	size, err := c.size()
+// uploadAll brings the rest of the records and says how many bytes there are.
+func (w *Worker) uploadAll(ctx context.Context, c *uploader) error {
+	size, err := c.flushedSize()
 	if err != nil {
 		return err
 	}
 	r := report{What: left, Size: size}
-	if err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/report", r, nil) }); err != nil {
+	if err := w.retryUntilAnswered(ctx, func() error { return w.request(ctx, http.MethodPost, "/report", r, nil) }); err != nil {
 		return err
 	}
-	return c.rest(ctx)
+	return c.uploadRest(ctx)
 }
 
-// standing is how the own clock stands to the leader's now.
-func (w *Worker) standing() Clock {
+// clockNow is how the own clock stands to the leader's now.
+func (w *Worker) clockNow() Clock {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.estimate.At(w.clock.Now())
@@ -382,25 +384,25 @@ func (w *Worker) standing() Clock {
 // readClock reads the leader's clock every so often until ctx ends.
 func (w *Worker) readClock(ctx context.Context) {
 	for {
-		w.probe(ctx)
-		if clock.Sleep(ctx, probeEvery) != nil {
+		w.probeOnce(ctx)
+		if clock.Sleep(ctx, probeInterval) != nil {
 			return
 		}
 	}
 }
 
-// probeClock reads it several times at once.
-func (w *Worker) probeClock(ctx context.Context) {
+// probeSeveralTimes reads it several times at once.
+func (w *Worker) probeSeveralTimes(ctx context.Context) {
 	for range probes {
-		w.probe(ctx)
+		w.probeOnce(ctx)
 	}
 }
 
-// probe reads the leader's clock once. A question without an answer says nothing.
-func (w *Worker) probe(ctx context.Context) {
+// probeOnce reads the leader's clock once. A question without an answer says nothing.
+func (w *Worker) probeOnce(ctx context.Context) {
 	var theirs clock.Time
 	asked := w.clock.Now()
-	if err := w.ask(ctx, http.MethodGet, "/time", nil, &theirs); err != nil {
+	if err := w.request(ctx, http.MethodGet, "/time", nil, &theirs); err != nil {
 		return
 	}
 	answered := w.clock.Now()
