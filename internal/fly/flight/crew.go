@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	facts "github.com/windtunnel/windtunnel/internal/opinion/run"
@@ -387,7 +388,7 @@ func (c *crew) tellLost(worker int, why error) {
 }
 
 // Send has the workers send a part of the load.
-func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, plan load.Plan) ([]steps.Changes, error) {
+func (c *crew) Send(ctx context.Context, part steps.Part, known inventory.Changes, plan load.Plan) ([]inventory.Changes, error) {
 	asked, err := plan.Asked()
 	if err != nil {
 		return nil, err
@@ -408,7 +409,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, p
 	if at == 0 {
 		return nil, err
 	}
-	var seen []steps.Changes
+	var seen []inventory.Changes
 	var failed error
 	for i, o := range outcomes {
 		its := share.Share{Index: i, Of: len(outcomes)}

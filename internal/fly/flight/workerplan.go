@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -39,9 +40,9 @@ type workerPlan struct {
 // order is what workers are told of a part of the load, or one of them of the end of a
 // path.
 type order struct {
-	Part   steps.Part    `json:"part"`
-	Known  steps.Changes `json:"known,omitempty"`
-	Answer *answerOrder  `json:"answer,omitempty"`
+	Part   steps.Part        `json:"part"`
+	Known  inventory.Changes `json:"known,omitempty"`
+	Answer *answerOrder      `json:"answer,omitempty"`
 }
 
 // prepared is what a worker says of a part that it has planned.
@@ -51,7 +52,7 @@ type prepared struct {
 
 // sentPart is what it says of the part's end.
 type sentPart struct {
-	Seen steps.Changes `json:"seen,omitempty"`
+	Seen inventory.Changes `json:"seen,omitempty"`
 }
 
 // filesOf reads the files that a scenario's load is made of, and with stages those that

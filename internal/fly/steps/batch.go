@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
@@ -18,28 +19,28 @@ type batch struct {
 	objects *Objects
 	count   int
 	units   int
-	ordinal func(i int) ordinal
+	ordinal func(i int) inventory.Ordinal
 	unit    func(i int) int
 }
 
 // between is the objects with an index of at least from and below to.
-func (o *Objects) between(l layout, from, to int) batch {
-	b := batch{objects: o, count: l.count(from, to), units: l.spaces * (to - from)}
-	b.ordinal = func(i int) ordinal { return l.ordinal(i, from, to) }
-	b.unit = func(i int) int { n := b.ordinal(i); return n.space*(to-from) + n.index - from }
+func (o *Objects) between(l inventory.Layout, from, to int) batch {
+	b := batch{objects: o, count: l.Count(from, to), units: l.Spaces * (to - from)}
+	b.ordinal = func(i int) inventory.Ordinal { return l.Ordinal(i, from, to) }
+	b.unit = func(i int) int { n := b.ordinal(i); return n.Space*(to-from) + n.Index - from }
 	return b
 }
 
 // all is all objects.
-func (o *Objects) all() batch { return o.between(o.layout, 0, o.upTo()) }
+func (o *Objects) all() batch { return o.between(o.layout, 0, o.UpTo()) }
 
 // listed is a list of objects, in the order of their units.
-func (o *Objects) listed(ordinals []ordinal, units []int) batch {
+func (o *Objects) listed(ordinals []inventory.Ordinal, units []int) batch {
 	b := batch{objects: o, count: len(ordinals)}
 	if len(units) > 0 {
 		b.units = units[len(units)-1] + 1
 	}
-	b.ordinal = func(i int) ordinal { return ordinals[i] }
+	b.ordinal = func(i int) inventory.Ordinal { return ordinals[i] }
 	b.unit = func(i int) int { return units[i] }
 	return b
 }
@@ -53,7 +54,7 @@ func (b batch) perObject() batch {
 // reversed is the same objects, the last one first.
 func (b batch) reversed() batch {
 	out := b
-	out.ordinal = func(i int) ordinal { return b.ordinal(b.count - 1 - i) }
+	out.ordinal = func(i int) inventory.Ordinal { return b.ordinal(b.count - 1 - i) }
 	out.unit = func(i int) int { return b.units - 1 - b.unit(b.count-1-i) }
 	return out
 }
@@ -115,7 +116,7 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 		Step: step, Ops: ops, Count: b.count,
 		Build: func(i int, req *load.Request) (bool, error) {
 			n := b.ordinal(i)
-			it := &o.items[n.item]
+			it := &o.items[n.Item]
 			v := o.vars(n)
 			body, media, err := it.render(req.Body, v)
 			if err != nil {
@@ -131,8 +132,8 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 					namespace = in
 				}
 			}
-			forms[n.item].Fill(req, namespace, name)
-			req.Op, req.Body, req.ContentType, req.Timeout = n.item, body, media, timeout
+			forms[n.Item].Fill(req, namespace, name)
+			req.Op, req.Body, req.ContentType, req.Timeout = n.Item, body, media, timeout
 			if it.strict && media == load.JSON { // one in protobuf was decoded strictly when it was packed
 				req.Strict()
 			}
@@ -148,11 +149,11 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 
 // only lets a deletion be of the object that was made, and of no other that has its
 // name by now. False: it is not known which one was made, so none is deleted.
-func (o *Objects) only(n ordinal, req *load.Request) bool {
+func (o *Objects) only(n inventory.Ordinal, req *load.Request) bool {
 	if !o.shared() {
 		return true
 	}
-	uid := o.uid(o.layout.numberOf(n))
+	uid := o.UID(o.layout.NumberOf(n))
 	req.Body = load.AppendPrecondition(req.Body, uid)
 	return uid != ""
 }
@@ -168,7 +169,7 @@ func (b batch) deletion(step, propagation string, timeout time.Duration) (load.P
 		Step: step, Ops: ops, Count: b.count,
 		Build: func(i int, req *load.Request) (bool, error) {
 			n := b.ordinal(i)
-			req.Op = n.item
+			req.Op = n.Item
 			if !o.isThere(n) {
 				return false, nil
 			}
@@ -176,7 +177,7 @@ func (b batch) deletion(step, propagation string, timeout time.Duration) (load.P
 			if err != nil {
 				return false, err
 			}
-			forms[n.item].Fill(req, namespace, name)
+			forms[n.Item].Fill(req, namespace, name)
 			req.Timeout = timeout
 			return o.only(n, req), nil
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -68,7 +69,7 @@ type churned struct {
 
 // add adds what there is in a cluster.
 func (c *churning) add(s *Session) error {
-	o, err := s.Created.usable(c.Spec.Step)
+	o, err := s.Created.findUsable(c.Spec.Step)
 	if o != nil && err == nil {
 		c.clusters = append(c.clusters, churned{s, o})
 	}
@@ -184,16 +185,13 @@ func adjacent(n int, percent float64, random *rand.Rand) []int {
 func (o *Objects) ofUnits(units []int, bodies []string) batch {
 	l := o.layout
 	if len(bodies) > 0 {
-		l = l.filter(func(i scenario.Item) bool { return slices.Contains(bodies, i.Body) })
+		l = l.Filter(func(i scenario.Item) bool { return slices.Contains(bodies, i.Body) })
 	}
-	to := o.upTo()
-	var ordinals []ordinal
+	to := o.UpTo()
+	var ordinals []inventory.Ordinal
 	var order []int
 	for k, unit := range units {
-		space, index := unit/to, unit%to
-		for i := l.countBelow(index); i < l.countBelow(index+1); i++ {
-			n := l.inSpace(i)
-			n.space = space
+		for _, n := range l.OfIndex(unit/to, unit%to) {
 			ordinals, order = append(ordinals, n), append(order, k)
 		}
 	}
@@ -207,23 +205,23 @@ func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
 	if x.Spec.PerObject {
 		return x.chosenObjects(w, o, cycle)
 	}
-	units := o.layout.spaces * o.upTo()
+	units := o.layout.Spaces * o.UpTo()
 	return o.ofUnits(scattered(units, percentOf(units, x.Spec.Percent), x.random(w, cycle)), x.Spec.Objects)
 }
 
 // chosenObjects are the objects that a cycle takes of each body.
 func (x Churn) chosenObjects(w *Workload, o *Objects, cycle int) batch {
-	var ordinals []ordinal
+	var ordinals []inventory.Ordinal
 	random := x.random(w, cycle)
-	for k, item := range o.layout.items {
+	for k, item := range o.layout.Items {
 		if len(x.Spec.Objects) > 0 && !slices.Contains(x.Spec.Objects, item.Body) {
 			continue
 		}
-		of := layout{spaces: o.layout.spaces}
-		of.addItem(item, o.layout.number[k])
-		n := of.count(0, o.upTo())
+		of := inventory.Layout{Spaces: o.layout.Spaces}
+		of.AddItem(item, o.layout.Numbers[k])
+		n := of.Count(0, o.UpTo())
 		for _, i := range scattered(n, scenario.ChurnedObjects(n, x.Spec.Percent), random) {
-			ordinals = append(ordinals, of.ordinal(i, 0, o.upTo()))
+			ordinals = append(ordinals, of.Ordinal(i, 0, o.UpTo()))
 		}
 	}
 	return o.listed(ordinals, make([]int, len(ordinals))).perObject()
@@ -258,12 +256,12 @@ const churnAsks = 16
 
 // awaitEnded waits while an object is there and ends. What is there and does not end was
 // not deleted, or somebody made it again: its creation says so.
-func (s *Session) awaitEnded(ctx context.Context, o *Objects, n ordinal) error {
+func (s *Session) awaitEnded(ctx context.Context, o *Objects, n inventory.Ordinal) error {
 	namespace, name, err := o.address(n)
 	if err != nil || name == "" {
 		return nil // the server named it, and gives it another name now
 	}
-	path := o.items[n.item].resource.Object(namespace, name)
+	path := o.items[n.Item].resource.Object(namespace, name)
 	for {
 		answer, err := s.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
 		if err == nil && !answer.Retriable() {
@@ -273,7 +271,7 @@ func (s *Session) awaitEnded(ctx context.Context, o *Objects, n ordinal) error {
 			}
 		}
 		if err := clock.Sleep(ctx, 4*pollEvery); err != nil {
-			return fmt.Errorf("%s %s/%s was deleted and did not go: %w", o.items[n.item].resource.Name, namespace, name, context.Cause(ctx))
+			return fmt.Errorf("%s %s/%s was deleted and did not go: %w", o.items[n.Item].resource.Name, namespace, name, context.Cause(ctx))
 		}
 	}
 }
@@ -332,11 +330,11 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 	inside := make([]batch, len(c.clusters))
 	deleted := make([]map[string]bool, len(c.clusters))
 	for i, one := range c.clusters {
-		all := one.Created.of(c.Spec.Namespaces)
+		all := one.Created.find(c.Spec.Namespaces)
 		if all == nil {
 			return nil
 		}
-		spaces[i], deleted[i] = all.ofUnits(adjacent(all.layout.spaces*all.upTo(), c.Spec.Percent, c.random(one.Workload, cycle)), nil), map[string]bool{}
+		spaces[i], deleted[i] = all.ofUnits(adjacent(all.layout.Spaces*all.UpTo(), c.Spec.Percent, c.random(one.Workload, cycle)), nil), map[string]bool{}
 		for k := range spaces[i].count {
 			_, name, err := all.address(spaces[i].ordinal(k))
 			if err != nil {
@@ -367,19 +365,19 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 // deletedWith lists the objects of some namespaces, and remembers that they are
 // deleted.
 func (o *Objects) deletedWith(namespaces map[string]bool) batch {
-	to := o.upTo()
-	var ordinals []ordinal
+	to := o.UpTo()
+	var ordinals []inventory.Ordinal
 	var order []int
 	units := map[int]int{}
-	for i := range o.layout.count(0, to) {
-		n := o.layout.ordinal(i, 0, to)
+	for i := range o.layout.Count(0, to) {
+		n := o.layout.Ordinal(i, 0, to)
 		if !namespaces[o.namespace(n)] {
 			continue
 		}
-		unit, ok := units[n.space*to+n.index]
+		unit, ok := units[n.Space*to+n.Index]
 		if !ok {
 			unit = len(units)
-			units[n.space*to+n.index] = unit
+			units[n.Space*to+n.Index] = unit
 		}
 		o.setThere(n, false)
 		ordinals, order = append(ordinals, n), append(order, unit)

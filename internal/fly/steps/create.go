@@ -23,7 +23,7 @@ func (c Create) plan(ctx context.Context, s *Session) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	o.setUpTo(max(c.Spec.Count, c.Spec.PerNamespace))
+	o.SetUpTo(max(c.Spec.Count, c.Spec.PerNamespace))
 	b, pace := c.paced(s.Workload, o)
 	p, err := b.creation(c.Step, time.Duration(c.Spec.Timeout))
 	if err != nil {

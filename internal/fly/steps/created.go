@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/template/protobuf"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -22,33 +23,33 @@ type Created struct {
 // NewCreated returns an empty table.
 func NewCreated() *Created { return &Created{steps: map[string]*Objects{}} }
 
-// of returns what a create step made; nil when it was not reached.
-func (c *Created) of(step string) *Objects {
+// find returns what a create step made; nil when it was not reached.
+func (c *Created) find(step string) *Objects {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.steps[step]
 }
 
-// reached is the same where a step that was not reached, or whose objects were all
+// findReached is the same where a step that was not reached, or whose objects were all
 // refused, is an error.
-func (c *Created) reached(step string) (*Objects, error) {
-	o := c.of(step)
+func (c *Created) findReached(step string) (*Objects, error) {
+	o := c.find(step)
 	if o == nil {
 		return nil, fmt.Errorf("step %q was not reached: it made nothing", step)
 	}
 	return o, o.madeNone()
 }
 
-// usable is the same where a step that was not reached is nil.
-func (c *Created) usable(step string) (*Objects, error) {
-	if c.of(step) == nil {
+// findUsable is the same where a step that was not reached is nil.
+func (c *Created) findUsable(step string) (*Objects, error) {
+	if c.find(step) == nil {
 		return nil, nil
 	}
-	return c.reached(step)
+	return c.findReached(step)
 }
 
-// group returns what the steps of a group of pods made.
-func (c *Created) group(name string) (out []*Objects) {
+// ofGroup returns what the steps of a group of pods made.
+func (c *Created) ofGroup(name string) (out []*Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, step := range slices.Sorted(maps.Keys(c.steps)) {
@@ -59,17 +60,17 @@ func (c *Created) group(name string) (out []*Objects) {
 	return out
 }
 
-func (c *Created) add(step string, o *Objects) {
+func (c *Created) addStep(step string, o *Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tracked {
-		o.track()
+		o.Track()
 	}
 	c.steps[step] = o
 }
 
-// resources are those of which the run makes objects.
-func (c *Created) resources() map[string]bool {
+// resourceNames are those of which the run makes objects.
+func (c *Created) resourceNames() map[string]bool {
 	out := map[string]bool{"namespaces": true, "pods": true}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,6 +80,36 @@ func (c *Created) resources() map[string]bool {
 		}
 	}
 	return out
+}
+
+// TrackChanges has changes remembered from now on, for TakeChanges.
+func (c *Created) TrackChanges() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tracked = true
+}
+
+// TakeChanges returns what has changed since it was last called.
+func (c *Created) TakeChanges() inventory.Changes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := inventory.Changes{}
+	for _, step := range slices.Sorted(maps.Keys(c.steps)) {
+		if one := c.steps[step].TakeChange(); one != nil {
+			out[step] = one
+		}
+	}
+	return out
+}
+
+// Apply takes over what others have seen. Of a step that was not reached here there
+// is nothing to change.
+func (c *Created) Apply(all inventory.Changes) {
+	for step, one := range all {
+		if o := c.find(step); o != nil && one != nil {
+			o.Apply(one)
+		}
+	}
 }
 
 // newObjects makes a create step known: what each body is, and where the plane
@@ -101,6 +132,6 @@ func (s *Session) newObjects(ctx context.Context, step string, c *scenario.Creat
 			return nil, err
 		}
 	}
-	s.Created.add(step, o)
+	s.Created.addStep(step, o)
 	return o, nil
 }

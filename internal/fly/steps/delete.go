@@ -20,7 +20,7 @@ func (d Delete) Do(ctx context.Context, s *Session) error { return s.sendPlanned
 func (d Delete) pace() scenario.Pace { return d.Spec.Pace }
 
 func (d Delete) plan(_ context.Context, s *Session) (planned, error) {
-	o := s.Created.of(d.Spec.Step)
+	o := s.Created.find(d.Spec.Step)
 	if o == nil {
 		return planned{}, nil
 	}
@@ -31,8 +31,8 @@ func (d Delete) plan(_ context.Context, s *Session) (planned, error) {
 	}
 	p.Pace = s.Workload.pacing(d.Step, b, d.Spec.Pace)
 	return planned{Plan: p, after: func(_ context.Context, sent error) error {
-		if o.empty() {
-			o.setUpTo(0)
+		if o.Empty() {
+			o.SetUpTo(0)
 		}
 		return sent
 	}}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -22,13 +23,13 @@ type mixEntry struct {
 	get        *load.Form // before it, for an update
 	op         int        // of the form; that of get is the next
 	body       *template.Template
-	with       map[string]any // of the body
-	strict     bool           // as of an item
-	objects    *Objects       // with of: those of its step
-	layout     layout         // of these, those that are meant: all of one item
-	namespaces []string       // in turn, without of
-	found      [][2]string    // objects that the labels selected: namespace and name
-	rounds     bool           // the index counts rounds through what was found
+	with       map[string]any   // of the body
+	strict     bool             // as of an item
+	objects    *Objects         // with of: those of its step
+	layout     inventory.Layout // of these, those that are meant: all of one item
+	namespaces []string         // in turn, without of
+	found      [][2]string      // objects that the labels selected: namespace and name
+	rounds     bool             // the index counts rounds through what was found
 	seed       uint64
 	stamp      object.Stamp
 }
@@ -37,8 +38,8 @@ type mixEntry struct {
 type target struct {
 	namespace, name string
 	vars            template.Vars
-	missing         bool    // it is not there
-	ordinal         ordinal // with of
+	missing         bool              // it is not there
+	ordinal         inventory.Ordinal // with of
 }
 
 // newMixEntry makes one entry of a mix ready: where it goes to, and to what. Number
@@ -97,11 +98,11 @@ func (s *Session) resourceOf(ctx context.Context, step string, e *mixEntry) (dis
 	switch {
 	case c.Of != "":
 		var err error
-		if e.objects, err = s.Created.reached(c.Of); err != nil {
+		if e.objects, err = s.Created.findReached(c.Of); err != nil {
 			return discovery.Resource{}, err
 		}
-		e.layout = e.objects.layout.filter(func(i scenario.Item) bool { return c.Object == "" || i.Body == c.Object })
-		it := &e.objects.items[e.layout.number[0]]
+		e.layout = e.objects.layout.Filter(func(i scenario.Item) bool { return c.Object == "" || i.Body == c.Object })
+		it := &e.objects.items[e.layout.Numbers[0]]
 		e.with = merged(it.with, c.With)
 		return it.resource, nil
 	case c.Resource != "":
@@ -172,8 +173,8 @@ func (e *mixEntry) target(n int) (target, error) {
 
 // pickObject chooses one of those that a create step made.
 func (e *mixEntry) pickObject(n int) (target, error) {
-	to := e.objects.upTo()
-	count := e.layout.count(0, to)
+	to := e.objects.UpTo()
+	count := e.layout.Count(0, to)
 	if count == 0 {
 		return target{missing: true}, nil
 	}
@@ -181,7 +182,7 @@ func (e *mixEntry) pickObject(n int) (target, error) {
 	if e.call.Pick == "random" {
 		i = int(load.Draw(e.seed, n) % uint64(count))
 	}
-	at := e.layout.ordinal(i, 0, to)
+	at := e.layout.Ordinal(i, 0, to)
 	if !e.objects.isThere(at) {
 		return target{missing: true}, nil
 	}

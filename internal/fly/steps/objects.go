@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/template/protobuf"
@@ -21,23 +22,23 @@ import (
 type Objects struct {
 	step       string
 	create     *scenario.Create
-	layout     layout
+	layout     inventory.Layout
 	namespaces []string // that it goes through
 	items      []item   // of the layout
 	seed       uint64
 	expects    func(step string, code int) bool // tells calls that fail as they should
 	stamp      object.Stamp                     // of what it makes in a cluster that is not the run's own; else zero
-	presence
+	inventory.Presence
 }
 
 // answered remembers how the last attempt to make an object ended.
-func (o *Objects) answered(n ordinal, a load.Result, expected bool) {
+func (o *Objects) answered(n inventory.Ordinal, a load.Result, expected bool) {
 	switch {
 	case !a.Last:
 	case a.Outcome != record.Failed || a.Reached:
 		o.made(n, a)
 	case !expected:
-		o.refuse(o.layout.numberOf(n), load.Answer(a))
+		o.Refuse(o.layout.NumberOf(n), load.Answer(a))
 	}
 }
 
@@ -46,7 +47,7 @@ func (o *Objects) answered(n ordinal, a load.Result, expected bool) {
 func (o *Objects) shared() bool { return o.stamp.Run != "" }
 
 // made remembers an object that is there, or may be.
-func (o *Objects) made(n ordinal, a load.Result) {
+func (o *Objects) made(n inventory.Ordinal, a load.Result) {
 	if !o.shared() {
 		o.setThere(n, true)
 		return
@@ -56,10 +57,10 @@ func (o *Objects) made(n ordinal, a load.Result) {
 		uid = load.UID(a.Response.Body)
 	}
 	if uid == "" {
-		o.doubt(n)
+		o.MarkUnconfirmed(n)
 		return
 	}
-	o.setUID(o.layout.numberOf(n), uid)
+	o.SetUID(o.layout.NumberOf(n), uid)
 }
 
 // item is one of the bodies that a create step makes objects of.
@@ -82,7 +83,7 @@ const maxTries = 1000
 
 // tryItem renders the first object of an item, and sees whether its body names it.
 func (o *Objects) tryItem(number int) error {
-	it, n := &o.items[number], ordinal{item: number, replica: 1}
+	it, n := &o.items[number], inventory.Ordinal{Item: number, Replica: 1}
 	for range maxTries {
 		raw, err := it.body.Render(nil, o.vars(n))
 		if err == nil {
@@ -93,7 +94,7 @@ func (o *Objects) tryItem(number int) error {
 		if !it.optional || !errors.Is(err, template.ErrEmpty) {
 			return err
 		}
-		n.index += every(it.Item)
+		n.Index += inventory.Every(it.Item)
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ var errNotMade = errors.New("could not be made")
 // allMade is an error where some of the objects could not be made, though their
 // step did not expect that.
 func (o *Objects) allMade() error {
-	if refused, of, why := o.refusals(); refused > 0 {
+	if refused, of, why := o.Refusals(); refused > 0 {
 		return fmt.Errorf("%d of %d objects of step %q %w: %s", refused, of, o.step, errNotMade, why)
 	}
 	return nil
@@ -112,37 +113,37 @@ func (o *Objects) allMade() error {
 
 // madeNone is an error where none of them could be.
 func (o *Objects) madeNone() error {
-	if refused, of, _ := o.refusals(); refused < of {
+	if refused, of, _ := o.Refusals(); refused < of {
 		return nil
 	}
 	return o.allMade()
 }
 
 // isThere tells whether an object is there, as far as the answers say.
-func (o *Objects) isThere(n ordinal) bool { return o.has(o.layout.numberOf(n)) }
+func (o *Objects) isThere(n inventory.Ordinal) bool { return o.Has(o.layout.NumberOf(n)) }
 
 // setThere remembers whether an object is there.
-func (o *Objects) setThere(n ordinal, there bool) { o.set(o.layout.numberOf(n), there) }
+func (o *Objects) setThere(n inventory.Ordinal, there bool) { o.Set(o.layout.NumberOf(n), there) }
 
 // namespace returns the namespace of an object.
-func (o *Objects) namespace(n ordinal) string {
+func (o *Objects) namespace(n inventory.Ordinal) string {
 	count := len(o.namespaces)
 	switch c := o.create; {
 	case c.PerNamespace > 0:
-		return o.namespaces[n.space]
+		return o.namespaces[n.Space]
 	case c.Namespaces != nil && c.Namespaces.Each > 0:
-		return o.namespaces[n.index/c.Namespaces.Each%count]
+		return o.namespaces[n.Index/c.Namespaces.Each%count]
 	}
-	return o.namespaces[n.index%count]
+	return o.namespaces[n.Index%count]
 }
 
 // name returns the name that the scenario gives an object.
-func (o *Objects) name(n ordinal) string {
-	it := o.items[n.item].Item
-	if replicas(it) > 1 {
-		return it.Name + "-" + strconv.Itoa(n.index) + "-" + strconv.Itoa(n.replica)
+func (o *Objects) name(n inventory.Ordinal) string {
+	it := o.items[n.Item].Item
+	if inventory.Replicas(it) > 1 {
+		return it.Name + "-" + strconv.Itoa(n.Index) + "-" + strconv.Itoa(n.Replica)
 	}
-	return it.Name + "-" + strconv.Itoa(n.index)
+	return it.Name + "-" + strconv.Itoa(n.Index)
 }
 
 // render appends an object's body, as protobuf where that gives the same object
@@ -155,18 +156,18 @@ func (it *item) render(dst []byte, v template.Vars) (body []byte, mediaType stri
 	return body, load.JSON, err
 }
 
-func (o *Objects) vars(n ordinal) template.Vars { return o.varsWith(n, o.items[n.item].with) }
+func (o *Objects) vars(n inventory.Ordinal) template.Vars { return o.varsWith(n, o.items[n.Item].with) }
 
-func (o *Objects) varsWith(n ordinal, with map[string]any) template.Vars {
+func (o *Objects) varsWith(n inventory.Ordinal, with map[string]any) template.Vars {
 	return template.Vars{
-		Name: o.name(n), Namespace: o.namespace(n), Group: o.create.Group, Index: n.index, Replica: n.replica,
+		Name: o.name(n), Namespace: o.namespace(n), Group: o.create.Group, Index: n.Index, Replica: n.Replica,
 		Seed: o.seed, With: with,
 	}
 }
 
 // address returns where an object is.
-func (o *Objects) address(n ordinal) (namespace, name string, err error) {
-	it := &o.items[n.item]
+func (o *Objects) address(n inventory.Ordinal) (namespace, name string, err error) {
+	it := &o.items[n.Item]
 	if !it.namesSelf {
 		return o.namespace(n), o.name(n), nil
 	}
@@ -178,23 +179,23 @@ func (o *Objects) address(n ordinal) (namespace, name string, err error) {
 }
 
 // ownAddress returns where an object is that names itself.
-func (o *Objects) ownAddress(n ordinal, raw []byte) (namespace, name string, err error) {
+func (o *Objects) ownAddress(n inventory.Ordinal, raw []byte) (namespace, name string, err error) {
 	about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless
 	namespace, name = about.Namespace, about.Name
 	if namespace == "" {
 		namespace = o.namespace(n)
 	}
 	if name == "" {
-		return "", "", fmt.Errorf("object %d of step %q: %w", n.index, o.step, errNameless)
+		return "", "", fmt.Errorf("object %d of step %q: %w", n.Index, o.step, errNameless)
 	}
 	return namespace, name, nil
 }
 
 // count returns how many of the objects of a resource are there.
 func (o *Objects) count(resource discovery.Resource) int {
-	count, to := 0, o.upTo()
-	for i := range o.layout.count(0, to) {
-		if n := o.layout.ordinal(i, 0, to); o.items[n.item].resource == resource && o.isThere(n) {
+	count, to := 0, o.UpTo()
+	for i := range o.layout.Count(0, to) {
+		if n := o.layout.Ordinal(i, 0, to); o.items[n.Item].resource == resource && o.isThere(n) {
 			count++
 		}
 	}
@@ -206,13 +207,13 @@ func (o *Objects) count(resource discovery.Resource) int {
 // keep it.
 func (o *Objects) matcher(resource discovery.Resource, deleted bool) (func(namespace, name string) bool, error) {
 	known := map[[2]string]bool{} // of those that name themselves
-	to, counts := o.upTo(), o.isThere
+	to, counts := o.UpTo(), o.isThere
 	if deleted {
-		to, counts = o.upToEver(), func(ordinal) bool { return true }
+		to, counts = o.UpToEver(), func(inventory.Ordinal) bool { return true }
 	}
-	for i := range o.layout.count(0, to) {
-		n := o.layout.ordinal(i, 0, to)
-		if it := &o.items[n.item]; it.resource == resource && it.namesSelf && counts(n) {
+	for i := range o.layout.Count(0, to) {
+		n := o.layout.Ordinal(i, 0, to)
+		if it := &o.items[n.Item]; it.resource == resource && it.namesSelf && counts(n) {
 			namespace, name, err := o.address(n)
 			if err != nil {
 				return nil, err
@@ -232,28 +233,28 @@ func (o *Objects) matcher(resource discovery.Resource, deleted bool) (func(names
 
 // named tells whether a name is one that the scenario gave an object of an item,
 // below an index and of those that count.
-func (o *Objects) named(number int, address [2]string, to int, counts func(ordinal) bool) bool {
+func (o *Objects) named(number int, address [2]string, to int, counts func(inventory.Ordinal) bool) bool {
 	namespace, name := address[0], address[1]
 	it := &o.items[number]
 	rest, ok := strings.CutPrefix(name, it.Name+"-")
 	if !ok {
 		return false
 	}
-	n := ordinal{item: number, replica: 1}
-	if replicas(it.Item) > 1 {
+	n := inventory.Ordinal{Item: number, Replica: 1}
+	if inventory.Replicas(it.Item) > 1 {
 		first, second, _ := strings.Cut(rest, "-")
 		replica, err := strconv.Atoi(second)
-		if err != nil || replica < 1 || replica > replicas(it.Item) {
+		if err != nil || replica < 1 || replica > inventory.Replicas(it.Item) {
 			return false
 		}
-		rest, n.replica = first, replica
+		rest, n.Replica = first, replica
 	}
 	index, err := strconv.Atoi(rest)
-	if err != nil || index < 0 || index >= to || index%every(it.Item) != 0 {
+	if err != nil || index < 0 || index >= to || index%inventory.Every(it.Item) != 0 {
 		return false
 	}
-	n.index = index
-	for n.space = range o.layout.spaces {
+	n.Index = index
+	for n.Space = range o.layout.Spaces {
 		if (o.namespace(n) == namespace || !it.resource.Namespaced) && counts(n) {
 			return true
 		}

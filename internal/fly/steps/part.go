@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -34,14 +35,14 @@ type Crew interface {
 	// Send has the calls of a plan sent, each by the worker that it belongs to, and
 	// returns when all have ended. Known is what has become of the objects of create
 	// steps since the call before; what each worker saw of them is returned.
-	Send(ctx context.Context, part Part, known Changes, plan load.Plan) ([]Changes, error)
+	Send(ctx context.Context, part Part, known inventory.Changes, plan load.Plan) ([]inventory.Changes, error)
 }
 
 // errNotShared says that something has no way to be sent by several workers.
 var errNotShared = errors.New("it cannot be shared among workers")
 
 // known takes what workers are to know of the objects before the next part.
-func (s *Session) known() Changes {
+func (s *Session) known() inventory.Changes {
 	if s.Crew == nil {
 		return nil
 	}
@@ -84,7 +85,7 @@ func (s *Session) PlanPart(ctx context.Context, part Part) (load.Plan, error) {
 }
 
 func (s *Session) planChurn(x Churn, part Part) (load.Plan, error) {
-	o := s.Created.of(x.Spec.Step) // whether enough of it was made the leader has asked before the first cycle
+	o := s.Created.find(x.Spec.Step) // whether enough of it was made the leader has asked before the first cycle
 	if o == nil {
 		return load.Plan{}, fmt.Errorf("step %q was not reached: it made nothing", x.Spec.Step)
 	}

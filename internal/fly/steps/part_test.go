@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -63,7 +64,7 @@ func sum(b []byte) uint64 {
 // alone is one sender, who takes the plans as they come.
 type alone struct{ pretended }
 
-func (a *alone) Send(_ context.Context, part Part, _ Changes, plan load.Plan) ([]Changes, error) {
+func (a *alone) Send(_ context.Context, part Part, _ inventory.Changes, plan load.Plan) ([]inventory.Changes, error) {
 	return nil, a.send(part, plan)
 }
 
@@ -73,8 +74,8 @@ type several struct {
 	sent     []pretended
 }
 
-func (x *several) Send(ctx context.Context, part Part, known Changes, _ load.Plan) ([]Changes, error) {
-	var out []Changes
+func (x *several) Send(ctx context.Context, part Part, known inventory.Changes, _ load.Plan) ([]inventory.Changes, error) {
+	var out []inventory.Changes
 	for i, s := range x.sessions {
 		s.Created.Apply(known)
 		plan, err := s.PlanPart(ctx, part)

@@ -21,15 +21,15 @@ func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(
 func (x Scale) pace() scenario.Pace { return x.Spec.Pace }
 
 func (x Scale) plan(_ context.Context, s *Session) (planned, error) {
-	o, err := s.Created.usable(x.Spec.Step)
+	o, err := s.Created.findUsable(x.Spec.Step)
 	if o == nil || err != nil {
 		return planned{}, err
 	}
-	from, to, timeout := o.upTo(), max(x.Spec.To, x.Spec.PerNamespace), time.Duration(x.Spec.Timeout)
+	from, to, timeout := o.UpTo(), max(x.Spec.To, x.Spec.PerNamespace), time.Duration(x.Spec.Timeout)
 	var b batch
 	var p load.Plan
 	if to >= from {
-		o.setUpTo(to)
+		o.SetUpTo(to)
 		b = o.between(o.layout, from, to)
 		p, err = b.creation(x.Step, timeout)
 	} else {
@@ -43,7 +43,7 @@ func (x Scale) plan(_ context.Context, s *Session) (planned, error) {
 	settle := s.settling(o)
 	return planned{Plan: p, after: func(ctx context.Context, sent error) error {
 		sent = settle(ctx, sent)
-		o.setUpTo(to)
+		o.SetUpTo(to)
 		return sent
 	}}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
@@ -179,8 +180,8 @@ type planned struct {
 	// after is what is done when it was sent, however that went; it returns that error,
 	// or its own. nil: nothing.
 	after func(ctx context.Context, sent error) error
-	part  Part    // that it is; without a step it cannot be shared among workers
-	known Changes // what the leader of workers knew before it planned
+	part  Part              // that it is; without a step it cannot be shared among workers
+	known inventory.Changes // what the leader of workers knew before it planned
 }
 
 // sender is a step that sends calls.

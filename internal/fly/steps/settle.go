@@ -32,7 +32,7 @@ func (x Settle) Do(ctx context.Context, s *Session) error {
 	}
 	found, err := preflight.AwaitClean(ctx, settleEvery, func(ctx context.Context) []preflight.Finding {
 		now := i.State(ctx)
-		i.AddTerminating(ctx, &now, s.baseline.stored, s.Created.resources())
+		i.AddTerminating(ctx, &now, s.baseline.stored, s.Created.resourceNames())
 		found := i.Findings(now, s.baseline.state, preflight.Host) // others on the machine do not keep the plane from resting
 		if preflight.Lasting(found) {
 			i.AddProbeWrites(ctx, &now)

@@ -90,8 +90,8 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 			for k := range o.items {
 				o.items[k].resource = discovery.Resource{Name: "x", Root: "/api/v1", Plural: "x", Namespaced: true}
 			}
-			o.setUpTo(s.Create.Count)
-			session.Created.add(s.Name, o)
+			o.SetUpTo(s.Create.Count)
+			session.Created.addStep(s.Name, o)
 			all := o.all()
 			p, err = all.creation(s.Name, time.Second)
 			p.Pace = w.pacing(s.Name, all, s.Create.Pace)
@@ -99,7 +99,7 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 				o.setThere(all.ordinal(i), true)
 			}
 		case s.Update != nil:
-			all := session.Created.of(s.Update.Step).all()
+			all := session.Created.find(s.Update.Step).all()
 			p, err = Update{s.Name, s.Update}.calls(w, all)
 			p.Pace = w.pacing(s.Name, all, s.Update.Pace)
 		case s.Requests != nil:
@@ -376,7 +376,7 @@ func TestChurnOfWhatEndsSlowly(t *testing.T) {
 	if n := b.server.Count("POST"); err != nil || n != 6 || len(b.server.Names(mapsPath)) != 4 {
 		t.Errorf("%d creations, and %v are there: %v", n, b.server.Names(mapsPath), err)
 	}
-	if refused, of, why := b.Session.Created.of("a").refusals(); refused != 0 {
+	if refused, of, why := b.Session.Created.find("a").Refusals(); refused != 0 {
 		t.Errorf("%d of %d were refused: %s", refused, of, why)
 	}
 }
@@ -563,7 +563,7 @@ func TestPacesOfObjects(t *testing.T) {
 			}
 		}
 		o := b.Workload.newObjects(step, s.Create)
-		o.setUpTo(3)
+		o.SetUpTo(3)
 		all, pace := Create{step, s.Create}.paced(b.Workload, o)
 		var got []string
 		for i := range all.count {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -33,12 +34,12 @@ func (x Update) Do(ctx context.Context, s *Session) error { return s.sendPlanned
 func (x Update) pace() scenario.Pace { return x.Spec.Pace }
 
 func (x Update) plan(_ context.Context, s *Session) (planned, error) {
-	o, err := s.Created.usable(x.Spec.Step)
+	o, err := s.Created.findUsable(x.Spec.Step)
 	if o == nil || err != nil {
 		return planned{}, err
 	}
-	l := o.layout.filter(func(i scenario.Item) bool { return x.Spec.Object == "" || i.Body == x.Spec.Object })
-	b := o.between(l, 0, o.upTo())
+	l := o.layout.Filter(func(i scenario.Item) bool { return x.Spec.Object == "" || i.Body == x.Spec.Object })
+	b := o.between(l, 0, o.UpTo())
 	if x.Spec.First > 0 {
 		b = b.first(x.Spec.First)
 	}
@@ -60,8 +61,8 @@ func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
 	}
 	p := load.Plan{Step: x.Step, Ops: ops, Count: b.count, Object: b.describe, Build: func(i int, req *load.Request) (bool, error) {
 		n := b.ordinal(i)
-		c := &changes[n.item]
-		req.Op, req.Timeout = 2*n.item, time.Duration(x.Spec.Timeout)
+		c := &changes[n.Item]
+		req.Op, req.Timeout = 2*n.Item, time.Duration(x.Spec.Timeout)
 		if !o.isThere(n) {
 			return false, nil
 		}
@@ -71,7 +72,7 @@ func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
 		}
 		if c.get != nil {
 			c.get.Fill(req, namespace, name)
-			req.Op, req.Discard = 2*n.item+1, false
+			req.Op, req.Discard = 2*n.Item+1, false
 			return true, nil
 		}
 		c.fill(req, namespace, name)
@@ -84,8 +85,8 @@ func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
 				return false, nil
 			}
 			n := b.ordinal(a.Index)
-			req.Op, req.Timeout = 2*n.item, time.Duration(x.Spec.Timeout)
-			return true, changes[n.item].put(o, n, a, req)
+			req.Op, req.Timeout = 2*n.Item, time.Duration(x.Spec.Timeout)
+			return true, changes[n.Item].put(o, n, a, req)
 		}
 	}
 	return p, nil
@@ -129,10 +130,10 @@ func (c *change) fill(req *load.Request, namespace, name string) {
 }
 
 // render appends the body of an object's change.
-func (c *change) render(o *Objects, n ordinal, dst []byte) ([]byte, error) {
+func (c *change) render(o *Objects, n inventory.Ordinal, dst []byte) ([]byte, error) {
 	body := c.body
 	if body == nil {
-		body = o.items[n.item].body
+		body = o.items[n.Item].body
 	}
 	if c.part {
 		return body.RenderPatch(dst, o.varsWith(n, c.with))
@@ -141,7 +142,7 @@ func (c *change) render(o *Objects, n ordinal, dst []byte) ([]byte, error) {
 }
 
 // put fills the PUT that follows a GET.
-func (c *change) put(o *Objects, n ordinal, got load.Result, req *load.Request) error {
+func (c *change) put(o *Objects, n inventory.Ordinal, got load.Result, req *load.Request) error {
 	version := load.ResourceVersion(got.Response.Body)
 	namespace, name, err := o.address(n)
 	if err != nil {

@@ -67,7 +67,7 @@ func (w Wait) possible(s *Session) error {
 		return nil
 	}
 	var first error
-	for _, o := range s.Created.group(w.Spec.Pods) {
+	for _, o := range s.Created.ofGroup(w.Spec.Pods) {
 		err := o.madeNone()
 		if err == nil {
 			return nil
@@ -79,7 +79,7 @@ func (w Wait) possible(s *Session) error {
 
 // orNotMade adds to an error which objects of the group could not be made.
 func (w Wait) orNotMade(s *Session, err error) error {
-	for _, o := range s.Created.group(w.Spec.Pods) {
+	for _, o := range s.Created.ofGroup(w.Spec.Pods) {
 		if not := o.allMade(); not != nil {
 			return fmt.Errorf("%w; %w", err, not)
 		}
@@ -120,7 +120,7 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	}
 	made := func() error { return nil } // all that the wait is for could be
 	if w.Spec.Of != "" && !w.Spec.Deleted {
-		made = s.Created.of(w.Spec.Of).allMade
+		made = s.Created.find(w.Spec.Of).allMade
 	}
 	ctx, cancel := context.WithTimeoutCause(run, time.Duration(w.Spec.Within), errWithin)
 	defer cancel()
@@ -199,7 +199,7 @@ func (w Wait) newObserver(s *Session, resource discovery.Resource) (*condition.O
 	}
 	switch {
 	case w.Spec.Of != "":
-		made, err := s.Created.reached(w.Spec.Of)
+		made, err := s.Created.findReached(w.Spec.Of)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/interop/bodies"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/template"
@@ -205,8 +206,8 @@ func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
 	if c.PerNamespace > 0 {
 		spaces = len(o.namespaces)
 	}
-	o.layout = newLayout(c, spaces)
-	for _, one := range o.layout.items {
+	o.layout = inventory.NewLayout(c, spaces)
+	for _, one := range o.layout.Items {
 		dialect := w.Scenario.Bodies[one.Body].Dialect
 		o.items = append(o.items, item{
 			Item: one, body: w.bodies[one.Body], with: merged(c.With, one.With),

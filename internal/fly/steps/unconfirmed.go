@@ -21,28 +21,28 @@ func (s *Session) settling(o *Objects) func(ctx context.Context, sent error) err
 		if sent != nil {
 			return sent
 		}
-		return s.settleDoubted(ctx, o)
+		return s.settleUnconfirmed(ctx, o)
 	}
 }
 
-// settleDoubted asks for the objects in doubt: the stamp tells whether one is the
+// settleUnconfirmed asks for the unconfirmed objects: the stamp tells whether one is the
 // run's. What is not is neither changed nor deleted by any step.
-func (s *Session) settleDoubted(ctx context.Context, o *Objects) error {
-	for n := range o.takeDoubted() {
+func (s *Session) settleUnconfirmed(ctx context.Context, o *Objects) error {
+	for n := range o.TakeUnconfirmed() {
 		namespace, name, err := o.address(n)
 		if err != nil {
 			continue // the server named it: only its stamp finds it again
 		}
-		number, path := o.layout.numberOf(n), o.items[n.item].resource.Object(namespace, name)
+		number, path := o.layout.NumberOf(n), o.items[n.Item].resource.Object(namespace, name)
 		uid, err := s.ownUID(ctx, path, o.stamp.Run)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			o.refuse(number, fmt.Sprintf("%s/%s: %v", namespace, name, err))
+			o.Refuse(number, fmt.Sprintf("%s/%s: %v", namespace, name, err))
 			continue
 		}
-		o.setUID(number, uid)
+		o.SetUID(number, uid)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package steps
+package inventory
 
 import (
 	"fmt"
@@ -25,13 +25,13 @@ func TestLayout(t *testing.T) {
 		{"several", several, 1, 0, 4, "0/0 0.1, 0/0 0.2, 0/0 1.1, 0/0 2.1, 0/1 0.1, 0/1 0.2, 0/1 2.1, 0/2 0.1, 0/2 0.2, 0/2 2.1, 0/3 0.1, 0/3 0.2, 0/3 1.1, 0/3 2.1"},
 		{"several, later ones in two namespaces", several, 2, 2, 4, "0/2 0.1, 0/2 0.2, 0/2 2.1, 0/3 0.1, 0/3 0.2, 0/3 1.1, 0/3 2.1, 1/2 0.1, 1/2 0.2, 1/2 2.1, 1/3 0.1, 1/3 0.2, 1/3 1.1, 1/3 2.1"},
 	} {
-		l := newLayout(tt.create, tt.spaces)
+		l := NewLayout(tt.create, tt.spaces)
 		var got []string
 		seen := map[int]bool{}
-		for i := range l.count(tt.from, tt.to) {
-			s := l.ordinal(i, tt.from, tt.to)
-			got = append(got, fmt.Sprintf("%d/%d %d.%d", s.space, s.index, s.item, s.replica))
-			if id := l.numberOf(s); seen[id] {
+		for i := range l.Count(tt.from, tt.to) {
+			s := l.Ordinal(i, tt.from, tt.to)
+			got = append(got, fmt.Sprintf("%d/%d %d.%d", s.Space, s.Index, s.Item, s.Replica))
+			if id := l.NumberOf(s); seen[id] {
 				t.Errorf("%s: %+v has the number %d of another", tt.name, s, id)
 			} else {
 				seen[id] = true
@@ -46,31 +46,31 @@ func TestLayout(t *testing.T) {
 // TestLayoutNumbersStay checks that an object keeps its number when there are
 // more of them, and that numbers leave no gaps.
 func TestLayoutNumbersStay(t *testing.T) {
-	l := newLayout(&scenario.Create{Objects: []scenario.Item{{Body: "a", Every: 2}, {Body: "b", Replicas: 3, Every: 5}, {Body: "c"}}}, 3)
-	ids := map[ordinal]int{}
+	l := NewLayout(&scenario.Create{Objects: []scenario.Item{{Body: "a", Every: 2}, {Body: "b", Replicas: 3, Every: 5}, {Body: "c"}}}, 3)
+	ids := map[Ordinal]int{}
 	for _, n := range []int{7, 20, 40} {
-		for i := range l.count(0, n) {
-			s := l.ordinal(i, 0, n)
-			if before, ok := ids[s]; ok && before != l.numberOf(s) {
-				t.Fatalf("%+v was %d and is %d", s, before, l.numberOf(s))
+		for i := range l.Count(0, n) {
+			s := l.Ordinal(i, 0, n)
+			if before, ok := ids[s]; ok && before != l.NumberOf(s) {
+				t.Fatalf("%+v was %d and is %d", s, before, l.NumberOf(s))
 			}
-			ids[s] = l.numberOf(s)
+			ids[s] = l.NumberOf(s)
 		}
 		for s, id := range ids {
-			if id < 0 || id >= l.count(0, n) {
-				t.Fatalf("%+v of %d has number %d", s, l.count(0, n), id)
+			if id < 0 || id >= l.Count(0, n) {
+				t.Fatalf("%+v of %d has number %d", s, l.Count(0, n), id)
 			}
 		}
 	}
 }
 
 func TestLayoutOfAPart(t *testing.T) {
-	all := newLayout(&scenario.Create{Objects: []scenario.Item{{Body: "a"}, {Body: "b", Replicas: 2}, {Body: "c"}}}, 1)
-	part := all.filter(func(i scenario.Item) bool { return i.Body == "b" })
+	all := NewLayout(&scenario.Create{Objects: []scenario.Item{{Body: "a"}, {Body: "b", Replicas: 2}, {Body: "c"}}}, 1)
+	part := all.Filter(func(i scenario.Item) bool { return i.Body == "b" })
 	got := ""
-	for i := range part.count(0, 2) {
-		s := part.ordinal(i, 0, 2)
-		got += fmt.Sprintf("%d:%d.%d=%d ", s.index, s.item, s.replica, all.numberOf(s))
+	for i := range part.Count(0, 2) {
+		s := part.Ordinal(i, 0, 2)
+		got += fmt.Sprintf("%d:%d.%d=%d ", s.Index, s.Item, s.Replica, all.NumberOf(s))
 	}
 	if want := "0:1.1=1 0:1.2=2 1:1.1=5 1:1.2=6 "; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -78,14 +78,14 @@ func TestLayoutOfAPart(t *testing.T) {
 }
 
 func TestBitmap(t *testing.T) {
-	var b bitmap
+	var b Bitmap
 	for _, i := range []int{0, 63, 64, 1000} {
-		b.set(i, true)
+		b.Set(i, true)
 	}
-	b.set(63, false)
-	b.set(5000, false)
+	b.Set(63, false)
+	b.Set(5000, false)
 	for i, want := range map[int]bool{0: true, 63: false, 64: true, 1000: true, 1001: false, 99999: false} {
-		if b.has(i) != want {
+		if b.Has(i) != want {
 			t.Errorf("%d is %v", i, !want)
 		}
 	}
