@@ -42,14 +42,14 @@ func mountsOf(c *corev1.Container, folder func(volume string) string) mounts {
 	return out
 }
 
-// relocated has every path of a mount in a text be that of its folder. A process has no
+// relocatePaths has every path of a mount in a text be that of its folder. A process has no
 // file system of its own, so what a container finds at /etc/x it has to be told of
 // elsewhere. A path is one from its first slash, before which there is no part of a
 // name, to what cannot be in a name.
-func (all mounts) relocated(text string) string {
+func (all mounts) relocatePaths(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
-		m, ok := all.at(text, i)
+		m, ok := all.mountAt(text, i)
 		if !ok {
 			b.WriteByte(text[i])
 			i++
@@ -61,8 +61,8 @@ func (all mounts) relocated(text string) string {
 	return b.String()
 }
 
-// at returns the mount whose path, or one below it, begins at a position.
-func (all mounts) at(text string, i int) (mount, bool) {
+// mountAt returns the mount whose path, or one below it, begins at a position.
+func (all mounts) mountAt(text string, i int) (mount, bool) {
 	if text[i] != '/' || i > 0 && (inName(text[i-1]) || text[i-1] == '/') {
 		return mount{}, false
 	}
@@ -80,35 +80,35 @@ func inName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
-// command makes of a container the process that it is here. What it takes from other
+// commandOf makes of a container the process that it is here. What it takes from other
 // objects is in found.
-func (p programs) command(pod *corev1.Pod, c *corev1.Container, found *sources, at place) (process.Spec, error) {
-	executable, err := p.executable(c)
+func (p programs) commandOf(pod *corev1.Pod, c *corev1.Container, found *sources, at place) (process.Spec, error) {
+	executable, err := p.executableOf(c)
 	if err != nil {
 		return process.Spec{}, err
 	}
 	m := mountsOf(c, at.volume)
-	env, err := environment(pod, c, found, at)
+	env, err := environmentOf(pod, c, found, at)
 	if err != nil {
 		return process.Spec{}, err
 	}
-	spec := process.Spec{Path: executable, Dir: at.home, Limits: limits(c)}
+	spec := process.Spec{Path: executable, Dir: at.home, Limits: limitsOf(c)}
 	if c.WorkingDir != "" {
-		spec.Dir = m.relocated(c.WorkingDir)
+		spec.Dir = m.relocatePaths(c.WorkingDir)
 	}
 	for _, arg := range slices.Concat(c.Command[min(1, len(c.Command)):], c.Args) {
-		spec.Args = append(spec.Args, m.relocated(expand(arg, env)))
+		spec.Args = append(spec.Args, m.relocatePaths(expandVariables(arg, env)))
 	}
 	// What an image and its runtime would set. Files without a path of their own end
 	// with the pod.
-	spec.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME=" + hostname(pod), "HOME=" + at.home, "TMPDIR=" + at.home}
+	spec.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME=" + hostnameOf(pod), "HOME=" + at.home, "TMPDIR=" + at.home}
 	if found.kubeconfig != "" {
 		spec.Env = append(spec.Env, "KUBECONFIG="+found.kubeconfig)
 	}
 	for _, e := range env {
 		value := e.value
 		if e.written {
-			value = m.relocated(value)
+			value = m.relocatePaths(value)
 		}
 		if strings.ContainsRune(value, 0) {
 			return process.Spec{}, fmt.Errorf("env %s holds a zero byte", e.name)
@@ -118,10 +118,10 @@ func (p programs) command(pod *corev1.Pod, c *corev1.Container, found *sources, 
 	return spec, nil
 }
 
-func hostname(pod *corev1.Pod) string { return cmp.Or(pod.Spec.Hostname, pod.Name) }
+func hostnameOf(pod *corev1.Pod) string { return cmp.Or(pod.Spec.Hostname, pod.Name) }
 
-// limits are the bounds that a control group puts on a container.
-func limits(c *corev1.Container) process.Limits {
+// limitsOf are the bounds that a control group puts on a container.
+func limitsOf(c *corev1.Container) process.Limits {
 	return process.Limits{CPU: c.Resources.Limits.Cpu().AsApproximateFloat64(), Memory: uint64(max(0, c.Resources.Limits.Memory().Value()))}
 }
 
@@ -133,8 +133,8 @@ type variable struct {
 
 type variables []variable
 
-// set sets a variable: what comes later wins, in the place of the first.
-func (all *variables) set(v variable) {
+// setVariable sets a variable: what comes later wins, in the place of the first.
+func (all *variables) setVariable(v variable) {
 	for i, known := range *all {
 		if known.name == v.name {
 			(*all)[i] = v
@@ -144,8 +144,8 @@ func (all *variables) set(v variable) {
 	*all = append(*all, v)
 }
 
-// environment is what a container's pod says of it, envFrom first.
-func environment(pod *corev1.Pod, c *corev1.Container, found *sources, at place) (variables, error) {
+// environmentOf is what a container's pod says of it, envFrom first.
+func environmentOf(pod *corev1.Pod, c *corev1.Container, found *sources, at place) (variables, error) {
 	var out variables
 	for _, from := range c.EnvFrom {
 		var data map[string]string
@@ -154,20 +154,20 @@ func environment(pod *corev1.Pod, c *corev1.Container, found *sources, at place)
 		case from.ConfigMapRef != nil:
 			data, err = found.configMap(from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
 		case from.SecretRef != nil:
-			data, err = found.secret(from.SecretRef.Name, from.SecretRef.Optional)
+			data, err = found.secretData(from.SecretRef.Name, from.SecretRef.Optional)
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range sorted(data) {
-			if steers(from.Prefix + key) {
+		for _, key := range sortedKeys(data) {
+			if steersLoader(from.Prefix + key) {
 				return nil, fmt.Errorf("envFrom: %s would have another program run", from.Prefix+key)
 			}
-			out.set(variable{name: from.Prefix + key, value: data[key]})
+			out.setVariable(variable{name: from.Prefix + key, value: data[key]})
 		}
 	}
 	for _, e := range c.Env {
-		v := variable{name: e.Name, value: expand(e.Value, out), written: true}
+		v := variable{name: e.Name, value: expandVariables(e.Value, out), written: true}
 		if e.ValueFrom != nil {
 			value, there, err := valueFrom(e.ValueFrom, pod, c, found, at)
 			if err != nil {
@@ -178,7 +178,7 @@ func environment(pod *corev1.Pod, c *corev1.Container, found *sources, at place)
 			}
 			v.value, v.written = value, false
 		}
-		out.set(v)
+		out.setVariable(v)
 	}
 	return out, nil
 }
@@ -188,7 +188,7 @@ func environment(pod *corev1.Pod, c *corev1.Container, found *sources, at place)
 func valueFrom(from *corev1.EnvVarSource, pod *corev1.Pod, c *corev1.Container, found *sources, at place) (value string, there bool, err error) {
 	switch {
 	case from.FieldRef != nil:
-		value, err = field(from.FieldRef.FieldPath, pod, at)
+		value, err = podField(from.FieldRef.FieldPath, pod, at)
 		return value, true, err
 	case from.ResourceFieldRef != nil:
 		value, err = resourceField(from.ResourceFieldRef, pod, c, at)
@@ -196,17 +196,17 @@ func valueFrom(from *corev1.EnvVarSource, pod *corev1.Pod, c *corev1.Container, 
 	case from.ConfigMapKeyRef != nil:
 		r := from.ConfigMapKeyRef
 		data, err := found.configMap(r.Name, r.Optional)
-		return key(data, r.Key, "config map "+r.Name, r.Optional, err)
+		return takeKey(data, r.Key, "config map "+r.Name, r.Optional, err)
 	case from.SecretKeyRef != nil:
 		r := from.SecretKeyRef
-		data, err := found.secret(r.Name, r.Optional)
-		return key(data, r.Key, "secret "+r.Name, r.Optional, err)
+		data, err := found.secretData(r.Name, r.Optional)
+		return takeKey(data, r.Key, "secret "+r.Name, r.Optional, err)
 	}
 	return "", false, errors.New("its source is not known")
 }
 
-// key takes one value of an object's.
-func key(data map[string]string, name, of string, optional *bool, err error) (string, bool, error) {
+// takeKey takes one value of an object's.
+func takeKey(data map[string]string, name, of string, optional *bool, err error) (string, bool, error) {
 	value, ok := data[name]
 	if err == nil && !ok && (optional == nil || !*optional) {
 		err = fmt.Errorf("key %s of %s: %w", name, of, errMissing)
@@ -214,8 +214,8 @@ func key(data map[string]string, name, of string, optional *bool, err error) (st
 	return value, ok, err
 }
 
-// field is a field of a pod, as the downward API has them.
-func field(fieldPath string, pod *corev1.Pod, at place) (string, error) {
+// podField is a field of a pod, as the downward API has them.
+func podField(fieldPath string, pod *corev1.Pod, at place) (string, error) {
 	if name, key, ok := strings.Cut(fieldPath, "['"); ok {
 		key = strings.TrimSuffix(key, "']")
 		switch name {
@@ -233,9 +233,9 @@ func field(fieldPath string, pod *corev1.Pod, at place) (string, error) {
 	case "metadata.uid":
 		return string(pod.UID), nil
 	case "metadata.labels":
-		return pairs(pod.Labels), nil
+		return formatPairs(pod.Labels), nil
 	case "metadata.annotations":
-		return pairs(pod.Annotations), nil
+		return formatPairs(pod.Annotations), nil
 	case "spec.nodeName":
 		return pod.Spec.NodeName, nil
 	case "spec.serviceAccountName":
@@ -246,10 +246,10 @@ func field(fieldPath string, pod *corev1.Pod, at place) (string, error) {
 	return "", fmt.Errorf("field %s is not known", fieldPath)
 }
 
-// pairs are labels as a file of the downward API has them.
-func pairs(of map[string]string) string {
+// formatPairs are labels as a file of the downward API has them.
+func formatPairs(of map[string]string) string {
 	var lines []string
-	for _, k := range sorted(of) {
+	for _, k := range sortedKeys(of) {
 		lines = append(lines, k+"="+strconv.Quote(of[k]))
 	}
 	return strings.Join(lines, "\n")
@@ -284,9 +284,9 @@ func resourceField(r *corev1.ResourceFieldSelector, pod *corev1.Pod, c *corev1.C
 	return strconv.FormatInt(int64(math.Ceil(q.AsApproximateFloat64()/divisor)), 10), nil
 }
 
-// expand replaces $(NAME) by a variable's value; of one that is not known it stays, and
+// expandVariables replaces $(NAME) by a variable's value; of one that is not known it stays, and
 // $$ is a dollar.
-func expand(text string, env variables) string {
+func expandVariables(text string, env variables) string {
 	var b strings.Builder
 	for {
 		before, rest, ok := strings.Cut(text, "$")

@@ -76,7 +76,7 @@ func TestRefusals(t *testing.T) {
 		`{containers: [{}], volumes: [{name: ../../../../out, configMap: {name: m}}]}`:                                     "no DNS label",
 		`{securityContext: {runAsUser: 0}, containers: [{}]}`:                                                              "runAsUser",
 	} {
-		got := known.refuse(podOf(t, spec))
+		got := known.unsupportedReasons(podOf(t, spec))
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) {
 			t.Errorf("%s is refused for %q, want %q", spec, got, want)
 		}
@@ -98,7 +98,7 @@ func TestRelocation(t *testing.T) {
 		"https://host/etc/x":      "https://host/etc/x",
 		"/etc/x:/etc/x/deep:/usr": "/v/a:/v/b:/usr",
 	} {
-		if got := m.relocated(text); got != want {
+		if got := m.relocatePaths(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
@@ -130,7 +130,7 @@ volumes: [{name: v, emptyDir: {}}]
 		secrets:    map[string]map[string]string{"s": {"k": "secret"}},
 	}
 	at := place{home: "/h", volume: func(name string) string { return "/vol/" + name }}
-	spec, err := known.command(pod, &pod.Spec.Containers[0], found, at)
+	spec, err := known.commandOf(pod, &pod.Spec.Containers[0], found, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ volumes: [{name: v, emptyDir: {}}]
 		t.Errorf("environment\n%q, want\n%q", spec.Env, want)
 	}
 	delete(found.secrets, "s")
-	if _, err := known.command(pod, &pod.Spec.Containers[0], found, at); !errors.Is(err, errMissing) {
+	if _, err := known.commandOf(pod, &pod.Spec.Containers[0], found, at); !errors.Is(err, errMissing) {
 		t.Errorf("without the secret: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestFilesOfVolumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.Name = "v"
-		got, err := files(podOf(t, `{}`), &v, found, place{})
+		got, err := volumeFiles(podOf(t, `{}`), &v, found, place{})
 		if (err == nil) != (want != nil) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
 		}
@@ -188,7 +188,7 @@ func TestFilesOfVolumes(t *testing.T) {
 func TestPodsOfOtherNamespacesAreRefused(t *testing.T) {
 	p := podOf(t, `{containers: [{}]}`)
 	p.Namespace = "kube-system"
-	if got := known.refuse(p); len(got) != 1 || got[0] != "namespace kube-system: the node runs pods of namespace ns" {
+	if got := known.unsupportedReasons(p); len(got) != 1 || got[0] != "namespace kube-system: the node runs pods of namespace ns" {
 		t.Errorf("%q", got)
 	}
 }
@@ -197,7 +197,7 @@ func TestPodsOfOtherNamespacesAreRefused(t *testing.T) {
 func TestVariablesOfOtherObjectsDoNotSteer(t *testing.T) {
 	p := podOf(t, `{containers: [{envFrom: [{prefix: LD_, configMapRef: {name: m}}]}]}`)
 	found := &sources{configMaps: map[string]map[string]string{"m": {"PRELOAD": "/v/x.so"}}}
-	if _, err := known.command(p, &p.Spec.Containers[0], found, place{}); err == nil || !strings.Contains(err.Error(), "LD_PRELOAD") {
+	if _, err := known.commandOf(p, &p.Spec.Containers[0], found, place{}); err == nil || !strings.Contains(err.Error(), "LD_PRELOAD") {
 		t.Errorf("%v", err)
 	}
 }

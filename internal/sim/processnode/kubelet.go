@@ -89,14 +89,14 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		k.programs.allow = append(k.programs.allow, filepath.Clean(path))
 	}
-	if k.capacity, err = capacity(); err != nil {
+	if k.capacity, err = machineCapacity(); err != nil {
 		return err
 	}
-	if err := k.register(ctx); err != nil {
+	if err := k.registerNode(ctx); err != nil {
 		if ctx.Err() != nil { // nothing is wrong with the node
 			err = nil
 		}
-		return errors.Join(err, k.unregister())
+		return errors.Join(err, k.removeNode())
 	}
 	if o.Ready != nil {
 		o.Ready()
@@ -104,22 +104,22 @@ func Run(ctx context.Context, o Options) (err error) {
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx)) // while pods end, the node is there
 	var beat guard.Group
 	beat.Go(func() { k.keepAlive(beating) })
-	err = k.follow(ctx)
+	err = k.followPods(ctx)
 	k.wait.Wait()
 	stop()
 	beat.Wait()
-	return errors.Join(err, k.unregister())
+	return errors.Join(err, k.removeNode())
 }
 
-// follow takes up the pods of the node until ctx ends.
-func (k *kubelet) follow(ctx context.Context) error {
+// followPods takes up the pods of the node until ctx ends.
+func (k *kubelet) followPods(ctx context.Context) error {
 	here := fields.OneTermEqualSelector("spec.nodeName", k.options.Node)
 	list := cache.NewListWatchFromClient(k.options.Client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, here)
 	informer := cache.NewSharedIndexInformer(list, &corev1.Pod{}, 0, nil)
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { k.take(ctx, o) },
-		UpdateFunc: func(_, o any) { k.take(ctx, o) },
-		DeleteFunc: k.drop,
+		AddFunc:    func(o any) { k.takePod(ctx, o) },
+		UpdateFunc: func(_, o any) { k.takePod(ctx, o) },
+		DeleteFunc: k.dropPod,
 	})
 	if err != nil {
 		return fmt.Errorf("follow pods: %w", err)
@@ -128,8 +128,8 @@ func (k *kubelet) follow(ctx context.Context) error {
 	return nil
 }
 
-// take takes up a pod, or what has changed about it.
-func (k *kubelet) take(ctx context.Context, o any) {
+// takePod takes up a pod, or what has changed about it.
+func (k *kubelet) takePod(ctx context.Context, o any) {
 	object, ok := o.(*corev1.Pod)
 	if !ok || ctx.Err() != nil {
 		return
@@ -137,7 +137,7 @@ func (k *kubelet) take(ctx context.Context, o any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if p := k.pods[object.UID]; p != nil {
-		p.change(object)
+		p.takeChange(object)
 		return
 	}
 	over := object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed
@@ -147,12 +147,12 @@ func (k *kubelet) take(ctx context.Context, o any) {
 	own, cancel := context.WithCancelCause(ctx)
 	p := newPod(k, object, cancel)
 	k.pods[object.UID] = p // until it is gone: news of it may be older than its end
-	p.change(object)
-	k.wait.Go(func() { p.run(own, ctx, over) })
+	p.takeChange(object)
+	k.wait.Go(func() { p.runToEnd(own, ctx, over) })
 }
 
-// drop ends a pod that is gone, whatever its grace: somebody wanted that.
-func (k *kubelet) drop(o any) {
+// dropPod ends a pod that is gone, whatever its grace: somebody wanted that.
+func (k *kubelet) dropPod(o any) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
 	}
@@ -163,13 +163,13 @@ func (k *kubelet) drop(o any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if p := k.pods[object.UID]; p != nil {
-		p.end(errGone, 0)
+		p.endWithin(errGone, 0)
 		delete(k.pods, object.UID)
 	}
 }
 
-// folder is that of a pod, for what it is given.
-func (k *kubelet) folder(pod *corev1.Pod) string {
+// podFolder is that of a pod, for what it is given.
+func (k *kubelet) podFolder(pod *corev1.Pod) string {
 	return filepath.Join(k.options.Reaper.Dir(), "pods", folderName(pod))
 }
 

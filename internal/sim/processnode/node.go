@@ -23,13 +23,13 @@ const (
 	leaseNamespace = corev1.NamespaceNodeLease
 	leaseSeconds   = 40
 	renewEvery     = 10 * time.Second
-	mostPods       = 110
+	maxPods        = 110
 	hostIP         = "127.0.0.1" // what pods would be reached at, if they were
 	endWithin      = 10 * time.Second
 )
 
-// capacity is what this machine has.
-func capacity() (corev1.ResourceList, error) {
+// machineCapacity is what this machine has.
+func machineCapacity() (corev1.ResourceList, error) {
 	m := usage.Machine()
 	if m.MemoryBytes == 0 {
 		return nil, errors.New("how much memory this machine has is not known: /proc/meminfo has no MemTotal")
@@ -37,11 +37,11 @@ func capacity() (corev1.ResourceList, error) {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(m.Cores), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(m.MemoryBytes), resource.BinarySI),
-		corev1.ResourcePods:   *resource.NewQuantity(mostPods, resource.DecimalSI),
+		corev1.ResourcePods:   *resource.NewQuantity(maxPods, resource.DecimalSI),
 	}, nil
 }
 
-func (k *kubelet) now() metav1.Time {
+func (k *kubelet) metaNow() metav1.Time {
 	return metav1.NewTime(k.options.Clock.Wall(k.options.Clock.Now()))
 }
 
@@ -59,7 +59,7 @@ func (k *kubelet) newNode() *corev1.Node {
 }
 
 func (k *kubelet) nodeStatus() corev1.NodeStatus {
-	now := k.now()
+	now := k.metaNow()
 	condition := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
@@ -74,9 +74,9 @@ func (k *kubelet) nodeStatus() corev1.NodeStatus {
 	}
 }
 
-// register makes the node, or takes over what a kubelet of this kind has left. Its
+// registerNode makes the node, or takes over what a kubelet of this kind has left. Its
 // lease is made first: a node without one is not looked after.
-func (k *kubelet) register(ctx context.Context) error {
+func (k *kubelet) registerNode(ctx context.Context) error {
 	nodes := k.options.Client.CoreV1().Nodes()
 	old, err := nodes.Get(ctx, k.options.Node, metav1.GetOptions{})
 	switch {
@@ -101,7 +101,7 @@ func (k *kubelet) register(ctx context.Context) error {
 	if _, err := nodes.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("register node %s: %w", k.options.Node, err)
 	}
-	return k.renew(ctx)
+	return k.renewLease(ctx)
 }
 
 // refuseLiving fails where a kubelet that still lives has the node.
@@ -113,16 +113,16 @@ func (k *kubelet) refuseLiving(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the node's lease: %w", err)
 	}
-	if l.Spec.RenewTime != nil && k.now().Sub(l.Spec.RenewTime.Time) < leaseSeconds*time.Second {
+	if l.Spec.RenewTime != nil && k.metaNow().Sub(l.Spec.RenewTime.Time) < leaseSeconds*time.Second {
 		return fmt.Errorf("node %s: %w: its lease was renewed less than %d s ago", k.options.Node, ErrTaken, leaseSeconds)
 	}
 	return nil
 }
 
-// renew renews the node's lease, or makes it.
-func (k *kubelet) renew(ctx context.Context) error {
+// renewLease renews the node's lease, or makes it.
+func (k *kubelet) renewLease(ctx context.Context) error {
 	leases := k.options.Client.CoordinationV1().Leases(leaseNamespace)
-	now := metav1.NewMicroTime(k.now().Time)
+	now := metav1.NewMicroTime(k.metaNow().Time)
 	l, err := leases.Get(ctx, k.options.Node, metav1.GetOptions{})
 	seconds := int32(leaseSeconds)
 	own := metav1.ObjectMeta{
@@ -147,14 +147,14 @@ func (k *kubelet) renew(ctx context.Context) error {
 // keepAlive renews the lease until ctx ends.
 func (k *kubelet) keepAlive(ctx context.Context) {
 	for clock.Sleep(ctx, renewEvery) == nil {
-		if err := k.renew(ctx); err != nil && ctx.Err() == nil {
+		if err := k.renewLease(ctx); err != nil && ctx.Err() == nil {
 			k.options.Log.Warn("the node's lease was not renewed", slog.Any("error", err))
 		}
 	}
 }
 
-// unregister removes node and lease, if they were made.
-func (k *kubelet) unregister() error {
+// removeNode removes node and lease, if they were made.
+func (k *kubelet) removeNode() error {
 	if k.node == "" {
 		return nil
 	}

@@ -29,8 +29,8 @@ const workerVerb = "worker"
 // image is the last part of the name of images that this program stands for.
 const image = "windtunnel"
 
-// executable returns the program that a container runs.
-func (p programs) executable(c *corev1.Container) (string, error) {
+// executableOf returns the program that a container runs.
+func (p programs) executableOf(c *corev1.Container) (string, error) {
 	ours := imageName(c.Image) == image
 	switch {
 	case len(c.Command) == 0 && ours:
@@ -45,10 +45,10 @@ func (p programs) executable(c *corev1.Container) (string, error) {
 	return "", fmt.Errorf("%s is not allowed: --allow %s would", c.Command[0], c.Command[0])
 }
 
-// check returns why a container's program may not run; nil: it may. A verb is compared
+// checkAllowed returns why a container's program may not run; nil: it may. A verb is compared
 // as it is written: nothing is expanded in it that would make another one of it.
-func (p programs) check(c *corev1.Container) error {
-	path, err := p.executable(c)
+func (p programs) checkAllowed(c *corev1.Container) error {
+	path, err := p.executableOf(c)
 	if err != nil || path != p.own {
 		return err
 	}
@@ -62,10 +62,10 @@ func (p programs) check(c *corev1.Container) error {
 	return nil
 }
 
-// steers says whether a variable makes the dynamic linker, a runtime or a shell load
+// steersLoader says whether a variable makes the dynamic linker, a runtime or a shell load
 // or run another program than the one that was allowed. The lists are of glibc's
 // ld.so(8), Go, bash(1), and the interpreters that scripts name most.
-func steers(name string) bool {
+func steersLoader(name string) bool {
 	for _, prefix := range []string{"LD_", "BASH_FUNC_", "PYTHON", "PERL5", "RUBY", "NODE_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
@@ -88,11 +88,11 @@ func imageName(ref string) string {
 	return ref
 }
 
-// refuse says what a pod asks for that processes cannot be given; none: it can run.
+// unsupportedReasons says what a pod asks for that processes cannot be given; none: it can run.
 // What would only take rights away (dropped capabilities, seccomp, a root that is not
 // written) is no reason: processes have the rights of who started the kubelet, which
 // docs/workers.md says.
-func (p programs) refuse(pod *corev1.Pod) (out []string) {
+func (p programs) unsupportedReasons(pod *corev1.Pod) (out []string) {
 	s := &pod.Spec
 	add := func(bad bool, format string, args ...any) {
 		if bad {
@@ -113,7 +113,7 @@ func (p programs) refuse(pod *corev1.Pod) (out []string) {
 		add(len(c.Sysctls) > 0, "sysctls")
 	}
 	for i := range s.Volumes {
-		out = append(out, misnamed("volume", s.Volumes[i].Name)...)
+		out = append(out, requireLabel("volume", s.Volumes[i].Name)...)
 		add(!volumeKnown(&s.Volumes[i]), "volume %s: only configMap, secret, projected, downwardAPI and emptyDir on disk can be had", s.Volumes[i].Name)
 	}
 	for i := range s.InitContainers {
@@ -133,8 +133,8 @@ func (p programs) refuseContainer(c *corev1.Container, s *corev1.PodSpec) (out [
 			out = append(out, "container "+c.Name+": "+fmt.Sprintf(format, args...))
 		}
 	}
-	out = append(out, misnamed("container", c.Name)...)
-	err := p.check(c)
+	out = append(out, requireLabel("container", c.Name)...)
+	err := p.checkAllowed(c)
 	add(err != nil, "%v", err)
 	add(len(c.Ports) > 0 && !s.HostNetwork, "ports: a process has no network of its own; hostNetwork would do")
 	add(c.LivenessProbe != nil || c.ReadinessProbe != nil || c.StartupProbe != nil, "probes")
@@ -146,9 +146,9 @@ func (p programs) refuseContainer(c *corev1.Container, s *corev1.PodSpec) (out [
 		add(m.SubPath != "" || m.SubPathExpr != "", "subPath of volume %s", m.Name)
 		add(m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone, "mountPropagation of volume %s", m.Name)
 	}
-	add(c.WorkingDir != "" && mountsOf(c, func(name string) string { return name }).relocated(c.WorkingDir) == c.WorkingDir, "workingDir %s lies in no volume", c.WorkingDir)
+	add(c.WorkingDir != "" && mountsOf(c, func(name string) string { return name }).relocatePaths(c.WorkingDir) == c.WorkingDir, "workingDir %s lies in no volume", c.WorkingDir)
 	for _, e := range c.Env {
-		add(steers(e.Name), "env %s would have another program run", e.Name)
+		add(steersLoader(e.Name), "env %s would have another program run", e.Name)
 		add(e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil, "env %s from a file", e.Name)
 	}
 	if sc := c.SecurityContext; sc != nil {
@@ -159,9 +159,9 @@ func (p programs) refuseContainer(c *corev1.Container, s *corev1.PodSpec) (out [
 	return out
 }
 
-// misnamed says that a name is no DNS label, as API servers want names of volumes and
+// requireLabel says that a name is no DNS label, as API servers want names of volumes and
 // containers to be. They become names of files.
-func misnamed(what, name string) []string {
+func requireLabel(what, name string) []string {
 	if len(validation.IsDNS1123Label(name)) == 0 {
 		return nil
 	}

@@ -24,24 +24,24 @@ type sources struct {
 }
 
 func (s *sources) configMap(name string, optional *bool) (map[string]string, error) {
-	return take(s.configMaps, "config map", name, optional)
+	return takeData(s.configMaps, "config map", name, optional)
 }
 
-func (s *sources) secret(name string, optional *bool) (map[string]string, error) {
-	return take(s.secrets, "secret", name, optional)
+func (s *sources) secretData(name string, optional *bool) (map[string]string, error) {
+	return takeData(s.secrets, "secret", name, optional)
 }
 
-func take(from map[string]map[string]string, kind, name string, optional *bool) (map[string]string, error) {
+func takeData(from map[string]map[string]string, kind, name string, optional *bool) (map[string]string, error) {
 	if data := from[name]; data != nil || optional != nil && *optional {
 		return data, nil
 	}
 	return nil, fmt.Errorf("%s %s: %w", kind, name, errMissing)
 }
 
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// wanted names the objects that a pod takes something from.
-func wanted(pod *corev1.Pod) (configMaps, secrets map[string]bool) {
+// referencedObjects names the objects that a pod takes something from.
+func referencedObjects(pod *corev1.Pod) (configMaps, secrets map[string]bool) {
 	configMaps, secrets = map[string]bool{}, map[string]bool{}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		for _, from := range c.EnvFrom {
@@ -62,7 +62,7 @@ func wanted(pod *corev1.Pod) (configMaps, secrets map[string]bool) {
 		}
 	}
 	for _, v := range pod.Spec.Volumes {
-		for _, s := range projections(&v) {
+		for _, s := range projectionsOf(&v) {
 			if s.ConfigMap != nil {
 				configMaps[s.ConfigMap.Name] = true
 			}
@@ -74,9 +74,9 @@ func wanted(pod *corev1.Pod) (configMaps, secrets map[string]bool) {
 	return configMaps, secrets
 }
 
-// projections are the sources of a volume's files: all kinds of volumes have them in
+// projectionsOf are the sources of a volume's files: all kinds of volumes have them in
 // the form of the kind that has several.
-func projections(v *corev1.Volume) []corev1.VolumeProjection {
+func projectionsOf(v *corev1.Volume) []corev1.VolumeProjection {
 	switch {
 	case v.ConfigMap != nil:
 		return []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items, Optional: v.ConfigMap.Optional}}}
@@ -90,8 +90,8 @@ func projections(v *corev1.Volume) []corev1.VolumeProjection {
 	return nil
 }
 
-// mode is how files of a volume may be used unless they say it themselves.
-func mode(v *corev1.Volume) *int32 {
+// defaultModeOf is how files of a volume may be used unless they say it themselves.
+func defaultModeOf(v *corev1.Volume) *int32 {
 	switch {
 	case v.ConfigMap != nil:
 		return v.ConfigMap.DefaultMode
@@ -111,21 +111,21 @@ type file struct {
 	mode os.FileMode // never more than the owner's
 }
 
-// files are what a volume holds, by path. An emptyDir has none.
-func files(pod *corev1.Pod, v *corev1.Volume, found *sources, at place) (map[string]file, error) {
+// volumeFiles are what a volume holds, by path. An emptyDir has none.
+func volumeFiles(pod *corev1.Pod, v *corev1.Volume, found *sources, at place) (map[string]file, error) {
 	out := map[string]file{}
 	put := func(path, text string, own *int32) error {
 		if !filepath.IsLocal(path) {
 			return fmt.Errorf("volume %s: %q leads out of it", v.Name, path)
 		}
 		f := file{text: text, mode: 0o600}
-		if m := cmp.Or(own, mode(v)); m != nil {
+		if m := cmp.Or(own, defaultModeOf(v)); m != nil {
 			f.mode = os.FileMode(*m)&0o700 | 0o400
 		}
 		out[path] = f
 		return nil
 	}
-	for _, s := range projections(v) {
+	for _, s := range projectionsOf(v) {
 		var err error
 		switch {
 		case s.ConfigMap != nil:
@@ -135,7 +135,7 @@ func files(pod *corev1.Pod, v *corev1.Volume, found *sources, at place) (map[str
 			}
 		case s.Secret != nil:
 			var data map[string]string
-			if data, err = found.secret(s.Secret.Name, s.Secret.Optional); err == nil {
+			if data, err = found.secretData(s.Secret.Name, s.Secret.Optional); err == nil {
 				err = putItems(data, s.Secret.Items, s.Secret.Optional, put)
 			}
 		case s.ServiceAccountToken != nil:
@@ -156,14 +156,14 @@ func files(pod *corev1.Pod, v *corev1.Volume, found *sources, at place) (map[str
 // putItems puts all of an object's values, or those that are named.
 func putItems(data map[string]string, items []corev1.KeyToPath, optional *bool, put func(path, text string, mode *int32) error) error {
 	if len(items) == 0 {
-		for _, key := range sorted(data) {
+		for _, key := range sortedKeys(data) {
 			if err := put(key, data[key], nil); err != nil {
 				return err
 			}
 		}
 	}
 	for _, item := range items {
-		value, there, err := key(data, item.Key, "it", optional, nil)
+		value, there, err := takeKey(data, item.Key, "it", optional, nil)
 		if err == nil && there {
 			err = put(item.Path, value, item.Mode)
 		}
@@ -174,9 +174,9 @@ func putItems(data map[string]string, items []corev1.KeyToPath, optional *bool, 
 	return nil
 }
 
-// write makes a volume's folder with its files.
-func write(folder string, files map[string]file) error {
-	for _, path := range sorted(files) {
+// writeVolume makes a volume's folder with its files.
+func writeVolume(folder string, files map[string]file) error {
+	for _, path := range sortedKeys(files) {
 		whole := filepath.Join(folder, path)
 		if err := os.MkdirAll(filepath.Dir(whole), 0o700); err != nil {
 			return fmt.Errorf("write a volume: %w", err)
@@ -188,11 +188,11 @@ func write(folder string, files map[string]file) error {
 	return os.MkdirAll(folder, 0o700)
 }
 
-// gather reads what a pod takes from other objects. What is not there is left out:
+// readSources reads what a pod takes from other objects. What is not there is left out:
 // it may be optional.
-func (k *kubelet) gather(ctx context.Context, pod *corev1.Pod) (*sources, error) {
+func (k *kubelet) readSources(ctx context.Context, pod *corev1.Pod) (*sources, error) {
 	found := &sources{configMaps: map[string]map[string]string{}, secrets: map[string]map[string]string{}, tokens: map[string]string{}}
-	configMaps, secrets := wanted(pod)
+	configMaps, secrets := referencedObjects(pod)
 	core := k.options.Client.CoreV1()
 	for name := range configMaps {
 		m, err := core.ConfigMaps(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -260,7 +260,7 @@ func (k *kubelet) gatherTokens(ctx context.Context, pod *corev1.Pod, found *sour
 			}
 			found.tokens[v.Name+"/"+t.Path] = answer.Status.Token
 			if t.Audience == "" && found.kubeconfig == "" {
-				found.kubeconfig = filepath.Join(k.folder(pod), "kubeconfig")
+				found.kubeconfig = filepath.Join(k.podFolder(pod), "kubeconfig")
 				if err := k.options.Endpoint.As(answer.Status.Token).WriteKubeconfig(found.kubeconfig); err != nil {
 					return err
 				}

@@ -16,8 +16,8 @@ type container struct {
 	restarts int32
 }
 
-// status is what a pod's status says of its container.
-func (c *container) status(init bool) corev1.ContainerStatus {
+// statusOf is what a pod's status says of its container.
+func (c *container) statusOf(init bool) corev1.ContainerStatus {
 	running := c.state.Running != nil
 	ended := c.state.Terminated != nil && c.state.Terminated.ExitCode == 0
 	return corev1.ContainerStatus{
@@ -40,10 +40,10 @@ func statusOf(before corev1.PodStatus, inits, mains []*container, o outcome, now
 		s.StartTime = &now
 	}
 	for _, c := range inits {
-		s.InitContainerStatuses = append(s.InitContainerStatuses, c.status(true))
+		s.InitContainerStatuses = append(s.InitContainerStatuses, c.statusOf(true))
 	}
 	for _, c := range mains {
-		s.ContainerStatuses = append(s.ContainerStatuses, c.status(false))
+		s.ContainerStatuses = append(s.ContainerStatuses, c.statusOf(false))
 	}
 	if s.Phase == "" {
 		s.Phase = corev1.PodPending
@@ -57,12 +57,12 @@ func statusOf(before corev1.PodStatus, inits, mains []*container, o outcome, now
 		of   corev1.PodConditionType
 		true bool
 	}{{corev1.PodInitialized, initialized}, {corev1.ContainersReady, ready}, {corev1.PodReady, ready}} {
-		s.Conditions = append(s.Conditions, condition(before.Conditions, c.of, c.true, s.Phase, now))
+		s.Conditions = append(s.Conditions, newCondition(before.Conditions, c.of, c.true, s.Phase, now))
 	}
 	return s
 }
 
-func condition(before []corev1.PodCondition, of corev1.PodConditionType, yes bool, phase corev1.PodPhase, now metav1.Time) corev1.PodCondition {
+func newCondition(before []corev1.PodCondition, of corev1.PodConditionType, yes bool, phase corev1.PodPhase, now metav1.Time) corev1.PodCondition {
 	c := corev1.PodCondition{Type: of, Status: corev1.ConditionFalse, LastTransitionTime: now}
 	switch {
 	case yes:

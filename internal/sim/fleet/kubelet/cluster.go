@@ -82,9 +82,11 @@ func (c *Cluster) Need(words []string) {
 		state: state, path: "/api/v1/pods", keep: state.keepPodLocked, drop: state.dropPodLocked,
 		known: func() iter.Seq[podName] { return maps.Keys(state.byPod) },
 	}
-	c.wait.Go(func() { c.follow(ctx, state, watch.Options{Path: nodes.path, Selector: c.options.Selector}, nodes) })
 	c.wait.Go(func() {
-		c.follow(ctx, state, watch.Options{Path: pods.path, Selector: "fieldSelector=spec.nodeName!%3D"}, pods)
+		c.followRetrying(ctx, state, watch.Options{Path: nodes.path, Selector: c.options.Selector}, nodes)
+	})
+	c.wait.Go(func() {
+		c.followRetrying(ctx, state, watch.Options{Path: pods.path, Selector: "fieldSelector=spec.nodeName!%3D"}, pods)
 	})
 }
 
@@ -103,7 +105,7 @@ func (c *Cluster) Close() error {
 // refollow is how long a refused watch is left alone.
 const refollow = 10 * time.Second
 
-func (c *Cluster) follow(ctx context.Context, s *state, o watch.Options, h watch.Handler) {
+func (c *Cluster) followRetrying(ctx context.Context, s *state, o watch.Options, h watch.Handler) {
 	o.Clock, o.Refusals = c.options.Clock, 1
 	for {
 		err := watch.Follow(ctx, c.options.Client, o, h)
@@ -111,7 +113,7 @@ func (c *Cluster) follow(ctx context.Context, s *state, o watch.Options, h watch
 			return
 		}
 		c.log.Warn("metrics have no objects", "err", err)
-		s.refuse(o.Path, err)
+		s.noteRefused(o.Path, err)
 		if clock.Sleep(ctx, refollow) != nil {
 			return
 		}
@@ -121,8 +123,8 @@ func (c *Cluster) follow(ctx context.Context, s *state, o watch.Options, h watch
 // errIdle says that nothing follows the objects.
 var errIdle = errors.New("no metrics are configured")
 
-// followed returns the state once its first lists are complete.
-func (c *Cluster) followed(ctx context.Context) (*state, error) {
+// awaitFollowed returns the state once its first lists are complete.
+func (c *Cluster) awaitFollowed(ctx context.Context) (*state, error) {
 	c.mu.RLock()
 	s := c.state
 	c.mu.RUnlock()
@@ -134,12 +136,12 @@ func (c *Cluster) followed(ctx context.Context) (*state, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the objects are not listed yet: %w", ctx.Err())
 	}
-	return s, s.refused()
+	return s, s.firstRefusal()
 }
 
 // Node returns a node as far as metrics need it.
 func (c *Cluster) Node(ctx context.Context, name string) (*corev1.Node, error) {
-	s, err := c.followed(ctx)
+	s, err := c.awaitFollowed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func (c *Cluster) Node(ctx context.Context, name string) (*corev1.Node, error) {
 // PodsOn returns the pods of a node as far as metrics need them, in the order of
 // their names.
 func (c *Cluster) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	s, err := c.followed(ctx)
+	s, err := c.awaitFollowed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +186,7 @@ func (c *Cluster) Nodes() []string {
 	if s == nil {
 		return nil
 	}
-	names := s.names()
+	names := s.nodeNames()
 	if c.options.Managed != nil {
 		names = slices.DeleteFunc(names, func(n string) bool { return !c.options.Managed(n) })
 	}
@@ -205,7 +207,7 @@ func (c *Cluster) Started(node string) float64 {
 
 // Pod asks the API server for a pod.
 func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	body, err := c.get(ctx, "/api/v1/namespaces/"+url.PathEscape(namespace)+"/pods/"+url.PathEscape(name))
+	body, err := c.getObject(ctx, "/api/v1/namespaces/"+url.PathEscape(namespace)+"/pods/"+url.PathEscape(name))
 	if err != nil {
 		return nil, err
 	}
@@ -218,10 +220,10 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod,
 
 // PodList asks the API server for the pods of a node.
 func (c *Cluster) PodList(ctx context.Context, node string) ([]byte, error) {
-	return c.get(ctx, "/api/v1/pods?limit=5000&fieldSelector="+url.QueryEscape("spec.nodeName="+node))
+	return c.getObject(ctx, "/api/v1/pods?limit=5000&fieldSelector="+url.QueryEscape("spec.nodeName="+node))
 }
 
-func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
+func (c *Cluster) getObject(ctx context.Context, path string) ([]byte, error) {
 	r, err := c.options.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path, Timeout: askTimeout})
 	switch {
 	case err != nil:

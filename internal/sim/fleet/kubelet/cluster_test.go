@@ -213,8 +213,8 @@ func TestTrim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, _ := plans([]string{"status", "containerStatuses", "env", "labels", "running"})
-	less, err := trim(raw, pods)
+	pods, _ := plansFor([]string{"status", "containerStatuses", "env", "labels", "running"})
+	less, err := trimMessage(raw, pods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,13 +232,13 @@ func TestTrim(t *testing.T) {
 	if n := startedIn(raw); n != 1 {
 		t.Errorf("%d started", n)
 	}
-	if pods, _ := plans(nil); len(mustTrim(t, raw, pods)) > 120 {
+	if pods, _ := plansFor(nil); len(mustTrim(t, raw, pods)) > 120 {
 		t.Errorf("%d bytes of %d are left when nothing is needed", len(mustTrim(t, raw, pods)), len(raw))
 	}
 }
 
 func mustTrim(t *testing.T, raw []byte, p *plan) []byte {
-	out, err := trim(raw, p)
+	out, err := trimMessage(raw, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,10 +252,10 @@ func FuzzTrim(f *testing.F) {
 	}
 	f.Add(raw)
 	f.Add([]byte{0x0a, 0xff})
-	pods, nodes := plans([]string{"env", "labels"})
+	pods, nodes := plansFor([]string{"env", "labels"})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, p := range []*plan{pods, nodes} {
-			if out, err := trim(raw, p); err == nil && len(out) > len(raw) {
+			if out, err := trimMessage(raw, p); err == nil && len(out) > len(raw) {
 				t.Errorf("%d bytes of %d", len(out), len(raw))
 			}
 		}

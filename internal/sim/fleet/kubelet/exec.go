@@ -23,51 +23,51 @@ const (
 	lingering   = 2 * time.Second // for what a command left running to let go of its output
 )
 
-// exec runs a client's command, if an object allows it.
-func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+// serveExec runs a client's command, if an object allows it.
+func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) {
 	wants, err := stream.WantsOf(r)
 	if err != nil {
-		s.fail(w, refuse(http.StatusBadRequest, "%w", err))
+		s.writeError(w, newFailure(http.StatusBadRequest, "%w", err))
 		return
 	}
 	argv := r.URL.Query()["command"]
 	if len(argv) == 0 || argv[0] == "" {
-		s.fail(w, refuse(http.StatusBadRequest, "want a command"))
+		s.writeError(w, newFailure(http.StatusBadRequest, "want a command"))
 		return
 	}
-	if err := s.known(r.Context(), r); err != nil {
-		s.fail(w, err)
+	if err := s.requireKnown(r.Context(), r); err != nil {
+		s.writeError(w, err)
 		return
 	}
 	e, _, err := configuration.Find(&s.rules.Load().objects.Execs, r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container"))
 	if err != nil {
-		s.fail(w, refuse(http.StatusBadRequest, "no Exec or ClusterExec: %w", err))
+		s.writeError(w, newFailure(http.StatusBadRequest, "no Exec or ClusterExec: %w", err))
 		return
 	}
 	if e.Local == nil {
-		s.fail(w, refuse(http.StatusBadRequest, "the object has no local: nothing is run"))
+		s.writeError(w, newFailure(http.StatusBadRequest, "the object has no local: nothing is run"))
 		return
 	}
-	s.session(w, r, wants, func(ctx context.Context, c *stream.Session) error {
-		cmd := command(ctx, argv)
+	s.serveSession(w, r, wants, func(ctx context.Context, c *stream.Session) error {
+		cmd := newCommand(ctx, argv)
 		cmd.Dir = e.Local.WorkDir
 		for _, v := range e.Local.Envs {
 			cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 		}
-		if err := as(cmd, e.Local.SecurityContext); err != nil {
+		if err := setCredentials(cmd, e.Local.SecurityContext); err != nil {
 			return err
 		}
 		if c.TTY {
 			return s.runTerminal(cmd, c)
 		}
 		cmd.Stdout, cmd.Stderr = c.Stdout, c.Stderr
-		return s.run(cmd, c.Stdin)
+		return s.runCommand(cmd, c.Stdin)
 	})
 }
 
-// command prepares a command in a process group of its own, all of which ends
+// newCommand prepares a command in a process group of its own, all of which ends
 // with ctx.
-func command(ctx context.Context, argv []string) *exec.Cmd {
+func newCommand(ctx context.Context, argv []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = os.Environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -83,9 +83,9 @@ func killGroup(cmd *exec.Cmd) error {
 	return nil
 }
 
-// as sets the user and group of a command: those that are not given are this
+// setCredentials sets the user and group of a command: those that are not given are this
 // process's.
-func as(cmd *exec.Cmd, c *configuration.SecurityContext) error {
+func setCredentials(cmd *exec.Cmd, c *configuration.SecurityContext) error {
 	if c == nil || (c.RunAsUser == nil && c.RunAsGroup == nil) {
 		return nil
 	}
@@ -106,8 +106,8 @@ func as(cmd *exec.Cmd, c *configuration.SecurityContext) error {
 	return nil
 }
 
-// run runs a command to its end. What it left running in its group is ended.
-func (s *Server) run(cmd *exec.Cmd, stdin io.Reader) error {
+// runCommand runs a command to its end. What it left running in its group is ended.
+func (s *Server) runCommand(cmd *exec.Cmd, stdin io.Reader) error {
 	if stdin != nil {
 		pipe, err := cmd.StdinPipe()
 		if err != nil {
@@ -146,15 +146,15 @@ func exitOf(cmd *exec.Cmd, err error) error {
 
 // portForward connects a client's streams to what objects say.
 func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
-	if err := s.known(r.Context(), r); err != nil {
-		s.fail(w, err)
+	if err := s.requireKnown(r.Context(), r); err != nil {
+		s.writeError(w, err)
 		return
 	}
-	if !s.begin() {
-		s.fail(w, refuse(http.StatusServiceUnavailable, "too many sessions"))
+	if !s.beginSession() {
+		s.writeError(w, newFailure(http.StatusServiceUnavailable, "too many sessions"))
 		return
 	}
-	defer s.end()
+	defer s.endSession()
 	namespace, pod := r.PathValue("namespace"), r.PathValue("pod")
 	err := stream.Forward(w, r, func(ctx context.Context, port int32, data io.ReadWriter) error {
 		f, _, err := configuration.Find(&s.rules.Load().objects.PortForwards, namespace, pod, port)
@@ -162,20 +162,20 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 			return fmt.Errorf("no PortForward or ClusterPortForward: %w", err)
 		}
 		if len(f.Command) > 0 {
-			cmd := command(ctx, f.Command)
+			cmd := newCommand(ctx, f.Command)
 			cmd.Stdout = data
-			return s.run(cmd, data)
+			return s.runCommand(cmd, data)
 		}
-		return s.connect(ctx, f.Target, data)
+		return s.proxyToAddress(ctx, f.Target, data)
 	})
 	if err != nil {
 		s.log.Info("port-forward ended", "path", r.URL.Path, "err", err)
 	}
 }
 
-// connect copies both ways between a stream and an address, until the address
+// proxyToAddress copies both ways between a stream and an address, until the address
 // ends.
-func (s *Server) connect(ctx context.Context, to *configuration.Target, data io.ReadWriter) error {
+func (s *Server) proxyToAddress(ctx context.Context, to *configuration.Target, data io.ReadWriter) error {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(to.Address, strconv.Itoa(int(to.Port))))
 	if err != nil {

@@ -94,47 +94,47 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := s.Configure(o.Objects); err != nil {
 		return nil, err
 	}
-	config, err := s.tls()
+	config, err := s.tlsConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubelet: %w", err)
 	}
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.Address); err != nil {
 		return nil, fmt.Errorf("kubelet: %w", err)
 	}
-	s.warn(o.Objects)
+	s.warnAboutAccess(o.Objects)
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.http = &http.Server{
-		Handler: s.guard(s.routes()), TLSConfig: config, MaxHeaderBytes: maxHeader,
+		Handler: s.requireAccess(s.newHandler()), TLSConfig: config, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		TLSNextProto: map[string]func(*http.Server, *tlsConn, http.Handler){}, // HTTP/1.1: its connections can be taken over
 		BaseContext:  func(net.Listener) context.Context { return ctx },
 		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	s.serve(ctx)
+	s.startServing(ctx)
 	return s, nil
 }
 
-// serve starts the goroutines that serve.
-func (s *Server) serve(ctx context.Context) {
+// startServing starts the goroutines that serve.
+func (s *Server) startServing(ctx context.Context) {
 	split := newSplitter(s.listener)
-	s.wait.Go(split.run)
-	s.wait.Go(func() { s.ended(s.http.Serve(split.plain)) })
-	s.wait.Go(func() { s.ended(s.http.ServeTLS(split.secure, "", "")) })
+	s.wait.Go(split.acceptConnections)
+	s.wait.Go(func() { s.logServeError(s.http.Serve(split.plain)) })
+	s.wait.Go(func() { s.logServeError(s.http.ServeTLS(split.secure, "", "")) })
 	s.wait.Go(func() {
 		<-ctx.Done()
-		s.shut()
+		s.shutDown()
 	})
 }
 
-func (s *Server) ended(err error) {
+func (s *Server) logServeError(err error) {
 	if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		s.log.Error("server ended", "err", err)
 	}
 }
 
-// shut ends all requests. Connections that were taken over end with their
+// shutDown ends all requests. Connections that were taken over end with their
 // context.
-func (s *Server) shut() {
+func (s *Server) shutDown() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// begin takes a place for a session; end gives it back. false when there is none.
-func (s *Server) begin() bool {
+// beginSession takes a place for a session; end gives it back. false when there is none.
+func (s *Server) beginSession() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -169,7 +169,7 @@ func (s *Server) begin() bool {
 	}
 }
 
-func (s *Server) end() {
+func (s *Server) endSession() {
 	<-s.sessions
 	s.wait.Done()
 }
@@ -177,21 +177,21 @@ func (s *Server) end() {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// warn says, once, what others may do.
-func (s *Server) warn(o *configuration.Objects) {
+// warnAboutAccess says, once, what others may do.
+func (s *Server) warnAboutAccess(o *configuration.Objects) {
 	if s.options.ClientCAFile != "" || s.options.NoStream {
 		return
 	}
-	if s.public() && s.seen.first("public") {
+	if s.isPublic() && s.seen.isFirst("public") {
 		s.log.Warn("without a client CA anyone who reaches this address can read the logs and run the commands that objects allow", "address", s.listener.Addr().String())
 	}
-	if !o.Execs.Empty() && s.seen.first("exec") {
+	if !o.Execs.Empty() && s.seen.isFirst("exec") {
 		s.log.Warn("without a client CA any user of this machine can run commands as this one: an Exec object allows it", "address", s.listener.Addr().String())
 	}
 }
 
-// public says whether others than this machine can reach the server.
-func (s *Server) public() bool {
+// isPublic says whether others than this machine can reach the server.
+func (s *Server) isPublic() bool {
 	address, ok := s.listener.Addr().(*net.TCPAddr)
 	return !ok || !address.IP.IsLoopback()
 }
@@ -200,10 +200,10 @@ func (s *Server) public() bool {
 // joins the faults. It may be called while the server answers, by one caller at a
 // time.
 func (s *Server) Configure(o *configuration.Objects) error {
-	r, err := s.compile(o)
+	r, err := s.compileRules(o)
 	s.rules.Store(r)
 	if s.listener != nil {
-		s.warn(o)
+		s.warnAboutAccess(o)
 	}
 	if world, ok := s.options.World.(needed); ok {
 		world.Need(r.words)

@@ -16,19 +16,19 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/fleet/kubelet/stream"
 )
 
-// logs answers with the log of a container.
-func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
-	q, err := s.query(r.URL.Query())
+// serveLogs answers with the log of a container.
+func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
+	q, err := s.parseLogQuery(r.URL.Query())
 	if err == nil {
-		err = s.known(r.Context(), r)
+		err = s.requireKnown(r.Context(), r)
 	}
 	if err != nil {
-		s.fail(w, err)
+		s.writeError(w, err)
 		return
 	}
 	l, _, err := configuration.Find(&s.rules.Load().objects.Logs, r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container"))
 	if err != nil {
-		s.fail(w, refuse(http.StatusBadRequest, "no Logs or ClusterLogs: %w", err))
+		s.writeError(w, newFailure(http.StatusBadRequest, "no Logs or ClusterLogs: %w", err))
 		return
 	}
 	path := l.LogsFile
@@ -36,26 +36,26 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 		path = l.PreviousLogsFile
 	}
 	if path == "" {
-		s.fail(w, refuse(http.StatusBadRequest, "the object names no file for that log"))
+		s.writeError(w, newFailure(http.StatusBadRequest, "the object names no file for that log"))
 		return
 	}
-	if !s.begin() {
-		s.fail(w, refuse(http.StatusServiceUnavailable, "too many sessions"))
+	if !s.beginSession() {
+		s.writeError(w, newFailure(http.StatusServiceUnavailable, "too many sessions"))
 		return
 	}
-	defer s.end()
+	defer s.endSession()
 	to := &lazy{w: w, flush: q.Follow}
-	unread, err := logfile.Read(r.Context(), path, q.Options, to.unless(q.noStdout), to.unless(q.noStderr))
+	unread, err := logfile.Read(r.Context(), path, q.Options, to.unlessUnwanted(q.noStdout), to.unlessUnwanted(q.noStderr))
 	if unread > 0 {
 		s.log.Warn("lines of a log are in no known format", "file", path, "lines", unread)
 	}
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
-		to.end()
+		to.endResponse()
 	case to.begun:
 		s.log.Warn("log broken off", "err", err)
 	default:
-		s.fail(w, refuse(http.StatusBadRequest, "%w", err))
+		s.writeError(w, newFailure(http.StatusBadRequest, "%w", err))
 	}
 }
 
@@ -68,15 +68,15 @@ type lazy struct {
 	buf   *bufio.Writer
 }
 
-// unless returns nil where lines of a stream are not wanted.
-func (l *lazy) unless(not bool) io.Writer {
+// unlessUnwanted returns nil where lines of a stream are not wanted.
+func (l *lazy) unlessUnwanted(not bool) io.Writer {
 	if not {
 		return nil
 	}
 	return l
 }
 
-func (l *lazy) begin() {
+func (l *lazy) beginResponse() {
 	l.w.Header().Set("Content-Type", "text/plain")
 	l.begun, l.buf = true, bufio.NewWriterSize(l.w, 32<<10)
 }
@@ -84,7 +84,7 @@ func (l *lazy) begin() {
 // Write writes to the answer.
 func (l *lazy) Write(p []byte) (int, error) {
 	if !l.begun {
-		l.begin()
+		l.beginResponse()
 	}
 	n, err := l.buf.Write(p)
 	if err == nil && l.flush {
@@ -95,9 +95,9 @@ func (l *lazy) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *lazy) end() {
+func (l *lazy) endResponse() {
 	if !l.begun {
-		l.begin()
+		l.beginResponse()
 	}
 	_ = l.buf.Flush() // nobody is left to be told of an error
 }
@@ -109,18 +109,18 @@ type wanted struct {
 	noStdout, noStderr bool
 }
 
-// query reads the query of a request for a log: the fields of PodLogOptions.
-func (s *Server) query(q url.Values) (wanted, error) {
+// parseLogQuery reads the query of a request for a log: the fields of PodLogOptions.
+func (s *Server) parseLogQuery(q url.Values) (wanted, error) {
 	out := wanted{Options: logfile.All()}
 	var err error
-	number := func(name string, least, unset int64) int64 {
+	number := func(name string, minValue, unset int64) int64 {
 		text := q.Get(name)
 		if text == "" || err != nil {
 			return unset
 		}
 		n, bad := strconv.ParseInt(text, 10, 64)
-		if bad != nil || n < least {
-			err = refuse(http.StatusBadRequest, "%s: want a number of at least %d, got %q", name, least, text)
+		if bad != nil || n < minValue {
+			err = newFailure(http.StatusBadRequest, "%s: want a number of at least %d, got %q", name, minValue, text)
 		}
 		return n
 	}
@@ -129,18 +129,18 @@ func (s *Server) query(q url.Values) (wanted, error) {
 	}
 	out.Tail, out.Limit = number("tailLines", 0, -1), number("limitBytes", 1, -1)
 	if seconds := number("sinceSeconds", 1, 0); seconds > 0 {
-		out.Since = s.now().Add(-time.Duration(min(seconds, 1<<32)) * time.Second)
+		out.Since = s.wallNow().Add(-time.Duration(min(seconds, 1<<32)) * time.Second)
 	}
 	if text := q.Get("sinceTime"); text != "" && err == nil {
 		at, bad := time.Parse(time.RFC3339, text)
 		if bad != nil {
-			err = refuse(http.StatusBadRequest, "sinceTime: want a time such as 2026-01-02T15:04:05Z, got %q", text)
+			err = newFailure(http.StatusBadRequest, "sinceTime: want a time such as 2026-01-02T15:04:05Z, got %q", text)
 		}
 		if at.After(out.Since) {
 			out.Since = at
 		}
 	}
-	out.Follow, out.Timestamps, out.previous = truth(q, "follow"), truth(q, "timestamps"), truth(q, "previous")
+	out.Follow, out.Timestamps, out.previous = parseSwitch(q, "follow"), parseSwitch(q, "timestamps"), parseSwitch(q, "previous")
 	switch which := q.Get("stream"); which {
 	case "", "All":
 	case "Stdout":
@@ -148,35 +148,35 @@ func (s *Server) query(q url.Values) (wanted, error) {
 	case "Stderr":
 		out.noStdout = true
 	default:
-		err = errors.Join(err, refuse(http.StatusBadRequest, "stream: want All, Stdout or Stderr, got %q", which))
+		err = errors.Join(err, newFailure(http.StatusBadRequest, "stream: want All, Stdout or Stderr, got %q", which))
 	}
 	return out, err
 }
 
-// truth reads a switch as kube-apiserver writes it: only 0 and false are off.
-func truth(q url.Values, name string) bool {
+// parseSwitch reads a switch as kube-apiserver writes it: only 0 and false are off.
+func parseSwitch(q url.Values, name string) bool {
 	return q.Has(name) && q.Get(name) != "0" && !strings.EqualFold(q.Get(name), "false")
 }
 
-func (s *Server) now() time.Time { return s.options.Clock.Wall(s.options.Clock.Now()) }
+func (s *Server) wallNow() time.Time { return s.options.Clock.Wall(s.options.Clock.Now()) }
 
-// attach shows a client what is written to the log of a container from now on.
-func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
+// serveAttach shows a client what is written to the log of a container from now on.
+func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) {
 	wants, err := stream.WantsOf(r)
 	if err != nil {
-		s.fail(w, refuse(http.StatusBadRequest, "%w", err))
+		s.writeError(w, newFailure(http.StatusBadRequest, "%w", err))
 		return
 	}
-	if err := s.known(r.Context(), r); err != nil {
-		s.fail(w, err)
+	if err := s.requireKnown(r.Context(), r); err != nil {
+		s.writeError(w, err)
 		return
 	}
 	a, _, err := configuration.Find(&s.rules.Load().objects.Attaches, r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container"))
 	if err != nil {
-		s.fail(w, refuse(http.StatusBadRequest, "no Attach or ClusterAttach: %w", err))
+		s.writeError(w, newFailure(http.StatusBadRequest, "no Attach or ClusterAttach: %w", err))
 		return
 	}
-	s.session(w, r, wants, func(ctx context.Context, c *stream.Session) error {
+	s.serveSession(w, r, wants, func(ctx context.Context, c *stream.Session) error {
 		if c.Stdin != nil {
 			s.wait.Go(func() { _, _ = io.Copy(io.Discard, c.Stdin) }) // nothing reads it; ends with the connection
 		}
@@ -190,13 +190,13 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 // writerOf keeps a nil of one interface a nil of another.
 func writerOf(w io.Writer) io.Writer { return w }
 
-// session takes a connection over and runs something for its client.
-func (s *Server) session(w http.ResponseWriter, r *http.Request, wants stream.Wants, run func(context.Context, *stream.Session) error) {
-	if !s.begin() {
-		s.fail(w, refuse(http.StatusServiceUnavailable, "too many sessions"))
+// serveSession takes a connection over and runs something for its client.
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, wants stream.Wants, run func(context.Context, *stream.Session) error) {
+	if !s.beginSession() {
+		s.writeError(w, newFailure(http.StatusServiceUnavailable, "too many sessions"))
 		return
 	}
-	defer s.end()
+	defer s.endSession()
 	var exit *stream.ExitError
 	if err := stream.Serve(w, r, wants, run); err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
 		s.log.Info("session ended", "path", r.URL.Path, "err", err)

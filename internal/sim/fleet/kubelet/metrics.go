@@ -11,12 +11,12 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
 )
 
-// metric answers with the metrics of a path.
-func (s *Server) metric(w http.ResponseWriter, r *http.Request) {
+// serveMetric answers with the metrics of a path.
+func (s *Server) serveMetric(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
-	m, node := s.find(path)
+	m, node := s.findMetric(path)
 	if m == nil && path == "metrics/resource" && s.options.Node != "" {
-		m, node = s.find("metrics/nodes/" + s.options.Node + "/metrics/resource") // kwok's path for it
+		m, node = s.findMetric("metrics/nodes/" + s.options.Node + "/metrics/resource") // kwok's path for it
 	}
 	if m != nil {
 		s.answerMetric(w, r, m, node)
@@ -29,11 +29,11 @@ func (s *Server) metric(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no Metric object has this path", http.StatusNotFound)
 }
 
-// find returns the metric of a path and the node that it is about.
-func (s *Server) find(path string) (*metric, string) {
+// findMetric returns the metric of a path and the node that it is about.
+func (s *Server) findMetric(path string) (*metric, string) {
 	segments := strings.Split(path, "/")
 	for _, m := range s.rules.Load().metrics {
-		if node, ok := m.match(segments); ok {
+		if node, ok := m.matchPath(segments); ok {
 			return m, node
 		}
 	}
@@ -47,22 +47,22 @@ func (s *Server) answerMetric(w http.ResponseWriter, r *http.Request, m *metric,
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
-	text, err := s.scrape(ctx, m, node)
+	text, err := s.scrapeNode(ctx, m, node)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		s.totals.forget(node)
+		s.totals.forgetNode(node)
 		http.Error(w, "there is no node "+node, http.StatusNotFound)
 	case err != nil:
-		s.fail(w, err)
+		s.writeError(w, err)
 	default:
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(text) // nobody is left to be told of an error
 	}
 }
 
-// discovery answers with what there is to scrape, in the form of Prometheus'
+// serveDiscovery answers with what there is to scrape, in the form of Prometheus'
 // HTTP service discovery.
-func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	type target struct {
 		Targets []string          `json:"targets"`
 		Labels  map[string]string `json:"labels"`
@@ -96,16 +96,16 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
 func (s *Server) answerJSON(w http.ResponseWriter, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		s.fail(w, err)
+		s.writeError(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(text) // nobody is left to be told of an error
 }
 
-// pods answers with the pods of a node: the one of the query, or the one that
+// servePods answers with the pods of a node: the one of the query, or the one that
 // the server stands for.
-func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
+func (s *Server) servePods(w http.ResponseWriter, r *http.Request) {
 	node := r.URL.Query().Get("nodeName")
 	if node == "" {
 		node = s.options.Node
@@ -123,7 +123,7 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	list, err := world.PodList(ctx, node)
 	if err != nil {
-		s.fail(w, err)
+		s.writeError(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -45,7 +45,7 @@ func idle(t testing.TB, text string, w World) *Server {
 // values are the lines of a reading that begin with a name.
 func values(t testing.TB, s *Server, node, name string) string {
 	t.Helper()
-	text, err := s.scrape(t.Context(), s.rules.Load().metrics[0], node)
+	text, err := s.scrapeNode(t.Context(), s.rules.Load().metrics[0], node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func BenchmarkScrape(b *testing.B) {
 	s := idle(b, resourceMetrics(b), w)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.scrape(b.Context(), s.rules.Load().metrics[0], "n1"); err != nil {
+		if _, err := s.scrapeNode(b.Context(), s.rules.Load().metrics[0], "n1"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -22,9 +22,9 @@ type family struct {
 	lines bytes.Buffer
 }
 
-// family returns the family of a series, in the order in which they were first
+// familyOf returns the family of a series, in the order in which they were first
 // asked for.
-func (p *page) family(s *configuration.Series) *family {
+func (p *page) familyOf(s *configuration.Series) *family {
 	for _, f := range p.families {
 		if f.name == s.Name {
 			return f
@@ -32,15 +32,15 @@ func (p *page) family(s *configuration.Series) *family {
 	}
 	f := &family{name: s.Name, seen: map[string]bool{}}
 	if help := strings.TrimSpace(s.Help); help != "" {
-		f.head = "# HELP " + s.Name + " " + escape(help, false) + "\n"
+		f.head = "# HELP " + s.Name + " " + escapeText(help, false) + "\n"
 	}
 	f.head += "# TYPE " + s.Name + " " + s.Kind + "\n"
 	p.families = append(p.families, f)
 	return f
 }
 
-// text writes the families that have samples.
-func (p *page) text() []byte {
+// encodeText writes the families that have samples.
+func (p *page) encodeText() []byte {
 	var out []byte
 	for _, f := range p.families {
 		if f.lines.Len() > 0 {
@@ -50,8 +50,8 @@ func (p *page) text() []byte {
 	return out
 }
 
-// escape writes a text so that it ends neither its line nor its quotes.
-func escape(text string, quotes bool) string {
+// escapeText writes a text so that it ends neither its line nor its quotes.
+func escapeText(text string, quotes bool) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), "\n", `\n`)
 	if quotes {
 		text = strings.ReplaceAll(text, `"`, `\"`)
@@ -59,18 +59,18 @@ func escape(text string, quotes bool) string {
 	return text
 }
 
-// labels writes the labels of a sample in the order of their names.
-func labels(s *configuration.Series, values []string) string {
+// formatLabels writes the labels of a sample in the order of their names.
+func formatLabels(s *configuration.Series, values []string) string {
 	pairs := make([]string, len(values))
 	for i, v := range values {
-		pairs[i] = s.Labels[i].Name + `="` + escape(strings.ToValidUTF8(v, "\uFFFD"), true) + `"`
+		pairs[i] = s.Labels[i].Name + `="` + escapeText(strings.ToValidUTF8(v, "\uFFFD"), true) + `"`
 	}
 	slices.Sort(pairs)
 	return strings.Join(pairs, ",")
 }
 
-// fresh says whether no sample has these labels yet.
-func (f *family) fresh(labels string) bool {
+// isFresh says whether no sample has these labels yet.
+func (f *family) isFresh(labels string) bool {
 	if f.seen[labels] {
 		return false
 	}
@@ -78,15 +78,15 @@ func (f *family) fresh(labels string) bool {
 	return true
 }
 
-func (f *family) line(suffix, labels string, v float64) {
+func (f *family) addLine(suffix, labels string, v float64) {
 	f.lines.WriteString(f.name + suffix)
 	if labels != "" {
 		f.lines.WriteString("{" + labels + "}")
 	}
-	f.lines.WriteString(" " + number(v) + "\n")
+	f.lines.WriteString(" " + formatNumber(v) + "\n")
 }
 
-func number(v float64) string {
+func formatNumber(v float64) string {
 	switch {
 	case math.IsInf(v, 1):
 		return "+Inf"
@@ -98,22 +98,22 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// value adds a sample; false when one with the same labels is there.
-func (f *family) value(s *configuration.Series, values []string, v float64) bool {
-	set := labels(s, values)
-	if !f.fresh(set) {
+// addValue adds a sample; false when one with the same labels is there.
+func (f *family) addValue(s *configuration.Series, values []string, v float64) bool {
+	set := formatLabels(s, values)
+	if !f.isFresh(set) {
 		return false
 	}
-	f.line("", set, v)
+	f.addLine("", set, v)
 	return true
 }
 
-// histogram adds a histogram from how many observations fall into each bucket,
+// addHistogram adds a histogram from how many observations fall into each bucket,
 // and not into those before it. Every observation counts as large as its
 // bucket's bound; those of hidden buckets are in the next that is not.
-func (f *family) histogram(s *configuration.Series, values []string, counts []float64) bool {
-	set := labels(s, values)
-	if !f.fresh(set) {
+func (f *family) addHistogram(s *configuration.Series, values []string, counts []float64) bool {
+	set := formatLabels(s, values)
+	if !f.isFresh(set) {
 		return false
 	}
 	order := make([]int, len(counts))
@@ -139,11 +139,11 @@ func (f *family) histogram(s *configuration.Series, values []string, counts []fl
 		count += n
 		sum += n * s.Buckets[i].Le
 		if !s.Buckets[i].Hidden {
-			f.line("_bucket", set+comma+`le="`+number(s.Buckets[i].Le)+`"`, count)
+			f.addLine("_bucket", set+comma+`le="`+formatNumber(s.Buckets[i].Le)+`"`, count)
 		}
 	}
-	f.line("_bucket", set+comma+`le="+Inf"`, count)
-	f.line("_sum", set, sum)
-	f.line("_count", set, count)
+	f.addLine("_bucket", set+comma+`le="+Inf"`, count)
+	f.addLine("_sum", set, sum)
+	f.addLine("_count", set, count)
 	return true
 }

@@ -15,28 +15,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// routes says what is answered where.
-func (s *Server) routes() http.Handler {
+// newHandler says what is answered where.
+func (s *Server) newHandler() http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/readyz", "/livez"} {
-		mux.HandleFunc("GET "+path, healthy)
+		mux.HandleFunc("GET "+path, serveHealthy)
 	}
-	mux.HandleFunc("GET /metrics/", s.metric)
-	mux.HandleFunc("GET /metrics", s.metric)
-	mux.HandleFunc("GET /discovery/prometheus", s.discovery)
-	mux.HandleFunc("GET /pods", s.pods)
+	mux.HandleFunc("GET /metrics/", s.serveMetric)
+	mux.HandleFunc("GET /metrics", s.serveMetric)
+	mux.HandleFunc("GET /discovery/prometheus", s.serveDiscovery)
+	mux.HandleFunc("GET /pods", s.servePods)
 	for _, path := range []string{"/run/", "/runningpods/", "/logs/", "/stats/"} {
-		mux.HandleFunc(path, absent("simulated nodes have no such endpoint"))
+		mux.HandleFunc(path, disabledHandler("simulated nodes have no such endpoint"))
 	}
 	if s.options.NoStream {
 		for _, path := range []string{"/containerLogs/", "/exec/", "/attach/", "/portForward/", "/debug/"} {
-			mux.HandleFunc(path, absent("logs, exec, attach, port-forward and profiles are switched off"))
+			mux.HandleFunc(path, disabledHandler("logs, exec, attach, port-forward and profiles are switched off"))
 		}
 		return mux
 	}
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.serveLogs)
 	for _, method := range []string{"GET ", "POST "} {
-		for path, h := range map[string]http.HandlerFunc{"/exec/{namespace}/{pod}/": s.exec, "/attach/{namespace}/{pod}/": s.attach} {
+		for path, h := range map[string]http.HandlerFunc{"/exec/{namespace}/{pod}/": s.serveExec, "/attach/{namespace}/{pod}/": s.serveAttach} {
 			mux.HandleFunc(method+path+"{container}", h)
 			mux.HandleFunc(method+path+"{uid}/{container}", h)
 		}
@@ -53,19 +53,19 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-func healthy(w http.ResponseWriter, _ *http.Request) {
+func serveHealthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok")) // nobody is left to be told of an error
 }
 
-// absent answers as a kubelet does whose endpoint is switched off.
-func absent(why string) http.HandlerFunc {
+// disabledHandler answers as a kubelet does whose endpoint is switched off.
+func disabledHandler(why string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusMethodNotAllowed) }
 }
 
-// guard lets those through who may ask. Health may be asked by anyone. With a
+// requireAccess lets those through who may ask. Health may be asked by anyone. With a
 // client CA only its clients may ask; without one a web page that has a browser
 // call this server may not.
-func (s *Server) guard(next http.Handler) http.Handler {
+func (s *Server) requireAccess(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/healthz", "/readyz", "/livez":
@@ -77,7 +77,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				http.Error(w, "Unauthorized: a client certificate is wanted", http.StatusUnauthorized)
 				return
 			}
-		} else if why := s.foreign(r); why != "" {
+		} else if why := s.explainForeign(r); why != "" {
 			http.Error(w, "Forbidden: "+why, http.StatusForbidden)
 			return
 		}
@@ -85,11 +85,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// foreign says why a request is taken for that of somebody else's web page; empty
+// explainForeign says why a request is taken for that of somebody else's web page; empty
 // when it is not. Its Origin or Sec-Fetch-Site gives such a page away, unless its
 // server's name was made to stand for this machine: then the Host that was asked for
 // is a name which nobody gave us. Addresses cannot be made to stand for others.
-func (s *Server) foreign(r *http.Request) string {
+func (s *Server) explainForeign(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = strings.Trim(r.Host, "[]")
@@ -120,13 +120,13 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-func refuse(code int, format string, args ...any) error {
+func newFailure(code int, format string, args ...any) error {
 	return &failure{code, fmt.Errorf(format, args...)}
 }
 
-// fail answers with an error. 400 and 500 are the codes whose text
+// writeError answers with an error. 400 and 500 are the codes whose text
 // kube-apiserver passes on to its own client.
-func (s *Server) fail(w http.ResponseWriter, err error) {
+func (s *Server) writeError(w http.ResponseWriter, err error) {
 	var f *failure
 	if !errors.As(err, &f) {
 		f = &failure{http.StatusInternalServerError, err}
@@ -137,9 +137,9 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 // askTimeout bounds what a request may wait for the world.
 const askTimeout = 10 * time.Second
 
-// known says whether a pod, and a container in it, is there; without a world
+// requireKnown says whether a pod, and a container in it, is there; without a world
 // anything may be.
-func (s *Server) known(ctx context.Context, r *http.Request) error {
+func (s *Server) requireKnown(ctx context.Context, r *http.Request) error {
 	if s.options.World == nil {
 		return nil
 	}
@@ -149,19 +149,19 @@ func (s *Server) known(ctx context.Context, r *http.Request) error {
 	pod, err := s.options.World.Pod(ctx, namespace, name)
 	switch {
 	case errors.Is(err, ErrNotFound) || err == nil && uid != "" && uid != string(pod.UID):
-		return refuse(http.StatusNotFound, "there is no pod %s/%s", namespace, name)
+		return newFailure(http.StatusNotFound, "there is no pod %s/%s", namespace, name)
 	case err != nil:
-		return refuse(http.StatusInternalServerError, "find pod %s/%s: %w", namespace, name, err)
+		return newFailure(http.StatusInternalServerError, "find pod %s/%s: %w", namespace, name, err)
 	case s.options.Node != "" && pod.Spec.NodeName != s.options.Node:
-		return refuse(http.StatusNotFound, "pod %s/%s is not on node %s", namespace, name, s.options.Node)
+		return newFailure(http.StatusNotFound, "pod %s/%s is not on node %s", namespace, name, s.options.Node)
 	}
-	if container := r.PathValue("container"); container != "" && !has(pod, container) {
-		return refuse(http.StatusBadRequest, "there is no container %s in pod %s/%s", container, namespace, name)
+	if container := r.PathValue("container"); container != "" && !hasContainer(pod, container) {
+		return newFailure(http.StatusBadRequest, "there is no container %s in pod %s/%s", container, namespace, name)
 	}
 	return nil
 }
 
-func has(pod *corev1.Pod, container string) bool {
+func hasContainer(pod *corev1.Pod, container string) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
 			if list[i].Name == container {

@@ -45,30 +45,30 @@ type compiler struct {
 	faults   []error
 }
 
-// compile compiles objects; what has faults is left out and told.
-func (s *Server) compile(o *configuration.Objects) (*rules, error) {
+// compileRules compiles objects; what has faults is left out and told.
+func (s *Server) compileRules(o *configuration.Objects) (*rules, error) {
 	c := &compiler{formulas: s.formulas, known: map[string]*expression.Formula{}}
 	r := &rules{objects: o, usages: map[string]*expression.Formula{}}
 	for _, m := range o.Metrics {
 		before := len(c.faults)
-		if compiled := c.metric(m); len(c.faults) == before {
+		if compiled := c.compileMetric(m); len(c.faults) == before {
 			r.metrics = append(r.metrics, compiled)
 		}
 	}
 	for _, rule := range slices.Concat(o.Usages.Pods, o.Usages.Cluster) {
 		for i := range rule.Entries {
-			c.usage(rule, i, r.usages)
+			c.compileUsage(rule, i, r.usages)
 		}
 	}
 	if len(r.metrics) > 0 {
-		r.words = words(c.known)
+		r.words = expressionWords(c.known)
 	}
 	return r, errors.Join(c.faults...)
 }
 
-// words returns the words of the expressions, in no order and never nil: a field
+// expressionWords returns the words of the expressions, in no order and never nil: a field
 // that none of them is about is never asked for.
-func words(known map[string]*expression.Formula) []string {
+func expressionWords(known map[string]*expression.Formula) []string {
 	seen := map[string]bool{}
 	for source := range known {
 		for _, w := range word.FindAllString(source, -1) {
@@ -80,7 +80,7 @@ func words(known map[string]*expression.Formula) []string {
 
 var word = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
-func (c *compiler) formula(source string, s expression.Subject) (*expression.Formula, error) {
+func (c *compiler) compileFormula(source string, s expression.Subject) (*expression.Formula, error) {
 	f := c.known[source]
 	if f == nil {
 		var err error
@@ -92,8 +92,8 @@ func (c *compiler) formula(source string, s expression.Subject) (*expression.For
 	return f, f.Try(s)
 }
 
-// subject returns the empty objects that there are in a dimension.
-func subject(dimension string) expression.Subject {
+// emptySubject returns the empty objects that there are in a dimension.
+func emptySubject(dimension string) expression.Subject {
 	s := expression.Subject{Node: &corev1.Node{}}
 	if dimension != configuration.PerNode {
 		s.Pod = &corev1.Pod{}
@@ -104,12 +104,12 @@ func subject(dimension string) expression.Subject {
 	return s
 }
 
-func (c *compiler) usage(rule *configuration.Rule[configuration.Usage], i int, into map[string]*expression.Formula) {
+func (c *compiler) compileUsage(rule *configuration.Rule[configuration.Usage], i int, into map[string]*expression.Formula) {
 	for name, value := range rule.Entries[i].Usage {
 		if value.Value != nil || value.Expression == nil {
 			continue
 		}
-		f, err := c.formula(*value.Expression, subject(configuration.PerContainer))
+		f, err := c.compileFormula(*value.Expression, emptySubject(configuration.PerContainer))
 		if err != nil {
 			c.faults = append(c.faults, rule.Fault(fmt.Sprintf("spec.usages[%d].usage[%q].expression", i, name), err))
 			continue
@@ -118,7 +118,7 @@ func (c *compiler) usage(rule *configuration.Rule[configuration.Usage], i int, i
 	}
 }
 
-func (c *compiler) metric(m *configuration.Metric) *metric {
+func (c *compiler) compileMetric(m *configuration.Metric) *metric {
 	out := &metric{name: m.Name, segments: strings.Split(strings.Trim(m.Path, "/"), "/")}
 	kinds := map[string]string{}
 	for i := range m.Metrics {
@@ -129,7 +129,7 @@ func (c *compiler) metric(m *configuration.Metric) *metric {
 		}
 		kinds[one.Name] = one.Kind
 		at := func(where, source string) *expression.Formula {
-			f, err := c.formula(source, subject(one.Dimension))
+			f, err := c.compileFormula(source, emptySubject(one.Dimension))
 			if err != nil {
 				c.faults = append(c.faults, m.Fault(field+where, err))
 			}
@@ -150,9 +150,9 @@ func (c *compiler) metric(m *configuration.Metric) *metric {
 	return out
 }
 
-// match says whether a path is a metric's, and which node it names. The node of
+// matchPath says whether a path is a metric's, and which node it names. The node of
 // a path that names none is the one whose name the metric has.
-func (m *metric) match(segments []string) (node string, ok bool) {
+func (m *metric) matchPath(segments []string) (node string, ok bool) {
 	if len(segments) != len(m.segments) {
 		return "", false
 	}
@@ -176,8 +176,8 @@ type once struct {
 
 const maxSaid = 1000
 
-// first says whether something was not said before.
-func (o *once) first(text string) bool {
+// isFirst says whether something was not said before.
+func (o *once) isFirst(text string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.said == nil {

@@ -37,8 +37,8 @@ var errCircle = errors.New("a usage that depends on itself")
 
 const maxDepth = 8
 
-// scrape reads the metrics of a node.
-func (s *Server) scrape(ctx context.Context, m *metric, node string) ([]byte, error) {
+// scrapeNode reads the metrics of a node.
+func (s *Server) scrapeNode(ctx context.Context, m *metric, node string) ([]byte, error) {
 	world := s.options.World
 	n, err := world.Node(ctx, node)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Server) scrape(ctx context.Context, m *metric, node string) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	now := s.now()
-	t := s.totals.of(node, now)
+	now := s.wallNow()
+	t := s.totals.totalsOf(node, now)
 	t.mu.Lock() // two readings of a node at once would advance its totals out of order
 	defer t.mu.Unlock()
 	if now.Before(t.last) {
@@ -62,39 +62,39 @@ func (s *Server) scrape(ctx context.Context, m *metric, node string) ([]byte, er
 	}
 	var page page
 	for _, series := range m.series {
-		one.read(&page, series)
+		one.readSeries(&page, series)
 	}
-	t.keep(pods)
-	return page.text(), nil
+	t.keepPods(pods)
+	return page.encodeText(), nil
 }
 
-// read adds the values of one series to a page.
-func (c *scrape) read(p *page, s *series) {
-	f := p.family(s.Series)
+// readSeries adds the values of one series to a page.
+func (c *scrape) readSeries(p *page, s *series) {
+	f := p.familyOf(s.Series)
 	subject := expression.Subject{Node: c.node}
 	if s.Dimension == configuration.PerNode {
-		c.add(f, s, subject)
+		c.addValue(f, s, subject)
 		return
 	}
 	for _, subject.Pod = range c.pods {
 		if s.Dimension == configuration.PerPod {
-			c.add(f, s, subject)
+			c.addValue(f, s, subject)
 			continue
 		}
 		for i := range subject.Pod.Spec.Containers {
 			subject.Container = &subject.Pod.Spec.Containers[i]
-			c.add(f, s, subject)
+			c.addValue(f, s, subject)
 		}
 	}
 }
 
-// add adds one value; one that cannot be told is left out and logged once.
-func (c *scrape) add(f *family, s *series, subject expression.Subject) {
+// addValue adds one value; one that cannot be told is left out and logged once.
+func (c *scrape) addValue(f *family, s *series, subject expression.Subject) {
 	labels := make([]string, len(s.labels))
 	for i, l := range s.labels {
 		var err error
 		if labels[i], err = l.Text(subject, c, c.moment); err != nil {
-			c.warn(s, err)
+			c.warnOnce(s, err)
 			return
 		}
 	}
@@ -103,29 +103,29 @@ func (c *scrape) add(f *family, s *series, subject expression.Subject) {
 		for i, b := range s.buckets {
 			var err error
 			if counts[i], err = b.Number(subject, c, c.moment); err != nil {
-				c.warn(s, err)
+				c.warnOnce(s, err)
 				return
 			}
 		}
-		c.told(s, f.histogram(s.Series, labels, counts))
+		c.warnUnlessFresh(s, f.addHistogram(s.Series, labels, counts))
 		return
 	}
 	v, err := s.value.Number(subject, c, c.moment)
 	if err != nil {
-		c.warn(s, err)
+		c.warnOnce(s, err)
 		return
 	}
-	c.told(s, f.value(s.Series, labels, v))
+	c.warnUnlessFresh(s, f.addValue(s.Series, labels, v))
 }
 
-func (c *scrape) told(s *series, fresh bool) {
+func (c *scrape) warnUnlessFresh(s *series, fresh bool) {
 	if !fresh {
-		c.warn(s, errors.New("two values have the same labels"))
+		c.warnOnce(s, errors.New("two values have the same labels"))
 	}
 }
 
-func (c *scrape) warn(s *series, err error) {
-	if c.server.seen.first(s.Name + "\x00" + err.Error()) {
+func (c *scrape) warnOnce(s *series, err error) {
+	if c.server.seen.isFirst(s.Name + "\x00" + err.Error()) {
 		c.server.log.Warn("value left out of metrics", "metric", s.Name, "node", c.node.Name, "err", err)
 	}
 }
@@ -138,12 +138,12 @@ func (c *scrape) Pod(pod *corev1.Pod, container, resource string, cumulative boo
 		if container != "" && container != one.Name {
 			continue
 		}
-		v, err := c.container(pod, one, resource)
+		v, err := c.containerUsage(pod, one, resource)
 		if err != nil {
 			return 0, err
 		}
 		if cumulative {
-			v = c.totals.add(totalKey{string(pod.UID), one.Name, resource}, v, c.moment.Now)
+			v = c.totals.addUsage(totalKey{string(pod.UID), one.Name, resource}, v, c.moment.Now)
 		}
 		sum += v
 	}
@@ -162,7 +162,7 @@ func (c *scrape) Node(_ *corev1.Node, resource string, cumulative bool) (float64
 		sum += v
 	}
 	if cumulative {
-		sum = c.totals.add(totalKey{resource: resource}, sum, c.moment.Now)
+		sum = c.totals.addUsage(totalKey{resource: resource}, sum, c.moment.Now)
 	}
 	return sum, nil
 }
@@ -175,8 +175,8 @@ func (c *scrape) Started(node string) (float64, error) {
 	return 0, errors.New("started containers are not counted here")
 }
 
-// container returns what a container uses now; nothing when no object says it.
-func (c *scrape) container(pod *corev1.Pod, container *corev1.Container, resource string) (float64, error) {
+// containerUsage returns what a container uses now; nothing when no object says it.
+func (c *scrape) containerUsage(pod *corev1.Pod, container *corev1.Container, resource string) (float64, error) {
 	u, _, err := configuration.Find(&c.rules.objects.Usages, pod.Namespace, pod.Name, container.Name)
 	if err != nil {
 		return 0, nil // no object says that it uses anything
@@ -235,8 +235,8 @@ type total struct {
 // unread is how long the totals of a node that nobody reads are kept.
 const unread = time.Hour
 
-// of returns the totals of a node.
-func (t *totals) of(node string, now time.Time) *nodeTotals {
+// totalsOf returns the totals of a node.
+func (t *totals) totalsOf(node string, now time.Time) *nodeTotals {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.nodes[node]
@@ -259,15 +259,15 @@ func (t *totals) of(node string, now time.Time) *nodeTotals {
 	return n
 }
 
-// forget drops the totals of a node that is gone.
-func (t *totals) forget(node string) {
+// forgetNode drops the totals of a node that is gone.
+func (t *totals) forgetNode(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.nodes, node)
 }
 
-// add goes on with a total to now and returns it; it begins at 0.
-func (n *nodeTotals) add(key totalKey, used float64, now time.Time) float64 {
+// addUsage goes on with a total to now and returns it; it begins at 0.
+func (n *nodeTotals) addUsage(key totalKey, used float64, now time.Time) float64 {
 	t, ok := n.sums[key]
 	if ok && now.After(t.at) {
 		t.sum += now.Sub(t.at).Seconds() * used
@@ -277,8 +277,8 @@ func (n *nodeTotals) add(key totalKey, used float64, now time.Time) float64 {
 	return t.sum
 }
 
-// keep drops the totals of pods that are gone.
-func (n *nodeTotals) keep(pods []*corev1.Pod) {
+// keepPods drops the totals of pods that are gone.
+func (n *nodeTotals) keepPods(pods []*corev1.Pod) {
 	there := make([]string, 0, len(pods))
 	for _, p := range pods {
 		there = append(there, string(p.UID))

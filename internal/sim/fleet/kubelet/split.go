@@ -35,10 +35,10 @@ func newSplitter(from net.Listener) *splitter {
 	return &splitter{from: from, plain: half(), secure: half(), places: make(chan struct{}, maxSilent), silent: map[net.Conn]struct{}{}}
 }
 
-// run accepts until the listener is closed, and waits for what it started.
-func (s *splitter) run() {
+// acceptConnections accepts until the listener is closed, and waits for what it started.
+func (s *splitter) acceptConnections() {
 	defer s.wait.Wait()
-	defer s.end()
+	defer s.closeSilent()
 	for {
 		conn, err := s.from.Accept()
 		if err != nil {
@@ -51,21 +51,21 @@ func (s *splitter) run() {
 		s.places <- struct{}{}
 		s.wait.Go(func() {
 			defer func() { <-s.places }()
-			s.look(conn)
+			s.readFirstByte(conn)
 		})
 	}
 }
 
-// look reads the first byte of a connection.
-func (s *splitter) look(conn net.Conn) {
-	if !s.watch(conn, true) {
+// readFirstByte reads the first byte of a connection.
+func (s *splitter) readFirstByte(conn net.Conn) {
+	if !s.setSilent(conn, true) {
 		_ = conn.Close()
 		return
 	}
 	first := make([]byte, 1)
 	timer := time.AfterFunc(silentTimeout, func() { _ = conn.Close() })
 	_, err := conn.Read(first)
-	if !timer.Stop() || !s.watch(conn, false) || err != nil {
+	if !timer.Stop() || !s.setSilent(conn, false) || err != nil {
 		_ = conn.Close()
 		return
 	}
@@ -80,9 +80,9 @@ func (s *splitter) look(conn net.Conn) {
 	}
 }
 
-// watch notes that a connection is silent, or is not any more; false when the
+// setSilent notes that a connection is silent, or is not any more; false when the
 // listener is closed.
-func (s *splitter) watch(conn net.Conn, silent bool) bool {
+func (s *splitter) setSilent(conn net.Conn, silent bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.silent == nil {
@@ -96,8 +96,8 @@ func (s *splitter) watch(conn net.Conn, silent bool) bool {
 	return true
 }
 
-// end closes the connections that have said nothing yet.
-func (s *splitter) end() {
+// closeSilent closes the connections that have said nothing yet.
+func (s *splitter) closeSilent() {
 	close(s.plain.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ func newState(words []string) *state {
 		byNode: map[string][]byte{}, byPod: map[podName]podState{}, on: map[string]map[podName]struct{}{}, started: map[string]float64{},
 		count: slices.Contains(words, "StartedContainersTotal") || slices.Contains(words, "startedContainersTotal"),
 	}
-	s.pods, s.nodes = plans(words)
+	s.pods, s.nodes = plansFor(words)
 	return s
 }
 
@@ -80,15 +80,15 @@ func (s *state) noteListedLocked(path string) {
 	}
 }
 
-// refuse notes why a path cannot be followed.
-func (s *state) refuse(path string, err error) {
+// noteRefused notes why a path cannot be followed.
+func (s *state) noteRefused(path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refusals[path] = err
 	s.noteListedLocked(path)
 }
 
-func (s *state) refused() error {
+func (s *state) firstRefusal() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, path := range slices.Sorted(maps.Keys(s.refusals)) {
@@ -117,7 +117,7 @@ func (s *state) keepNodeLocked(e watch.Event) (string, error) {
 		s.dropNodeLocked(name)
 		return name, nil
 	}
-	raw, err := trim(e.Object, s.nodes)
+	raw, err := trimMessage(e.Object, s.nodes)
 	if err != nil {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (s *state) keepPodLocked(e watch.Event) (podName, error) {
 		s.dropPodLocked(name)
 		return name, nil
 	}
-	raw, err := trim(e.Object, s.pods)
+	raw, err := trimMessage(e.Object, s.pods)
 	if err != nil {
 		return podName{}, err
 	}
@@ -194,7 +194,7 @@ func (s *state) podBytes(node string) [][]byte {
 	return out
 }
 
-func (s *state) names() []string {
+func (s *state) nodeNames() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Sorted(maps.Keys(s.byNode))

@@ -93,7 +93,7 @@ func (s *Server) runTerminal(cmd *exec.Cmd, c *stream.Session) error {
 	select {
 	case <-copied:
 	case <-time.After(lingering):
-		_ = t.ours.SetReadDeadline(past())
+		_ = t.ours.SetReadDeadline(longAgo())
 		<-copied
 	}
 	return exitOf(cmd, err)
@@ -102,4 +102,4 @@ func (s *Server) runTerminal(cmd *exec.Cmd, c *stream.Session) error {
 // firstSize is how long a terminal waits for the client to say its size.
 const firstSize = 200 * time.Millisecond
 
-func past() time.Time { return time.Unix(1, 0) }
+func longAgo() time.Time { return time.Unix(1, 0) }

@@ -25,9 +25,9 @@ const (
 	backdate = time.Hour
 )
 
-func (s *Server) tls() (*tls.Config, error) {
+func (s *Server) tlsConfig() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	own, err := s.certificate()
+	own, err := s.loadCertificate()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Server) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-func (s *Server) certificate() (tls.Certificate, error) {
+func (s *Server) loadCertificate() (tls.Certificate, error) {
 	if (s.options.CertFile == "") != (s.options.KeyFile == "") {
 		return tls.Certificate{}, errors.New("a certificate and its key go together")
 	}

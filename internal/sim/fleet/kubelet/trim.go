@@ -17,9 +17,9 @@ import (
 // message in it or nil for all of it.
 type plan map[protowire.Number]*plan
 
-// always are the fields that are kept whatever metrics speak of: those that
+// fieldsAlwaysKept are the fields that are kept whatever metrics speak of: those that
 // find an object, and the time that SinceSecond asks for.
-func always() map[string][]string {
+func fieldsAlwaysKept() map[string][]string {
 	return map[string][]string{
 		"metadata":   {"name", "namespace", "uid", "creationTimestamp"},
 		"spec":       {"nodeName", "containers"},
@@ -27,9 +27,9 @@ func always() map[string][]string {
 	}
 }
 
-// plans returns what is kept of pods and nodes when metrics speak of words: to
+// plansFor returns what is kept of pods and nodes when metrics speak of words: to
 // speak of a field is to name it.
-func plans(words []string) (pods, nodes *plan) {
+func plansFor(words []string) (pods, nodes *plan) {
 	return planOf(reflect.TypeFor[corev1.Pod](), words), planOf(reflect.TypeFor[corev1.Node](), words)
 }
 
@@ -51,7 +51,7 @@ func fieldsOf(name string, t reflect.Type, words []string) plan {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		field, number, ok := protobufTag(f)
-		if !ok || !slices.Contains(words, field) && !slices.Contains(always()[name], field) {
+		if !ok || !slices.Contains(words, field) && !slices.Contains(fieldsAlwaysKept()[name], field) {
 			continue
 		}
 		out[number] = nil
@@ -77,8 +77,8 @@ func protobufTag(f reflect.StructField) (name string, number protowire.Number, o
 	return name, protowire.Number(n), true
 }
 
-// trim returns a message with only the fields that are planned.
-func trim(raw []byte, p *plan) ([]byte, error) {
+// trimMessage returns a message with only the fields that are planned.
+func trimMessage(raw []byte, p *plan) ([]byte, error) {
 	return appendTrimmed(make([]byte, 0, 256), raw, p)
 }
 
@@ -101,7 +101,7 @@ func appendTrimmed(out, raw []byte, p *plan) ([]byte, error) {
 			out = append(out, field...)
 		default:
 			body, _ := protowire.ConsumeBytes(value)
-			less, err := trim(body, inner)
+			less, err := trimMessage(body, inner)
 			if err != nil {
 				return nil, err
 			}

@@ -56,11 +56,11 @@ func Read(ctx context.Context, path string, o Options, out, errOut io.Writer) (u
 			r.left = 1<<63 - 1
 		}
 	}
-	if err := r.open(); err != nil {
+	if err := r.openFile(); err != nil {
 		return 0, fmt.Errorf("read log %s: %w", path, err)
 	}
 	defer func() { _ = r.file.Close() }()
-	if err := r.run(ctx); err != nil && !errors.Is(err, errEnough) {
+	if err := r.readLines(ctx); err != nil && !errors.Is(err, errEnough) {
 		return r.unread, fmt.Errorf("read log %s: %w", path, err)
 	}
 	return r.unread, nil
@@ -84,11 +84,11 @@ type reader struct {
 	out, errOut io.Writer
 }
 
-func (r *reader) open() error {
+func (r *reader) openFile() error {
 	// Without O_NONBLOCK a pipe without a writer would hold this up for good.
 	file, err := os.OpenFile(r.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return plain(err)
+		return unwrapPath(err)
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -96,14 +96,14 @@ func (r *reader) open() error {
 	}
 	var start int64
 	if err == nil && r.file == nil && r.options.Tail >= 0 {
-		start, err = tail(file, info.Size(), r.options.Tail)
+		start, err = findTail(file, info.Size(), r.options.Tail)
 	}
 	if err == nil {
 		_, err = file.Seek(start, io.SeekStart)
 	}
 	if err != nil {
 		_ = file.Close()
-		return plain(err)
+		return unwrapPath(err)
 	}
 	if r.file != nil {
 		_ = r.file.Close()
@@ -112,8 +112,8 @@ func (r *reader) open() error {
 	return nil
 }
 
-// plain takes operation and path out of an error, which the caller says.
-func plain(err error) error {
+// unwrapPath takes operation and path out of an error, which the caller says.
+func unwrapPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		return at.Err
@@ -121,9 +121,9 @@ func plain(err error) error {
 	return err
 }
 
-// tail returns where the last n lines of a file begin. A last line without an
+// findTail returns where the last n lines of a file begin. A last line without an
 // end is a line.
-func tail(file io.ReaderAt, size, n int64) (int64, error) {
+func findTail(file io.ReaderAt, size, n int64) (int64, error) {
 	if n == 0 {
 		return size, nil
 	}
@@ -147,25 +147,25 @@ func tail(file io.ReaderAt, size, n int64) (int64, error) {
 	return 0, nil
 }
 
-// run reads lines until there is nothing more to read.
-func (r *reader) run(ctx context.Context) error {
+// readLines reads lines until there is nothing more to read.
+func (r *reader) readLines(ctx context.Context) error {
 	left := r.options.Tail // lines that are wanted, where the end is known
 	for lines := int64(0); r.options.Follow || left < 0 || lines < left; lines++ {
-		whole, err := r.next()
+		whole, err := r.readLine()
 		switch {
 		case err != nil:
 			return err
 		case whole:
-			if err := r.write(); err != nil {
+			if err := r.writeLine(); err != nil {
 				return err
 			}
 		case !r.options.Follow:
 			if len(r.line) > 0 {
-				return r.write()
+				return r.writeLine()
 			}
 			return nil
 		default:
-			if err := r.more(ctx); err != nil {
+			if err := r.awaitMore(ctx); err != nil {
 				return err
 			}
 		}
@@ -176,8 +176,8 @@ func (r *reader) run(ctx context.Context) error {
 	return nil
 }
 
-// next reads up to the end of a line; false when the file ends before it.
-func (r *reader) next() (whole bool, err error) {
+// readLine reads up to the end of a line; false when the file ends before it.
+func (r *reader) readLine() (whole bool, err error) {
 	for {
 		part, err := r.buf.ReadSlice('\n')
 		r.offset += int64(len(part))
@@ -191,13 +191,13 @@ func (r *reader) next() (whole bool, err error) {
 		case errors.Is(err, io.EOF):
 			return false, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return false, plain(err)
+			return false, unwrapPath(err)
 		}
 	}
 }
 
-// more waits until the file may have more, or another has taken its place.
-func (r *reader) more(ctx context.Context) error {
+// awaitMore waits until the file may have more, or another has taken its place.
+func (r *reader) awaitMore(ctx context.Context) error {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
 	select {
@@ -207,7 +207,7 @@ func (r *reader) more(ctx context.Context) error {
 	}
 	mine, err := r.file.Stat()
 	if err != nil {
-		return plain(err)
+		return unwrapPath(err)
 	}
 	if mine.Size() > r.offset {
 		return nil // first what is left of this one
@@ -217,20 +217,20 @@ func (r *reader) more(ctx context.Context) error {
 		return nil // between an old file and a new one
 	}
 	if err != nil {
-		return plain(err)
+		return unwrapPath(err)
 	}
 	if os.SameFile(mine, there) && mine.Size() == r.offset {
 		return nil
 	}
 	// Another file, or the same one begun again.
-	if err := r.open(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.openFile(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// write writes the line that was read, and forgets it.
-func (r *reader) write() error {
+// writeLine writes the line that was read, and forgets it.
+func (r *reader) writeLine() error {
 	defer func() { r.line = r.line[:0] }()
 	if r.parse == nil {
 		if r.parse = parserFor(r.line); r.parse == nil {

@@ -42,7 +42,7 @@ type Dial func(ctx context.Context, port int32, data io.ReadWriter) error
 func Forward(w http.ResponseWriter, r *http.Request, dial Dial) error {
 	switch {
 	case wsstream.IsWebSocketRequestWithTunnelingProtocol(r):
-		return tunnelled(w, r, dial)
+		return serveTunnelled(w, r, dial)
 	case wsstream.IsWebSocketRequest(r):
 		return forwardChannels(w, r, dial)
 	}
@@ -50,7 +50,7 @@ func Forward(w http.ResponseWriter, r *http.Request, dial Dial) error {
 		return fmt.Errorf("%w: %w", errProtocol, err)
 	}
 	streams := make(chan offered, 2*maxPorts)
-	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, acceptor(streams))
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, newAcceptor(streams))
 	if conn == nil {
 		return fmt.Errorf("%w: not taken over", errProtocol)
 	}
@@ -58,12 +58,12 @@ func Forward(w http.ResponseWriter, r *http.Request, dial Dial) error {
 	return nil
 }
 
-// tunnelled speaks SPDY inside of the messages of a WebSocket.
-func tunnelled(w http.ResponseWriter, r *http.Request, dial Dial) error {
+// serveTunnelled speaks SPDY inside of the messages of a WebSocket.
+func serveTunnelled(w http.ResponseWriter, r *http.Request, dial Dial) error {
 	var failed error
 	websocket.Server{
 		Handshake: func(c *websocket.Config, r *http.Request) error {
-			for _, p := range subprotocols(r) {
+			for _, p := range offeredSubprotocols(r) {
 				if p == tunnel {
 					c.Protocol = []string{p}
 					return nil
@@ -75,7 +75,7 @@ func tunnelled(w http.ResponseWriter, r *http.Request, dial Dial) error {
 		Handler: func(ws *websocket.Conn) {
 			ws.PayloadType = websocket.BinaryFrame
 			streams := make(chan offered, 2*maxPorts)
-			conn, err := spdy.NewServerConnection(ws, acceptor(streams))
+			conn, err := spdy.NewServerConnection(ws, newAcceptor(streams))
 			if err != nil {
 				failed = fmt.Errorf("%w: %w", errProtocol, err)
 				return
@@ -96,19 +96,19 @@ type pair struct {
 // forwardStreams pairs a client's streams and dials for each pair.
 func forwardStreams(ctx context.Context, conn httpstream.Connection, streams <-chan offered, dial Dial) {
 	conn.SetIdleTimeout(idleTimeout)
-	ctx, stop := until(ctx, conn.CloseChan())
+	ctx, stop := contextUntilGone(ctx, conn.CloseChan())
 	f := &forwarder{conn: conn, dial: dial, pairs: map[string]*pair{}, late: make(chan string, maxPorts)}
 	for ctx.Err() == nil {
 		select {
 		case s := <-streams:
-			f.take(ctx, &s)
+			f.takeStream(ctx, &s)
 		case id := <-f.late:
-			f.drop(id)
+			f.dropPair(id)
 		case <-ctx.Done():
 		}
 	}
 	for id := range f.pairs {
-		f.drop(id)
+		f.dropPair(id)
 	}
 	_ = conn.Close()
 	stop()
@@ -124,12 +124,12 @@ type forwarder struct {
 	wait  guard.Group
 }
 
-func (f *forwarder) take(ctx context.Context, s *offered) {
+func (f *forwarder) takeStream(ctx context.Context, s *offered) {
 	id := s.Headers().Get(idHeader)
 	p := f.pairs[id]
 	if p == nil {
 		if len(f.pairs) == maxPorts {
-			f.reset(s)
+			f.resetStreams(s)
 			return
 		}
 		p = &pair{}
@@ -147,28 +147,28 @@ func (f *forwarder) take(ctx context.Context, s *offered) {
 	case kind == "error" && p.fault == nil:
 		p.fault = s
 	default:
-		f.reset(s)
+		f.resetStreams(s)
 	}
 	if p.data == nil || p.fault == nil {
 		return
 	}
 	p.since.Stop()
 	delete(f.pairs, id)
-	f.wait.Go(func() { f.serve(ctx, p) })
+	f.wait.Go(func() { f.servePair(ctx, p) })
 }
 
-// drop forgets a pair that never became one.
-func (f *forwarder) drop(id string) {
+// dropPair forgets a pair that never became one.
+func (f *forwarder) dropPair(id string) {
 	p := f.pairs[id]
 	if p == nil {
 		return
 	}
 	p.since.Stop()
 	delete(f.pairs, id)
-	f.reset(p.data, p.fault)
+	f.resetStreams(p.data, p.fault)
 }
 
-func (f *forwarder) reset(streams ...*offered) {
+func (f *forwarder) resetStreams(streams ...*offered) {
 	for _, s := range streams {
 		if s != nil {
 			_ = s.Reset()
@@ -177,10 +177,10 @@ func (f *forwarder) reset(streams ...*offered) {
 	}
 }
 
-// serve carries one connection to a port.
-func (f *forwarder) serve(ctx context.Context, p *pair) {
+// servePair carries one connection to a port.
+func (f *forwarder) servePair(ctx context.Context, p *pair) {
 	port, err := portOf(p.data.Headers().Get(portHeader))
-	if p.data.told(ctx) != nil || p.fault.told(ctx) != nil {
+	if p.data.awaitReply(ctx) != nil || p.fault.awaitReply(ctx) != nil {
 		return
 	}
 	if err == nil {
@@ -227,7 +227,7 @@ func forwardChannels(w http.ResponseWriter, r *http.Request, dial Dial) error {
 	conn.SetIdleTimeout(idleTimeout)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	_, streams, err := conn.Open(&watched{w, cancel}, quiet(r))
+	_, streams, err := conn.Open(&watched{w, cancel}, withoutLogger(r))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errProtocol, err)
 	}

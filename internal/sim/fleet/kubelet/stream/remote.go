@@ -77,14 +77,14 @@ func Serve(w http.ResponseWriter, r *http.Request, wants Wants, run func(context
 	var c *channels
 	var err error
 	if wsstream.IsWebSocketRequest(r) {
-		c, err = webSocket(&watched{w, cancel}, quiet(r), wants)
+		c, err = webSocket(&watched{w, cancel}, withoutLogger(r), wants)
 	} else {
 		c, err = spdyChannels(ctx, w, r, wants)
 	}
 	if err != nil {
 		return err
 	}
-	return c.serve(ctx, wants, run)
+	return c.serveChannels(ctx, wants, run)
 }
 
 // channels are the streams of a session, whatever carries them.
@@ -95,8 +95,8 @@ type channels struct {
 	close                 func() error
 }
 
-func (c *channels) serve(ctx context.Context, wants Wants, run func(context.Context, *Session) error) error {
-	ctx, stop := until(ctx, c.gone)
+func (c *channels) serveChannels(ctx context.Context, wants Wants, run func(context.Context, *Session) error) error {
+	ctx, stop := contextUntilGone(ctx, c.gone)
 	defer stop()
 	s := &Session{TTY: wants.TTY}
 	if wants.Stdin {
@@ -115,7 +115,7 @@ func (c *channels) serve(ctx context.Context, wants Wants, run func(context.Cont
 		wait.Go(func() { sendSizes(c.resize, sizes) })
 	}
 	err := run(ctx, s)
-	c.end(err)
+	c.sendStatus(err)
 	wait.Wait()
 	return err
 }
@@ -138,9 +138,9 @@ func sendSizes(from io.Reader, to chan Size) {
 	}
 }
 
-// end tells the client how the command ended and closes the connection.
-func (c *channels) end(err error) {
-	text, failed := json.Marshal(status(err))
+// sendStatus tells the client how the command ended and closes the connection.
+func (c *channels) sendStatus(err error) {
+	text, failed := json.Marshal(statusOf(err))
 	if failed == nil {
 		_, _ = c.fault.Write(text) // nobody is left to be told of an error
 	}
@@ -160,8 +160,8 @@ func (c *channels) end(err error) {
 	_ = c.close()
 }
 
-// status is what the client is told of a command's end.
-func status(err error) *metav1.Status {
+// statusOf is what the client is told of a command's end.
+func statusOf(err error) *metav1.Status {
 	var exit *ExitError
 	switch {
 	case err == nil:
@@ -179,22 +179,22 @@ func spdyChannels(ctx context.Context, w http.ResponseWriter, r *http.Request, w
 		return nil, fmt.Errorf("%w: %w", errProtocol, err)
 	}
 	streams := make(chan offered, 5)
-	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, acceptor(streams))
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, newAcceptor(streams))
 	if conn == nil {
 		return nil, fmt.Errorf("%w: not taken over", errProtocol)
 	}
 	conn.SetIdleTimeout(idleTimeout)
 	c := &channels{gone: conn.CloseChan(), close: conn.Close}
-	ctx, stop := until(ctx, c.gone)
+	ctx, stop := contextUntilGone(ctx, c.gone)
 	defer stop()
-	if err := c.collect(ctx, streams, wants); err != nil {
+	if err := c.collectStreams(ctx, streams, wants); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return c, nil
 }
 
-// collect waits for the streams that were asked for.
-func (c *channels) collect(ctx context.Context, streams <-chan offered, wants Wants) error {
+// collectStreams waits for the streams that were asked for.
+func (c *channels) collectStreams(ctx context.Context, streams <-chan offered, wants Wants) error {
 	missing := map[string]bool{"error": true}
 	for kind, is := range map[string]bool{"stdin": wants.Stdin, "stdout": wants.Stdout, "stderr": wants.Stderr, "resize": wants.TTY} {
 		if is {
@@ -211,8 +211,8 @@ func (c *channels) collect(ctx context.Context, streams <-chan offered, wants Wa
 				return fmt.Errorf("%w: a stream %q that was not asked for", errProtocol, kind)
 			}
 			delete(missing, kind)
-			c.take(kind, s)
-			if err := s.told(ctx); err != nil {
+			c.setStream(kind, s)
+			if err := s.awaitReply(ctx); err != nil {
 				return fmt.Errorf("%w: the client is gone", errProtocol)
 			}
 		case <-ctx.Done():
@@ -224,7 +224,7 @@ func (c *channels) collect(ctx context.Context, streams <-chan offered, wants Wa
 	return nil
 }
 
-func (c *channels) take(kind string, s httpstream.Stream) {
+func (c *channels) setStream(kind string, s httpstream.Stream) {
 	switch kind {
 	case "error":
 		c.fault = s

@@ -46,9 +46,9 @@ type offered struct {
 	replied <-chan struct{} // closed when the client was told that it has the stream
 }
 
-// acceptor takes a client's streams to a channel; what is more than the channel
+// newAcceptor takes a client's streams to a channel; what is more than the channel
 // holds is refused.
-func acceptor(to chan<- offered) httpstream.NewStreamHandler {
+func newAcceptor(to chan<- offered) httpstream.NewStreamHandler {
 	return func(s httpstream.Stream, replied <-chan struct{}) error {
 		select {
 		case to <- offered{s, replied}:
@@ -59,9 +59,9 @@ func acceptor(to chan<- offered) httpstream.NewStreamHandler {
 	}
 }
 
-// until returns a context that ends with ctx or when the client is gone; stop
+// contextUntilGone returns a context that ends with ctx or when the client is gone; stop
 // ends it and waits for the goroutine that looks out.
-func until(ctx context.Context, gone <-chan bool) (whole context.Context, stop func()) {
+func contextUntilGone(ctx context.Context, gone <-chan bool) (whole context.Context, stop func()) {
 	whole, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	guard.Go(func() {
@@ -78,9 +78,9 @@ func until(ctx context.Context, gone <-chan bool) (whole context.Context, stop f
 	}
 }
 
-// told waits until the client knows that it has the stream: what is sent to it
+// awaitReply waits until the client knows that it has the stream: what is sent to it
 // before, it throws away.
-func (o *offered) told(ctx context.Context) error {
+func (o *offered) awaitReply(ctx context.Context) error {
 	select {
 	case <-o.replied:
 		return nil
@@ -89,9 +89,9 @@ func (o *offered) told(ctx context.Context) error {
 	}
 }
 
-// quiet returns the request without a logger: the library would log each
+// withoutLogger returns the request without a logger: the library would log each
 // connection that ends.
-func quiet(r *http.Request) *http.Request {
+func withoutLogger(r *http.Request) *http.Request {
 	return r.WithContext(logr.NewContext(r.Context(), logr.Discard()))
 }
 
@@ -151,8 +151,8 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// subprotocols returns what a WebSocket client would speak, in its order.
-func subprotocols(r *http.Request) []string {
+// offeredSubprotocols returns what a WebSocket client would speak, in its order.
+func offeredSubprotocols(r *http.Request) []string {
 	var out []string
 	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for _, p := range strings.Split(line, ",") {
