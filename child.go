@@ -20,8 +20,8 @@ import (
 // ErrNoBinary says that the program windtunnel was not found.
 var ErrNoBinary = errors.New("the program windtunnel was not found")
 
-// find finds the program.
-func find(given string) (string, error) {
+// findProgram finds the program.
+func findProgram(given string) (string, error) {
 	for _, from := range []struct{ what, path string }{{"Flight.Binary", given}, {EnvBinary, os.Getenv(EnvBinary)}} {
 		if from.path == "" {
 			continue
@@ -49,10 +49,10 @@ type command struct {
 	args   []string
 }
 
-// start runs the program to its end, with the test as its caller, and returns its
+// runProgram runs the program to its end, with the test as its caller, and returns its
 // exit code and why the manager ended early, if it did.
-func (f Flight) start(ctx context.Context, t testing.TB, c command) (code int, managed, err error) {
-	ours, theirs, err := socket()
+func (f Flight) runProgram(ctx context.Context, t testing.TB, c command) (code int, managed, err error) {
+	ours, theirs, err := newSocketPair()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -68,7 +68,7 @@ func (f Flight) start(ctx context.Context, t testing.TB, c command) (code int, m
 		return 0, nil, err
 	}
 	served := make(chan error, 1)
-	go func() { served <- external.Serve(ctx, ours, os.Getpid(), f.program()) }()
+	go func() { served <- external.Serve(ctx, ours, os.Getpid(), f.externalProgram()) }()
 	err = cmd.Wait()
 	_ = ours.Close()
 	managed = <-served
@@ -78,8 +78,8 @@ func (f Flight) start(ctx context.Context, t testing.TB, c command) (code int, m
 	return 0, managed, err
 }
 
-// program is the test's manager as windtunnel starts it.
-func (f Flight) program() external.Program {
+// externalProgram is the test's manager as windtunnel starts it.
+func (f Flight) externalProgram() external.Program {
 	return func(ctx context.Context, s external.Start, ready func()) error {
 		if f.Manager == nil {
 			return errors.New("the scenario has an external subject, and Flight.Manager is nil")
@@ -90,7 +90,7 @@ func (f Flight) program() external.Program {
 		}
 		config.QPS = -1 // client-go would hold it to 5 requests a second, and no metric would show it
 		return f.Manager(ctx, Subject{
-			Name: s.Name, Config: config, Kubeconfig: s.Kubeconfig, MetricsAddress: address(s.Metrics), Ready: ready,
+			Name: s.Name, Config: config, Kubeconfig: s.Kubeconfig, MetricsAddress: hostPort(s.Metrics), Ready: ready,
 		})
 	}
 }
@@ -104,8 +104,8 @@ func clientConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// socket makes a connection: our end, and a file that a child can be given.
-func socket() (ours net.Conn, theirs *os.File, err error) {
+// newSocketPair makes a connection: our end, and a file that a child can be given.
+func newSocketPair() (ours net.Conn, theirs *os.File, err error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket: %w", err)

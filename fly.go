@@ -88,11 +88,11 @@ type Subject struct {
 // the run's summary; what keeps the run from taking place ends the test at once.
 func Fly(t testing.TB, f Flight) *Run {
 	t.Helper()
-	binary, err := find(f.Binary)
+	binary, err := findProgram(f.Binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := f.file(t)
+	file, err := f.scenarioFile(t)
 	if err != nil {
 		t.Fatalf("windtunnel: %v", err)
 	}
@@ -100,9 +100,9 @@ func Fly(t testing.TB, f Flight) *Run {
 	if err != nil {
 		t.Fatalf("windtunnel: %v", err)
 	}
-	ctx, cancel := deadline(t)
+	ctx, cancel := contextBeforeDeadline(t)
 	defer cancel()
-	code, managed, err := f.start(ctx, t, command{binary: binary, args: f.args(file, dir)})
+	code, managed, err := f.runProgram(ctx, t, command{binary: binary, args: f.runArgs(file, dir)})
 	if err != nil {
 		t.Fatalf("windtunnel: %v", err)
 	}
@@ -113,15 +113,15 @@ func Fly(t testing.TB, f Flight) *Run {
 	if managed != nil {
 		t.Errorf("windtunnel: the manager ended with: %v", managed)
 	}
-	run.judge(t, f.Unsure)
+	run.failByVerdict(t, f.Unsure)
 	return run
 }
 
 // exitFault is windtunnel's exit code when it or its input is at fault.
 const exitFault = 3
 
-// args are those of `windtunnel run`.
-func (f Flight) args(file, dir string) []string {
+// runArgs are those of `windtunnel run`.
+func (f Flight) runArgs(file, dir string) []string {
 	out := []string{"run", file, "--out", dir}
 	for name, value := range f.Set {
 		out = append(out, "--set", name+"="+value)
@@ -136,20 +136,20 @@ func (f Flight) args(file, dir string) []string {
 		out = append(out, "--kubeconfig", f.Plane.Kubeconfig)
 	}
 	if f.Manager != nil {
-		out = append(out, "--as", f.subject())
+		out = append(out, "--as", f.subjectName())
 	}
 	return out
 }
 
-func (f Flight) subject() string {
+func (f Flight) subjectName() string {
 	if f.Subject == "" {
 		return "manager"
 	}
 	return f.Subject
 }
 
-// file returns the scenario's file, which it writes if there is none.
-func (f Flight) file(t testing.TB) (string, error) {
+// scenarioFile returns the scenario's file, which it writes if there is none.
+func (f Flight) scenarioFile(t testing.TB) (string, error) {
 	switch {
 	case (f.File == "") == (f.Scenario == nil):
 		return "", fmt.Errorf("exactly one of Flight.File and Flight.Scenario is needed")
@@ -160,7 +160,7 @@ func (f Flight) file(t testing.TB) (string, error) {
 	}
 	folder := t.TempDir()
 	s := *f.Scenario
-	if err := f.install(&s, folder); err != nil {
+	if err := f.installDefinitions(&s, folder); err != nil {
 		return "", err
 	}
 	s.Complete()
@@ -202,8 +202,8 @@ func runDir(t testing.TB) (string, error) {
 // running out.
 const grace = 30 * time.Second
 
-// deadline ends some time before the test's own deadline, if it has one.
-func deadline(t testing.TB) (context.Context, context.CancelFunc) {
+// contextBeforeDeadline ends some time before the test's own deadline, if it has one.
+func contextBeforeDeadline(t testing.TB) (context.Context, context.CancelFunc) {
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if at, ok := d.Deadline(); ok {
 			return context.WithDeadline(t.Context(), at.Add(-grace))

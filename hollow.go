@@ -69,12 +69,12 @@ func Hollow(t testing.TB, o HollowOptions) *HollowCluster {
 		t.Fatalf("windtunnel: %v", err)
 	}
 	for _, path := range o.Objects {
-		h.load(t, path)
+		h.loadFile(t, path)
 	}
 	return h
 }
 
-func (h *HollowCluster) load(t testing.TB, path string) {
+func (h *HollowCluster) loadFile(t testing.TB, path string) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

@@ -66,18 +66,18 @@ func Open(dir string) (*Run, error) {
 	return r, nil
 }
 
-// judge fails the test as the verdict says.
-func (r *Run) judge(t testing.TB, unsure bool) {
+// failByVerdict fails the test as the verdict says.
+func (r *Run) failByVerdict(t testing.TB, unsure bool) {
 	t.Helper()
 	switch {
 	case r.Verdict == Pass, r.Verdict == Unknown && unsure:
 		return
 	}
-	t.Errorf("windtunnel: the verdict on %s is %s\n%s\nrun directory: %s%s", r.Scenario, r.Verdict, r.Summary(), r.Dir, keep())
+	t.Errorf("windtunnel: the verdict on %s is %s\n%s\nrun directory: %s%s", r.Scenario, r.Verdict, r.Summary(), r.Dir, keepHint())
 }
 
-// keep says how the run directory could outlive the test.
-func keep() string {
+// keepHint says how the run directory could outlive the test.
+func keepHint() string {
 	if os.Getenv(EnvRuns) != "" {
 		return ""
 	}
@@ -102,19 +102,19 @@ func (r *Run) Measure(name string) (value float64, ok bool) {
 
 // AtMost fails the test when a number of the run is above a bound, or was not
 // measured.
-func (r *Run) AtMost(t testing.TB, name string, most float64) {
+func (r *Run) AtMost(t testing.TB, name string, limit float64) {
 	t.Helper()
-	r.bound(t, name, func(v float64) bool { return v <= most }, fmt.Sprintf("at most %v", most))
+	r.requireBound(t, name, func(v float64) bool { return v <= limit }, fmt.Sprintf("at most %v", limit))
 }
 
 // AtLeast fails the test when a number of the run is below a bound, or was not
 // measured.
-func (r *Run) AtLeast(t testing.TB, name string, least float64) {
+func (r *Run) AtLeast(t testing.TB, name string, limit float64) {
 	t.Helper()
-	r.bound(t, name, func(v float64) bool { return v >= least }, fmt.Sprintf("at least %v", least))
+	r.requireBound(t, name, func(v float64) bool { return v >= limit }, fmt.Sprintf("at least %v", limit))
 }
 
-func (r *Run) bound(t testing.TB, name string, holds func(float64) bool, want string) {
+func (r *Run) requireBound(t testing.TB, name string, holds func(float64) bool, want string) {
 	t.Helper()
 	m, ok := r.Measures[name]
 	switch {
@@ -125,8 +125,8 @@ func (r *Run) bound(t testing.TB, name string, holds func(float64) bool, want st
 	}
 }
 
-// address returns host and port of a URL; empty for none.
-func address(text string) string {
+// hostPort returns host and port of a URL; empty for none.
+func hostPort(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return ""
@@ -134,25 +134,25 @@ func address(text string) string {
 	return u.Host
 }
 
-// install copies the flight's definitions beside the scenario and names them in
+// installDefinitions copies the flight's definitions beside the scenario and names them in
 // its subject.
-func (f Flight) install(s *scenario.Scenario, folder string) error {
+func (f Flight) installDefinitions(s *scenario.Scenario, folder string) error {
 	if len(f.CRDs) == 0 {
 		return nil
 	}
-	files, err := definitions(f.CRDs)
+	files, err := listDefinitions(f.CRDs)
 	if err != nil {
 		return err
 	}
 	at := -1
 	s.Subjects = append([]scenario.Subject(nil), s.Subjects...)
 	for i, x := range s.Subjects {
-		if x.Name == f.subject() {
+		if x.Name == f.subjectName() {
 			at = i
 		}
 	}
 	if at < 0 {
-		s.Subjects = append(s.Subjects, scenario.Subject{Name: f.subject(), External: true, Metrics: &scenario.Metrics{}})
+		s.Subjects = append(s.Subjects, scenario.Subject{Name: f.subjectName(), External: true, Metrics: &scenario.Metrics{}})
 		at = len(s.Subjects) - 1
 	}
 	for i, file := range files {
@@ -172,8 +172,8 @@ func (f Flight) install(s *scenario.Scenario, folder string) error {
 // errNoDefinitions says that a folder has no files of objects.
 var errNoDefinitions = errors.New("no .yaml, .yml or .json file")
 
-// definitions lists the files of some files and folders.
-func definitions(paths []string) ([]string, error) {
+// listDefinitions lists the files of some files and folders.
+func listDefinitions(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
 		info, err := os.Stat(path)

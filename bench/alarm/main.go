@@ -35,7 +35,7 @@ func main() {
 	random := flag.Int("random", 200, "comparisons of runs dealt by lot, of either kind")
 	seed := flag.Uint64("seed", 1, "of what is dealt at random")
 	flag.Parse()
-	ok, err := count(flag.Args(), *runs, *random, *seed)
+	ok, err := countAlarms(flag.Args(), *runs, *random, *seed)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -45,12 +45,12 @@ func main() {
 	}
 }
 
-// count counts both ways and says whether both are within bounds.
-func count(paths []string, n, random int, seed uint64) (bool, error) {
+// countAlarms counts both ways and says whether both are within bounds.
+func countAlarms(paths []string, n, random int, seed uint64) (bool, error) {
 	if n < 1 {
 		return false, errors.New("-runs: want at least 1")
 	}
-	runs, err := open(paths)
+	runs, err := openRuns(paths)
 	if err != nil {
 		return false, err
 	}
@@ -62,28 +62,28 @@ func count(paths []string, n, random int, seed uint64) (bool, error) {
 	stretches := len(runs) / (2 * n)
 	for i := range stretches {
 		stretch := runs[i*2*n : (i+1)*2*n]
-		if err := inOrder.compare(stretch, interleaved); err != nil {
+		if err := inOrder.compareSides(stretch, isInterleavedA); err != nil {
 			return false, err
 		}
 		for range (random + stretches - 1) / stretches {
-			if err := byLot.compare(stretch, neighbours(r, n)); err != nil {
+			if err := byLot.compareSides(stretch, randomPairs(r, n)); err != nil {
 				return false, err
 			}
 		}
 	}
 	for range random {
 		r.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
-		if err := atRandom.compare(runs[:2*n], func(i int) bool { return i < n }); err != nil {
+		if err := atRandom.compareSides(runs[:2*n], func(i int) bool { return i < n }); err != nil {
 			return false, err
 		}
 	}
 	fmt.Printf("%d runs, %d a side\nin the order flown  %s\nneighbours by lot   %s\nat random           %s\n", len(runs), n, inOrder, byLot, atRandom)
-	return byLot.within() && atRandom.within(), nil
+	return byLot.isWithinBound() && atRandom.isWithinBound(), nil
 }
 
-// open reads the runs, those that cannot be compared left out by name, in the
+// openRuns reads the runs, those that cannot be compared left out by name, in the
 // order in which they were flown.
-func open(paths []string) ([]compare.Run, error) {
+func openRuns(paths []string) ([]compare.Run, error) {
 	var out []compare.Run
 	for _, path := range paths {
 		r, err := compare.Open(path)
@@ -100,11 +100,11 @@ func open(paths []string) ([]compare.Run, error) {
 	return out, nil
 }
 
-// interleaved deals A B B A A B B A ...
-func interleaved(i int) bool { return i%4 == 0 || i%4 == 3 }
+// isInterleavedA deals A B B A A B B A ...
+func isInterleavedA(i int) bool { return i%4 == 0 || i%4 == 3 }
 
-// neighbours deals each of n pairs of neighbours A B or B A, by lot.
-func neighbours(r *rand.Rand, n int) func(i int) bool {
+// randomPairs deals each of n pairs of neighbours A B or B A, by lot.
+func randomPairs(r *rand.Rand, n int) func(i int) bool {
 	first := make([]bool, n)
 	for i := range first {
 		first[i] = r.IntN(2) == 0
@@ -112,9 +112,9 @@ func neighbours(r *rand.Rand, n int) func(i int) bool {
 	return func(i int) bool { return first[i/2] == (i%2 == 0) }
 }
 
-// compare compares runs of one variant as if they were of two, and counts what
+// compareSides compares runs of one variant as if they were of two, and counts what
 // comes out.
-func (t *tally) compare(runs []compare.Run, isA func(i int) bool) error {
+func (t *tally) compareSides(runs []compare.Run, isA func(i int) bool) error {
 	var sides [2][]compare.Run
 	for i, r := range runs {
 		side := 1
@@ -127,7 +127,7 @@ func (t *tally) compare(runs []compare.Run, isA func(i int) bool) error {
 	if err != nil {
 		return err
 	}
-	t.take(c)
+	t.countComparison(c)
 	return nil
 }
 
@@ -137,7 +137,7 @@ type tally struct {
 	keys       map[string]int // alarms by measure or counter
 }
 
-func (t *tally) take(c *compare.Comparison) {
+func (t *tally) countComparison(c *compare.Comparison) {
 	var told []string
 	for _, m := range c.Measures {
 		if m.Differs() {
@@ -158,11 +158,11 @@ func (t *tally) take(c *compare.Comparison) {
 	}
 }
 
-// within says whether at most 5 of 100 gave an alarm.
-func (t *tally) within() bool { return 100*t.alarms <= 5*t.of }
+// isWithinBound says whether at most 5 of 100 gave an alarm.
+func (t *tally) isWithinBound() bool { return 100*t.alarms <= 5*t.of }
 
-// mostNamed is how many measures that gave an alarm are named.
-const mostNamed = 5
+// maxNamed is how many measures that gave an alarm are named.
+const maxNamed = 5
 
 // String says a tally on one line, with the measures that gave most alarms.
 func (t *tally) String() string {
@@ -171,7 +171,7 @@ func (t *tally) String() string {
 		return cmp.Or(-cmp.Compare(t.keys[a], t.keys[b]), cmp.Compare(a, b))
 	})
 	var named []string
-	for _, k := range keys[:min(len(keys), mostNamed)] {
+	for _, k := range keys[:min(len(keys), maxNamed)] {
 		named = append(named, fmt.Sprintf("%s: %d", k, t.keys[k]))
 	}
 	if len(named) == 0 {

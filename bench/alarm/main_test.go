@@ -40,7 +40,7 @@ func made(t *testing.T, n int, drift float64) (paths []string) {
 // neighbours to both sides takes that away.
 func TestCount(t *testing.T) {
 	for _, drift := range []float64{1, 1.3} {
-		runs, err := open(made(t, 60, drift))
+		runs, err := openRuns(made(t, 60, drift))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,39 +48,39 @@ func TestCount(t *testing.T) {
 		for from := range 3 {
 			stretch := runs[from*20 : (from+1)*20]
 			for range 60 {
-				if err := all.compare(stretch, neighbours(r, 10)); err != nil {
+				if err := all.compareSides(stretch, randomPairs(r, 10)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := all.compare(stretch, interleaved); err != nil {
+			if err := all.compareSides(stretch, isInterleavedA); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !all.within() {
+		if !all.isWithinBound() {
 			t.Errorf("drift %v: %s", drift, &all)
 		}
 	}
 }
 
 func TestTallyCountsAlarms(t *testing.T) {
-	runs, err := open(made(t, 20, 8)) // first half against second half
+	runs, err := openRuns(made(t, 20, 8)) // first half against second half
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := tally{keys: map[string]int{}}
-	if err := all.compare(runs, func(i int) bool { return i < 10 }); err != nil {
+	if err := all.compareSides(runs, func(i int) bool { return i < 10 }); err != nil {
 		t.Fatal(err)
 	}
-	if all.alarms != 1 || all.keys["pod_startup_p99_seconds"] != 1 || all.within() {
+	if all.alarms != 1 || all.keys["pod_startup_p99_seconds"] != 1 || all.isWithinBound() {
 		t.Errorf("%s", &all)
 	}
 }
 
 func TestInput(t *testing.T) {
-	if _, err := count(made(t, 3, 1), 2, 1, 1); err == nil {
+	if _, err := countAlarms(made(t, 3, 1), 2, 1, 1); err == nil {
 		t.Error("three runs are enough for two sides of two")
 	}
-	if _, err := count([]string{t.TempDir()}, 1, 1, 1); err == nil {
+	if _, err := countAlarms([]string{t.TempDir()}, 1, 1, 1); err == nil {
 		t.Error("an empty folder is a run")
 	}
 }

@@ -34,7 +34,7 @@ func main() {
 	counts := flag.Float64("counts-above", 0.05, "share by which bytes or allocations may be more")
 	allocations := flag.Bool("allocations", false, "judge the number of allocations alone")
 	flag.Parse()
-	worse, err := judge(os.Stdout, *kept, flag.Arg(0), bounds{*above, *counts}, *allocations)
+	worse, err := judgeOutputs(os.Stdout, *kept, flag.Arg(0), bounds{*above, *counts}, *allocations)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -48,14 +48,14 @@ func main() {
 // bounds are the shares by which times and counts may be worse.
 type bounds struct{ times, counts float64 }
 
-// judge compares two outputs, writes the comparison, and returns what is worse in
+// judgeOutputs compares two outputs, writes the comparison, and returns what is worse in
 // the newer one; allocations judges their number alone.
-func judge(w io.Writer, kept, now string, b bounds, allocations bool) ([]string, error) {
-	a, err := read(kept, allocations)
+func judgeOutputs(w io.Writer, kept, now string, b bounds, allocations bool) ([]string, error) {
+	a, err := readRuns(kept, allocations)
 	if err != nil {
 		return nil, err
 	}
-	newer, err := read(now, allocations)
+	newer, err := readRuns(now, allocations)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +66,11 @@ func judge(w io.Writer, kept, now string, b bounds, allocations bool) ([]string,
 	if err := c.Text(w); err != nil {
 		return nil, err
 	}
-	return worse(c, b.counts), nil
+	return worseThanBounds(c, b.counts), nil
 }
 
-// worse names the times and counts that are beyond their bounds.
-func worse(c *compare.Comparison, above float64) []string {
+// worseThanBounds names the times and counts that are beyond their bounds.
+func worseThanBounds(c *compare.Comparison, above float64) []string {
 	out := slices.Clone(c.Gate.Failed)
 	for _, k := range c.Counters {
 		if a, b := k.Medians(); b > a*(1+above) && (k.Shown || k.State == compare.Differs) {
@@ -80,8 +80,8 @@ func worse(c *compare.Comparison, above float64) []string {
 	return out
 }
 
-// read returns the repetitions of an output, each as a run that has passed.
-func read(path string, allocations bool) ([]compare.Run, error) {
+// readRuns returns the repetitions of an output, each as a run that has passed.
+func readRuns(path string, allocations bool) ([]compare.Run, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func read(path string, allocations bool) ([]compare.Run, error) {
 		if nth == len(runs) {
 			runs = append(runs, newRun(path, nth, result.GetConfig("cpu")))
 		}
-		add(&runs[nth], name, result, allocations)
+		addResult(&runs[nth], name, result, allocations)
 	}
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errEmpty)
@@ -119,9 +119,9 @@ func newRun(path string, nth int, cpu string) compare.Run {
 	}
 }
 
-// add takes a benchmark's times as measures, where less is better, and what it
+// addResult takes a benchmark's times as measures, where less is better, and what it
 // allocates as counters.
-func add(r *compare.Run, name string, result *benchfmt.Result, allocations bool) {
+func addResult(r *compare.Run, name string, result *benchfmt.Result, allocations bool) {
 	for _, v := range result.Values {
 		if allocations && v.Unit != "allocs/op" {
 			continue

@@ -48,7 +48,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var said bytes.Buffer
-			got, err := judge(&said, output(t, "one", steady, 3), output(t, c.cpu, c.times, c.allocs), bounds{0.25, 0.05}, c.alone)
+			got, err := judgeOutputs(&said, output(t, "one", steady, 3), output(t, c.cpu, c.times, c.allocs), bounds{0.25, 0.05}, c.alone)
 			if err != nil || !slices.Equal(got, c.wantWorse) {
 				t.Errorf("worse: %q, %v; want %q\n%s", got, err, c.wantWorse, &said)
 			}
@@ -61,7 +61,7 @@ func TestJudgeNamesWhatItCannotRead(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("PASS\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := judge(&bytes.Buffer{}, empty, empty, bounds{}, false); err == nil || !strings.Contains(err.Error(), "empty.txt: no benchmark") {
+	if _, err := judgeOutputs(&bytes.Buffer{}, empty, empty, bounds{}, false); err == nil || !strings.Contains(err.Error(), "empty.txt: no benchmark") {
 		t.Error(err)
 	}
 }
@@ -69,7 +69,7 @@ func TestJudgeNamesWhatItCannotRead(t *testing.T) {
 // TestTheKeptOutputIsWhole holds that each benchmark of internal/ has as many repetitions
 // in the kept output as a comparison needs.
 func TestTheKeptOutputIsWhole(t *testing.T) {
-	runs, err := read(filepath.Join(repotest.Root(t), "bench", "baseline", "baseline.txt"), false)
+	runs, err := readRuns(filepath.Join(repotest.Root(t), "bench", "baseline", "baseline.txt"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,9 @@ type flight struct {
 	out      measures
 }
 
-// plane is what both sides fly on: stock, but for its clients' own limits, which
+// planeSpec is what both sides fly on: stock, but for its clients' own limits, which
 // would otherwise be what is measured.
-func (o options) plane() scenario.Plane {
+func (o options) planeSpec() scenario.Plane {
 	calls := strconv.Itoa(o.calls)
 	own := scenario.Component{Flags: map[string]string{"kube-api-qps": calls, "kube-api-burst": calls}}
 	return scenario.Plane{
@@ -42,9 +42,9 @@ func (o options) plane() scenario.Plane {
 	}
 }
 
-// fly boots a plane, starts the side and takes it through the phases. Whatever
+// flySide boots a plane, starts the side and takes it through the phases. Whatever
 // ends it, plane, side and files are gone afterwards.
-func fly(ctx context.Context, s side, o options) (out measures, err error) {
+func flySide(ctx context.Context, s side, o options) (out measures, err error) {
 	reaper, err := process.StartReaper(o.bin, os.TempDir())
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func fly(ctx context.Context, s side, o options) (out measures, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := clock.Start()
-	p, err := plane.Start(ctx, o.plane(), plane.Options{LogDir: filepath.Join(reaper.Dir(), "logs"), Executable: o.bin, Clock: c})
+	p, err := plane.Start(ctx, o.planeSpec(), plane.Options{LogDir: filepath.Join(reaper.Dir(), "logs"), Executable: o.bin, Clock: c})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func fly(ctx context.Context, s side, o options) (out measures, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.requests.Close()) }()
-	if err := f.requests.prepare(ctx); err != nil {
+	if err := f.requests.makeNamespace(ctx); err != nil {
 		return nil, err
 	}
 	watches, err := wire.New(p.Endpoint(plane.Observe), wire.Options{UserAgent: "bench-fleet", Clock: c})
@@ -75,19 +75,19 @@ func fly(ctx context.Context, s side, o options) (out measures, err error) {
 	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
 		return nil, err
 	}
-	if f.side, err = s.start(kubeconfig, reaper); err != nil {
+	if f.side, err = s.startSide(kubeconfig, reaper); err != nil {
 		return nil, err
 	}
 	defer f.side.Stop(5 * time.Second)
-	end := f.guard(ctx, cancel, watches)
-	err = f.phases(ctx)
+	end := f.watchComponents(ctx, cancel, watches)
+	err = f.runPhases(ctx)
 	cancel(err)
 	return f.out, errors.Join(err, end())
 }
 
-// guard follows the plane and the side and ends the flight when one of them
+// watchComponents follows the plane and the side and ends the flight when one of them
 // ends. The function that it returns waits for the followers.
-func (f *flight) guard(ctx context.Context, cancel context.CancelCauseFunc, watches *wire.Client) (end func() error) {
+func (f *flight) watchComponents(ctx context.Context, cancel context.CancelCauseFunc, watches *wire.Client) (end func() error) {
 	dead, watched := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(dead)
@@ -100,7 +100,7 @@ func (f *flight) guard(ctx context.Context, cancel context.CancelCauseFunc, watc
 		}
 	}()
 	go func() {
-		err := f.seen.follow(ctx, watches)
+		err := f.seen.followObjects(ctx, watches)
 		if err != nil {
 			cancel(err)
 		}
@@ -119,7 +119,7 @@ type meter struct {
 	side, api float64 // CPU seconds
 }
 
-func (f *flight) meter() (m meter, err error) {
+func (f *flight) readMeter() (m meter, err error) {
 	side, err := usage.Of(f.side.PID())
 	if err != nil {
 		return m, err
@@ -129,9 +129,9 @@ func (f *flight) meter() (m meter, err error) {
 	return meter{f.clock.Now(), side.CPUSeconds, api.CPUSeconds}, err
 }
 
-// others returns the CPU seconds that the machine has worked for nobody of this
+// othersCPU returns the CPU seconds that the machine has worked for nobody of this
 // flight: what disturbs it.
-func (f *flight) others() (float64, error) {
+func (f *flight) othersCPU() (float64, error) {
 	rest := usage.Busy()
 	pids := []int{os.Getpid(), f.side.PID()}
 	for _, c := range f.plane.Components() {
@@ -147,8 +147,8 @@ func (f *flight) others() (float64, error) {
 	return rest, nil
 }
 
-// since returns what was used from m until now.
-func (f *flight) since(m meter) (used meter, err error) {
-	now, err := f.meter()
+// usedSince returns what was used from m until now.
+func (f *flight) usedSince(m meter) (used meter, err error) {
+	now, err := f.readMeter()
 	return meter{clock.Time(now.at.Sub(m.at)), now.side - m.side, now.api - m.api}, err
 }

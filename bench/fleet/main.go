@@ -37,7 +37,7 @@ type options struct {
 	patience, each    time.Duration
 }
 
-func flags() (o options) {
+func parseFlags() (o options) {
 	flag.StringVar(&o.bin, "bin", "bin/windtunnel", "the binary that boots the planes")
 	flag.StringVar(&o.ours, "ours", "bin/windtunnel fleet", "our side's command; kwok's flags are put behind it")
 	flag.StringVar(&o.kwok, "kwok", "bin/kwok", "the kwok controller")
@@ -63,9 +63,9 @@ func flags() (o options) {
 // podsPerNode is how many of the bench's pods a node takes.
 const podsPerNode = 100
 
-// validate finds what no run can mend, and makes paths absolute: processes are
+// checkOptions finds what no run can mend, and makes paths absolute: processes are
 // started in folders of their own.
-func (o *options) validate() error {
+func (o *options) checkOptions() error {
 	var faults []error
 	if o.nodes < 2 || o.pods < 1 || o.many < 1 || o.turns < 1 || o.rate <= 0 || o.calls < 1 || o.lease < time.Second {
 		faults = append(faults, errors.New("want at least 2 nodes, 1 pod, 1 turn, a call a second, a rate above 0 and a lease of a second"))
@@ -93,40 +93,40 @@ func (o *options) validate() error {
 }
 
 func main() {
-	o := flags()
+	o := parseFlags()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := compare(ctx, o); err != nil {
+	if err := compareSides(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-// compare lets the stage engines and then the sides take their turns. What was
+// compareSides lets the stage engines and then the sides take their turns. What was
 // measured before a fault is printed all the same, and not kept.
-func compare(ctx context.Context, o options) error {
-	if err := o.validate(); err != nil {
+func compareSides(ctx context.Context, o options) error {
+	if err := o.checkOptions(); err != nil {
 		return err
 	}
 	r := newReport(o)
-	err := r.fill(ctx, o)
-	r.print(os.Stdout)
+	err := r.takeTurns(ctx, o)
+	r.printTable(os.Stdout)
 	if err != nil || o.only != "" {
 		return err
 	}
-	return r.write(o.out)
+	return r.writeJSON(o.out)
 }
 
-// fill takes all turns.
-func (r *report) fill(ctx context.Context, o options) error {
+// takeTurns takes all turns.
+func (r *report) takeTurns(ctx context.Context, o options) error {
 	if o.only == "" || o.only == "stages" {
-		if err := r.engines(ctx, o); err != nil {
+		if err := r.timeEngines(ctx, o); err != nil {
 			return err
 		}
 	}
 	for turn := range o.turns {
-		sides := o.sides()
+		sides := o.bothSides()
 		if turn%2 == 1 {
 			slices.Reverse(sides)
 		}
@@ -134,16 +134,18 @@ func (r *report) fill(ctx context.Context, o options) error {
 			if o.only != "" && o.only != s.name {
 				continue
 			}
-			say("%s, turn %d of %d", s.name, turn+1, o.turns)
-			m, err := fly(ctx, s, o)
+			printProgress("%s, turn %d of %d", s.name, turn+1, o.turns)
+			m, err := flySide(ctx, s, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
-			r.add(s.name, m)
+			r.addTurn(s.name, m)
 		}
 	}
 	return nil
 }
 
-// say tells a person who waits what is going on.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench-fleet: "+format+"\n", args...) }
+// printProgress tells a person who waits what is going on.
+func printProgress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "bench-fleet: "+format+"\n", args...)
+}

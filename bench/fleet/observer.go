@@ -70,17 +70,17 @@ func (h handler) ListBegin(again bool, _ string) {
 
 func (handler) ListEnd() {}
 
-// follow watches nodes, leases and pods until ctx ends, which is no error.
-func (o *observer) follow(ctx context.Context, c *wire.Client) error {
+// followObjects watches nodes, leases and pods until ctx ends, which is no error.
+func (o *observer) followObjects(ctx context.Context, c *wire.Client) error {
 	var all sync.WaitGroup
 	faults := make([]error, 6)
 	for i, w := range []struct {
 		path string
 		see  func(watch.Event) error
 	}{
-		{"/api/v1/nodes", o.node},
-		{"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", o.lease},
-		{"/api/v1/namespaces/" + namespace + "/pods", o.pod},
+		{"/api/v1/nodes", o.takeNode},
+		{"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", o.takeLease},
+		{"/api/v1/namespaces/" + namespace + "/pods", o.takePod},
 	} {
 		all.Go(func() {
 			err := watch.Follow(ctx, c, watch.Options{Path: w.path, Clock: o.clock}, handler{o, w.see, &faults[i]})
@@ -93,7 +93,7 @@ func (o *observer) follow(ctx context.Context, c *wire.Client) error {
 	return errors.Join(faults...)
 }
 
-func (o *observer) node(e watch.Event) error {
+func (o *observer) takeNode(e watch.Event) error {
 	n := &o.nodeView
 	if err := object.DecodeNode(e.Object, n); err != nil {
 		return fmt.Errorf("decode node: %w", err)
@@ -111,7 +111,7 @@ func (o *observer) node(e watch.Event) error {
 	return nil
 }
 
-func (o *observer) lease(e watch.Event) error {
+func (o *observer) takeLease(e watch.Event) error {
 	var l coordinationv1.Lease
 	if err := l.Unmarshal(e.Object); err != nil {
 		return fmt.Errorf("decode lease: %w", err)
@@ -132,7 +132,7 @@ func (o *observer) lease(e watch.Event) error {
 	return nil
 }
 
-func (o *observer) pod(e watch.Event) error {
+func (o *observer) takePod(e watch.Event) error {
 	var p object.Pod
 	if err := object.DecodePod(e.Object, &p); err != nil {
 		return fmt.Errorf("decode pod: %w", err)
@@ -154,8 +154,8 @@ func (o *observer) pod(e watch.Event) error {
 	return nil
 }
 
-// expect forgets all pods and watches for those named.
-func (o *observer) expect(names []string) {
+// expectPods forgets all pods and watches for those named.
+func (o *observer) expectPods(names []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.pods)
@@ -168,20 +168,20 @@ func (o *observer) expect(names []string) {
 // counts are how many nodes and pods have come how far.
 type counts struct{ ready, schedulable, leases, running, gone int }
 
-// counts returns them, and a number that grows with every change.
-func (o *observer) counts() (c counts, changes int) {
+// readCounts returns them, and a number that grows with every change.
+func (o *observer) readCounts() (c counts, changes int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return counts{len(o.ready), len(o.schedulable), len(o.leases), o.ran, o.gone}, o.changes + o.ran + o.gone
 }
 
-// until waits until done says so. It gives up when nothing has changed for the
+// awaitCounts waits until done says so. It gives up when nothing has changed for the
 // patience, and returns what it saw last; that is no error: what is missing is
 // counted by the caller.
-func (o *observer) until(ctx context.Context, patience time.Duration, done func(counts) bool) (counts, error) {
+func (o *observer) awaitCounts(ctx context.Context, patience time.Duration, done func(counts) bool) (counts, error) {
 	changed, since := -1, o.clock.Now()
 	for {
-		c, changes := o.counts()
+		c, changes := o.readCounts()
 		now := o.clock.Now()
 		if changes != changed {
 			changed, since = changes, now
@@ -195,16 +195,16 @@ func (o *observer) until(ctx context.Context, patience time.Duration, done func(
 	}
 }
 
-// marks returns when the last node became Ready, and how often a watch had to
+// readMarks returns when the last node became Ready, and how often a watch had to
 // begin anew.
-func (o *observer) marks() (lastReady clock.Time, gaps int) {
+func (o *observer) readMarks() (lastReady clock.Time, gaps int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lastReady, o.gaps
 }
 
-// lives returns the lives of the expected pods.
-func (o *observer) lives() []life {
+// podLives returns the lives of the expected pods.
+func (o *observer) podLives() []life {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := make([]life, 0, len(o.pods))
@@ -214,10 +214,10 @@ func (o *observer) lives() []life {
 	return out
 }
 
-// record begins or ends the watch over renewals. At its end it returns the
+// recordRenewals begins or ends the watch over renewals. At its end it returns the
 // intervals between two renewals of a lease, and the ages of the leases then: an
 // interval that has not ended is at least as long as that.
-func (o *observer) record(on bool) (intervals, ages []time.Duration) {
+func (o *observer) recordRenewals(on bool) (intervals, ages []time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.watching = on; on {

@@ -25,11 +25,11 @@ func bytesOf(t *testing.T, o interface{ Marshal() ([]byte, error) }) []byte {
 
 func TestPodsAreStampedOnce(t *testing.T) {
 	o := newObserver(clock.Start())
-	o.expect([]string{"a"})
+	o.expectPods([]string{"a"})
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	see := func(kind watch.Kind, at clock.Time) {
 		t.Helper()
-		if err := o.pod(watch.Event{Kind: kind, Object: bytesOf(t, p), At: at}); err != nil {
+		if err := o.takePod(watch.Event{Kind: kind, Object: bytesOf(t, p), At: at}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,15 +42,15 @@ func TestPodsAreStampedOnce(t *testing.T) {
 	see(watch.Modified, 4)
 	see(watch.Modified, 5)
 	see(watch.Deleted, 6)
-	if got, want := o.lives(), (life{created: 1, bound: 2, running: 4, gone: 6}); len(got) != 1 || got[0] != want {
+	if got, want := o.podLives(), (life{created: 1, bound: 2, running: 4, gone: 6}); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	p.Name = "stranger"
 	see(watch.Added, 7)
-	if c, _ := o.counts(); c.running != 1 || c.gone != 1 || len(o.lives()) != 1 {
+	if c, _ := o.readCounts(); c.running != 1 || c.gone != 1 || len(o.podLives()) != 1 {
 		t.Errorf("a pod that nobody expected was counted: %+v", c)
 	}
-	if o.pod(watch.Event{Object: []byte{0xff}}) == nil {
+	if o.takePod(watch.Event{Object: []byte{0xff}}) == nil {
 		t.Error("broken bytes are no error")
 	}
 }
@@ -65,10 +65,10 @@ func TestNodesAreReadyBeforeTheyAreSchedulable(t *testing.T) {
 		if i == 2 {
 			n.Spec.Taints = nil
 		}
-		if err := o.node(watch.Event{Kind: watch.Modified, Object: bytesOf(t, n), At: clock.Time(10 + i)}); err != nil {
+		if err := o.takeNode(watch.Event{Kind: watch.Modified, Object: bytesOf(t, n), At: clock.Time(10 + i)}); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := o.counts(); got != want {
+		if got, _ := o.readCounts(); got != want {
 			t.Errorf("event %d: %+v, want %+v", i, got, want)
 		}
 	}
@@ -83,18 +83,18 @@ func TestRenewalsAreReadFromRenewTime(t *testing.T) {
 	renew := func(name string, after time.Duration) {
 		t.Helper()
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: epoch.Add(after)}}}
-		if err := o.lease(watch.Event{Kind: watch.Modified, Object: bytesOf(t, l)}); err != nil {
+		if err := o.takeLease(watch.Event{Kind: watch.Modified, Object: bytesOf(t, l)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	renew("a", 0)
 	renew("a", 10*time.Second) // before the window
-	o.record(true)
+	o.recordRenewals(true)
 	renew("b", 11*time.Second) // new: no interval
 	renew("a", 20*time.Second)
 	renew("a", 20*time.Second) // something else of the lease changed
 	renew("a", 33*time.Second)
-	intervals, ages := o.record(false)
+	intervals, ages := o.recordRenewals(false)
 	if len(intervals) != 2 || intervals[0] != 10*time.Second || intervals[1] != 13*time.Second {
 		t.Errorf("intervals %v, want 10 s and 13 s", intervals)
 	}
@@ -110,27 +110,27 @@ func TestRenewalsAreReadFromRenewTime(t *testing.T) {
 func TestUntilGivesUpOnlyWhenNothingHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newObserver(clock.Start())
-		o.expect([]string{"a", "b"})
+		o.expectPods([]string{"a", "b"})
 		go func() {
 			for _, name := range []string{"a", "b"} {
 				time.Sleep(45 * time.Second)
 				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 				raw, _ := p.Marshal()
-				handler{o, o.pod, new(error)}.Event(watch.Event{Kind: watch.Deleted, Object: raw, At: o.clock.Now()})
+				handler{o, o.takePod, new(error)}.Event(watch.Event{Kind: watch.Deleted, Object: raw, At: o.clock.Now()})
 			}
 		}()
 		all := func(c counts) bool { return c.gone == 2 }
-		if c, err := o.until(t.Context(), time.Minute, all); err != nil || c.gone != 2 {
+		if c, err := o.awaitCounts(t.Context(), time.Minute, all); err != nil || c.gone != 2 {
 			t.Errorf("%+v, %v: want it to wait for both", c, err)
 		}
-		o.expect([]string{"c"})
+		o.expectPods([]string{"c"})
 		begin := o.clock.Now()
-		if c, err := o.until(t.Context(), time.Minute, all); err != nil || c.gone != 0 || o.clock.Now().Sub(begin) > 2*time.Minute {
+		if c, err := o.awaitCounts(t.Context(), time.Minute, all); err != nil || c.gone != 0 || o.clock.Now().Sub(begin) > 2*time.Minute {
 			t.Errorf("%+v, %v: want it to give up", c, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := o.until(ctx, time.Minute, all); err == nil {
+		if _, err := o.awaitCounts(ctx, time.Minute, all); err == nil {
 			t.Error("an ended context is no error")
 		}
 	})

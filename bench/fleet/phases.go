@@ -19,10 +19,10 @@ const breath = 2 * time.Second
 // disturbed.
 const disturbed = 0.2
 
-// phases takes the side through all phases.
-func (f *flight) phases(ctx context.Context) error {
+// runPhases takes the side through all phases.
+func (f *flight) runPhases(ctx context.Context) error {
 	start := f.clock.Now()
-	before, err := f.others()
+	before, err := f.othersCPU()
 	if err != nil {
 		return err
 	}
@@ -30,33 +30,33 @@ func (f *flight) phases(ctx context.Context) error {
 		name string
 		run  func(context.Context) error
 	}{
-		{"nodes", f.nodes}, {"renewals", f.renewals}, {"pods bound by the bench", f.direct},
-		{"pods bound by the scheduler", f.scheduled}, {"pods as fast as it goes", f.whole},
+		{"nodes", f.bringUpNodes}, {"renewals", f.measureRenewals}, {"pods bound by the bench", f.runBoundPods},
+		{"pods bound by the scheduler", f.runScheduledPods}, {"pods as fast as it goes", f.runManyPods},
 	} {
 		begin := f.clock.Now()
 		if err := phase.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", phase.name, err)
 		}
-		say("  %s: %.0f s", phase.name, f.clock.Now().Sub(begin).Seconds())
+		printProgress("  %s: %.0f s", phase.name, f.clock.Now().Sub(begin).Seconds())
 	}
-	after, err := f.others()
+	after, err := f.othersCPU()
 	if err != nil {
 		return err
 	}
 	cores := (after - before) / f.clock.Now().Sub(start).Seconds()
 	if f.out["others_cores"] = cores; cores > disturbed {
-		say("  others kept %.1f cores busy meanwhile: do not trust these figures", cores)
+		printProgress("  others kept %.1f cores busy meanwhile: do not trust these figures", cores)
 	}
 	u, err := usage.Of(f.side.PID())
 	f.out["peak_rss_bytes"] = float64(u.Peak)
-	_, gaps := f.seen.marks()
+	_, gaps := f.seen.readMarks()
 	f.out["watch_gaps"] = float64(gaps)
 	return err
 }
 
-// nodes brings the nodes up in two halves, as fast as it goes. The first node
+// bringUpNodes brings the nodes up in two halves, as fast as it goes. The first node
 // only shows that the side is there.
-func (f *flight) nodes(ctx context.Context) error {
+func (f *flight) bringUpNodes(ctx context.Context) error {
 	if err := f.bringUp(ctx, 0, 1); err != nil {
 		return err
 	}
@@ -68,30 +68,30 @@ func (f *flight) nodes(ctx context.Context) error {
 		if err := clock.Sleep(ctx, breath); err != nil {
 			return err
 		}
-		begin, err := f.meter()
+		begin, err := f.readMeter()
 		if err != nil {
 			return err
 		}
 		if err := f.bringUp(ctx, span[0], span[1]); err != nil {
 			return err
 		}
-		u, err := f.since(begin)
+		u, err := f.usedSince(begin)
 		if err != nil {
 			return err
 		}
 		made += float64(span[1] - span[0])
-		last, _ := f.seen.marks()
+		last, _ := f.seen.readMarks()
 		seconds += last.Sub(begin.at).Seconds()
 		used.side, used.api = used.side+u.side, used.api+u.api
-		if rests[i], err = f.side.rest(ctx); err != nil {
+		if rests[i], err = f.side.awaitSteadyMemory(ctx); err != nil {
 			return err
 		}
 	}
 	f.out["nodes_ready_per_second"] = made / seconds
 	f.out["cpu_ms_per_node"] = 1000 * used.side / made
 	f.out["apiserver_cpu_ms_per_node"] = 1000 * used.api / made
-	f.margin("node", rests[0], rests[1], float64(f.options.nodes-half))
-	return f.schedulable(ctx)
+	f.putMargin("node", rests[0], rests[1], float64(f.options.nodes-half))
+	return f.awaitSchedulable(ctx)
 }
 
 // bringUp creates the nodes from first on until before end, and waits until they
@@ -100,47 +100,47 @@ func (f *flight) bringUp(ctx context.Context, first, end int) error {
 	if err := f.requests.createNodes(ctx, first, end-first); err != nil {
 		return err
 	}
-	c, err := f.seen.until(ctx, f.options.patience, func(c counts) bool { return c.ready >= end && c.leases >= end })
+	c, err := f.seen.awaitCounts(ctx, f.options.patience, func(c counts) bool { return c.ready >= end && c.leases >= end })
 	if err == nil && (c.ready < end || c.leases < end) {
 		err = fmt.Errorf("of %d nodes %d are Ready and %d have a lease, and nothing happens any more; its last words: %s", end, c.ready, c.leases, strings.Join(f.side.LastWords(), "\n"))
 	}
 	return err
 }
 
-// schedulable waits until the plane has taken its taints off the nodes.
-func (f *flight) schedulable(ctx context.Context) error {
+// awaitSchedulable waits until the plane has taken its taints off the nodes.
+func (f *flight) awaitSchedulable(ctx context.Context) error {
 	n := f.options.nodes
-	c, err := f.seen.until(ctx, f.options.patience, func(c counts) bool { return c.schedulable >= n })
+	c, err := f.seen.awaitCounts(ctx, f.options.patience, func(c counts) bool { return c.schedulable >= n })
 	if err == nil && c.schedulable < n {
 		err = fmt.Errorf("%d of %d nodes are schedulable, and nothing happens any more", c.schedulable, n)
 	}
 	return err
 }
 
-// margin keeps what one more node or pod takes, from the memory at two sizes.
-func (f *flight) margin(what string, before, after memory, more float64) {
+// putMargin keeps what one more node or pod takes, from the memory at two sizes.
+func (f *flight) putMargin(what string, before, after memory, more float64) {
 	f.out["rss_bytes_per_"+what] = (after.resident - before.resident) / more
 	if before.live > 0 && after.live > 0 {
 		f.out["live_bytes_per_"+what] = (after.live - before.live) / more
 	}
 }
 
-// renewals watches the side while it does nothing but renew leases.
-func (f *flight) renewals(ctx context.Context) error {
+// measureRenewals watches the side while it does nothing but renew leases.
+func (f *flight) measureRenewals(ctx context.Context) error {
 	every := f.options.lease / 4
 	if err := clock.Sleep(ctx, every); err != nil {
 		return err
 	}
-	begin, err := f.meter()
+	begin, err := f.readMeter()
 	if err != nil {
 		return err
 	}
-	f.seen.record(true)
+	f.seen.recordRenewals(true)
 	if err := clock.Sleep(ctx, f.options.window); err != nil {
 		return err
 	}
-	intervals, ages := f.seen.record(false)
-	used, err := f.since(begin)
+	intervals, ages := f.seen.recordRenewals(false)
+	used, err := f.usedSince(begin)
 	if err != nil {
 		return err
 	}
@@ -152,19 +152,19 @@ func (f *flight) renewals(ctx context.Context) error {
 	f.out["cpu_ms_per_renewal"] = 1000 * used.side / n
 	f.out["apiserver_cpu_ms_per_renewal"] = 1000 * used.api / n
 	f.out["renewals_per_second"] = n / used.at.Seconds()
-	late, expired := lateness(intervals, ages, every, f.options.lease)
-	f.out["renewal_lateness_p50_seconds"] = quantile(late, 0.5)
-	f.out["renewal_lateness_p99_seconds"] = quantile(late, 0.99)
-	f.out["renewal_lateness_max_seconds"] = quantile(late, 1)
+	late, expired := renewalLateness(intervals, ages, every, f.options.lease)
+	f.out["renewal_lateness_p50_seconds"] = quantileOf(late, 0.5)
+	f.out["renewal_lateness_p99_seconds"] = quantileOf(late, 0.99)
+	f.out["renewal_lateness_max_seconds"] = quantileOf(late, 1)
 	f.out["leases_expired"] = float64(expired)
 	return nil
 }
 
-// lateness is how much longer than a quarter of the lease it took from one
+// renewalLateness is how much longer than a quarter of the lease it took from one
 // renewal to the next; a kubelet's own jitter of 4 % is in it. Of intervals that
 // have not ended (ages) it counts those that are already late. Expired are those
 // longer than the lease.
-func lateness(intervals, ages []time.Duration, every, lease time.Duration) (late []float64, expired int) {
+func renewalLateness(intervals, ages []time.Duration, every, lease time.Duration) (late []float64, expired int) {
 	for _, d := range intervals {
 		late = append(late, (d - every).Seconds())
 	}
@@ -181,8 +181,8 @@ func lateness(intervals, ages []time.Duration, every, lease time.Duration) (late
 	return late, expired
 }
 
-// quantile sorts its values and returns their q-quantile; 0 when there are none.
-func quantile(values []float64, q float64) float64 {
+// quantileOf sorts its values and returns their q-quantile; 0 when there are none.
+func quantileOf(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
@@ -199,53 +199,53 @@ type flock struct {
 	lost  int // never ran
 }
 
-// run asks for pods and waits until they run.
-func (f *flight) run(ctx context.Context, prefix string, n int, ask func(names []string) error) (k flock, err error) {
+// runPods asks for pods and waits until they run.
+func (f *flight) runPods(ctx context.Context, prefix string, n int, ask func(names []string) error) (k flock, err error) {
 	for i := range n {
 		k.names = append(k.names, fmt.Sprintf("%s-%06d", prefix, i))
 	}
 	if err := clock.Sleep(ctx, breath); err != nil {
 		return k, err
 	}
-	f.seen.expect(k.names)
-	if k.begin, err = f.meter(); err != nil {
+	f.seen.expectPods(k.names)
+	if k.begin, err = f.readMeter(); err != nil {
 		return k, err
 	}
 	if err := ask(k.names); err != nil {
 		return k, err
 	}
-	c, err := f.seen.until(ctx, f.options.patience, func(c counts) bool { return c.running == n })
+	c, err := f.seen.awaitCounts(ctx, f.options.patience, func(c counts) bool { return c.running == n })
 	if err != nil {
 		return k, err
 	}
-	k.used, err = f.since(k.begin)
-	k.lives, k.lost = f.seen.lives(), n-c.running
+	k.used, err = f.usedSince(k.begin)
+	k.lives, k.lost = f.seen.podLives(), n-c.running
 	f.out["pods_that_never_ran"] += float64(k.lost)
 	return k, err
 }
 
-// bury deletes the pods, waits until they are gone and returns the side's CPU
+// deletePods deletes the pods, waits until they are gone and returns the side's CPU
 // seconds from their creation on, without the rest between.
-func (f *flight) bury(ctx context.Context, k flock) (cpu float64, err error) {
-	begin, err := f.meter()
+func (f *flight) deletePods(ctx context.Context, k flock) (cpu float64, err error) {
+	begin, err := f.readMeter()
 	if err != nil {
 		return 0, err
 	}
 	if err := f.requests.deletePods(ctx, k.names); err != nil {
 		return 0, err
 	}
-	c, err := f.seen.until(ctx, f.options.patience, func(c counts) bool { return c.gone == len(k.names) })
+	c, err := f.seen.awaitCounts(ctx, f.options.patience, func(c counts) bool { return c.gone == len(k.names) })
 	if err != nil {
 		return 0, err
 	}
 	f.out["pods_never_gone"] += float64(len(k.names) - c.gone)
-	used, err := f.since(begin)
+	used, err := f.usedSince(begin)
 	return k.used.side + used.side, err
 }
 
-// latencies returns how long the pods took from one phase to another, in
+// phaseLatencies returns how long the pods took from one phase to another, in
 // seconds. Those that never came so far count up to the end.
-func latencies(lives []life, end clock.Time, from, to func(life) clock.Time) (out []float64) {
+func phaseLatencies(lives []life, end clock.Time, from, to func(life) clock.Time) (out []float64) {
 	for _, l := range lives {
 		a, b := from(l), to(l)
 		if a == 0 {
@@ -259,58 +259,58 @@ func latencies(lives []life, end clock.Time, from, to func(life) clock.Time) (ou
 	return out
 }
 
-func created(l life) clock.Time { return l.created }
-func bound(l life) clock.Time   { return l.bound }
-func ran(l life) clock.Time     { return l.running }
+func createdAt(l life) clock.Time { return l.created }
+func boundAt(l life) clock.Time   { return l.bound }
+func runningAt(l life) clock.Time { return l.running }
 
-// tell keeps the measures of pods that were asked for at a rate, under a prefix.
-func (f *flight) tell(prefix string, k flock) {
+// putLatencies keeps the measures of pods that were asked for at a rate, under a prefix.
+func (f *flight) putLatencies(prefix string, k flock) {
 	end := k.begin.at.Add(time.Duration(k.used.at))
-	b, c := latencies(k.lives, end, bound, ran), latencies(k.lives, end, created, ran)
-	f.out[prefix+"bound_to_running_p50_seconds"] = quantile(b, 0.5)
-	f.out[prefix+"bound_to_running_p99_seconds"] = quantile(b, 0.99)
-	f.out[prefix+"created_to_running_p99_seconds"] = quantile(c, 0.99)
+	b, c := phaseLatencies(k.lives, end, boundAt, runningAt), phaseLatencies(k.lives, end, createdAt, runningAt)
+	f.out[prefix+"bound_to_running_p50_seconds"] = quantileOf(b, 0.5)
+	f.out[prefix+"bound_to_running_p99_seconds"] = quantileOf(b, 0.99)
+	f.out[prefix+"created_to_running_p99_seconds"] = quantileOf(c, 0.99)
 }
 
-// direct runs pods that the bench has bound itself.
-func (f *flight) direct(ctx context.Context) error {
+// runBoundPods runs pods that the bench has bound itself.
+func (f *flight) runBoundPods(ctx context.Context) error {
 	n := f.options.pods
-	k, err := f.run(ctx, "direct", n, func(names []string) error {
+	k, err := f.runPods(ctx, "direct", n, func(names []string) error {
 		return f.requests.createPods(ctx, names, f.options.rate, f.options.nodes)
 	})
 	if err != nil {
 		return err
 	}
-	f.tell("direct_", k)
+	f.putLatencies("direct_", k)
 	f.out["direct_cpu_ms_per_pod"] = 1000 * k.used.side / float64(n)
-	life, err := f.bury(ctx, k)
+	life, err := f.deletePods(ctx, k)
 	f.out["direct_cpu_ms_per_pod_life"] = 1000 * life / float64(n)
 	return err
 }
 
-// scheduled runs pods that the scheduler binds.
-func (f *flight) scheduled(ctx context.Context) error {
+// runScheduledPods runs pods that the scheduler binds.
+func (f *flight) runScheduledPods(ctx context.Context) error {
 	n := f.options.pods
-	k, err := f.run(ctx, "asked", n, func(names []string) error {
+	k, err := f.runPods(ctx, "asked", n, func(names []string) error {
 		return f.requests.createPods(ctx, names, f.options.rate, 0)
 	})
 	if err != nil {
 		return err
 	}
-	f.tell("", k)
+	f.putLatencies("", k)
 	f.out["scheduled_cpu_ms_per_pod"] = 1000 * k.used.side / float64(n)
-	if f.fewer, err = f.side.rest(ctx); err != nil {
+	if f.fewer, err = f.side.awaitSteadyMemory(ctx); err != nil {
 		return err
 	}
-	life, err := f.bury(ctx, k)
+	life, err := f.deletePods(ctx, k)
 	f.out["cpu_ms_per_pod_life"] = 1000 * life / float64(n)
 	return err
 }
 
-// whole runs many pods as fast as the plane and the side can.
-func (f *flight) whole(ctx context.Context) error {
+// runManyPods runs many pods as fast as the plane and the side can.
+func (f *flight) runManyPods(ctx context.Context) error {
 	n := f.options.many
-	k, err := f.run(ctx, "many", n, func(names []string) error {
+	k, err := f.runPods(ctx, "many", n, func(names []string) error {
 		return f.requests.createPods(ctx, names, 0, 0)
 	})
 	if err != nil {
@@ -325,7 +325,7 @@ func (f *flight) whole(ctx context.Context) error {
 	f.out["cpu_ms_per_pod"] = 1000 * k.used.side / pods
 	f.out["cpu_ms_per_pod_without_renewals"] = 1000 * (k.used.side - f.idle*k.used.at.Seconds()) / pods
 	f.out["apiserver_cpu_ms_per_pod"] = 1000 * k.used.api / pods
-	m, err := f.side.rest(ctx)
+	m, err := f.side.awaitSteadyMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (f *flight) whole(ctx context.Context) error {
 		f.out["live_bytes"] = m.live
 	}
 	if more := n - f.options.pods; more > 0 {
-		f.margin("pod", f.fewer, m, float64(more))
+		f.putMargin("pod", f.fewer, m, float64(more))
 	}
 	return nil
 }

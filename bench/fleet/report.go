@@ -26,8 +26,8 @@ type measure struct {
 	what   string
 }
 
-// rows are the table's, in order. Keys end in their unit.
-func rows() []measure {
+// tableRows are the table's, in order. Keys end in their unit.
+func tableRows() []measure {
 	return []measure{
 		{"nodes_ready_per_second", 1, "nodes Ready, from the first request on"},
 		{"cpu_ms_per_node", -1, "CPU, a node brought up and its lease made"},
@@ -88,11 +88,11 @@ func newReport(o options) *report {
 	}
 }
 
-func (r *report) add(side string, m measures) { r.turns[side] = append(r.turns[side], m) }
+func (r *report) addTurn(side string, m measures) { r.turns[side] = append(r.turns[side], m) }
 
-// engines times both stage engines.
-func (r *report) engines(ctx context.Context, o options) error {
-	say("stage engines")
+// timeEngines times both stage engines.
+func (r *report) timeEngines(ctx context.Context, o options) error {
+	printProgress("stage engines")
 	cmd := exec.CommandContext(ctx, o.engine, "-stages", o.stages, "-inputs", o.inputs, "-time", o.each.String())
 	raw, err := cmd.Output()
 	if err != nil {
@@ -111,8 +111,8 @@ func (r *report) engines(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	r.add(kwokName, kwok)
-	r.add(ourName, ours)
+	r.addTurn(kwokName, kwok)
+	r.addTurn(ourName, ours)
 	return nil
 }
 
@@ -143,8 +143,8 @@ func engineMeasures(theirs, onJSON, onMessages []figure) (kwok, ours measures, e
 	return kwok, ours, nil
 }
 
-// medians returns a side's medians over its turns.
-func medians(turns []measures) measures {
+// mediansOf returns a side's medians over its turns.
+func mediansOf(turns []measures) measures {
 	all := map[string][]float64{}
 	for _, m := range turns {
 		for key, v := range m {
@@ -153,16 +153,16 @@ func medians(turns []measures) measures {
 	}
 	out := measures{}
 	for key, values := range all {
-		out[key] = quantile(values, 0.5)
+		out[key] = quantileOf(values, 0.5)
 	}
 	return out
 }
 
-// ratios compares two sides: above 1, ours is better. What is not above 0 on
+// ratiosOf compares two sides: above 1, ours is better. What is not above 0 on
 // both sides has no ratio.
-func ratios(kwok, ours measures) measures {
+func ratiosOf(kwok, ours measures) measures {
 	out := measures{}
-	for _, row := range rows() {
+	for _, row := range tableRows() {
 		a, b := kwok[row.key], ours[row.key]
 		switch {
 		case row.better == 0 || a <= 0 || b <= 0:
@@ -175,16 +175,16 @@ func ratios(kwok, ours measures) measures {
 	return out
 }
 
-// print writes the table.
-func (r *report) print(w io.Writer) {
-	kwok, ours := medians(r.turns[kwokName]), medians(r.turns[ourName])
-	ratio := ratios(kwok, ours)
+// printTable writes the table.
+func (r *report) printTable(w io.Writer) {
+	kwok, ours := mediansOf(r.turns[kwokName]), mediansOf(r.turns[ourName])
+	ratio := ratiosOf(kwok, ours)
 	m := usage.Machine()
 	fmt.Fprintf(w, "%d cores (%s); %v nodes, %v pods at %v/s, %v pods as fast as it goes; medians of %v turns\n\n",
 		m.Cores, strings.TrimSpace(m.CPU), r.sizes["nodes"], r.sizes["pods"], r.sizes["pods_per_second"], r.sizes["many_pods"], r.sizes["turns"])
 	fmt.Fprintf(w, "| %-66s | %12s | %12s | %6s |\n|%s|%s:|%s:|%s:|\n", "what", kwokName, ourName, "ratio",
 		strings.Repeat("-", 68), strings.Repeat("-", 13), strings.Repeat("-", 13), strings.Repeat("-", 7))
-	for _, row := range rows() {
+	for _, row := range tableRows() {
 		a, haveA := kwok[row.key]
 		b, haveB := ours[row.key]
 		if !haveA && !haveB {
@@ -194,12 +194,12 @@ func (r *report) print(w io.Writer) {
 		if v, ok := ratio[row.key]; ok {
 			times = fmt.Sprintf("%.2f", v)
 		}
-		fmt.Fprintf(w, "| %-66s | %12s | %12s | %6s |\n", row.what, shown(row.key, a, haveA), shown(row.key, b, haveB), times)
+		fmt.Fprintf(w, "| %-66s | %12s | %12s | %6s |\n", row.what, formatMeasure(row.key, a, haveA), formatMeasure(row.key, b, haveB), times)
 	}
 }
 
-// shown writes a value with the unit that its key ends in.
-func shown(key string, v float64, have bool) string {
+// formatMeasure writes a value with the unit that its key ends in.
+func formatMeasure(key string, v float64, have bool) string {
 	switch {
 	case !have:
 		return "-"
@@ -219,13 +219,13 @@ func shown(key string, v float64, have bool) string {
 	return strconv.FormatFloat(math.Round(100*v)/100, 'f', -1, 64)
 }
 
-// write keeps everything as JSON.
-func (r *report) write(path string) error {
-	kwok, ours := medians(r.turns[kwokName]), medians(r.turns[ourName])
+// writeJSON keeps everything as JSON.
+func (r *report) writeJSON(path string) error {
+	kwok, ours := mediansOf(r.turns[kwokName]), mediansOf(r.turns[ourName])
 	raw, err := json.MarshalIndent(map[string]any{
 		"machine": usage.Machine(), "sizes": r.sizes,
 		"sides":  map[string]measures{kwokName: kwok, ourName: ours},
-		"ratios": ratios(kwok, ours),
+		"ratios": ratiosOf(kwok, ours),
 		"turns":  r.turns, "stages": r.figures,
 	}, "", "  ")
 	if err != nil {

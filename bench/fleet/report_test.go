@@ -14,7 +14,7 @@ import (
 )
 
 func TestRatiosAreAboveOneWhereOursIsBetter(t *testing.T) {
-	got := ratios(
+	got := ratiosOf(
 		measures{"cpu_ms_per_pod": 1.2, "pods_running_per_second": 200, "rss_bytes_per_pod": -5, "leases_expired": 4, "live_bytes": 7},
 		measures{"cpu_ms_per_pod": 0.3, "pods_running_per_second": 300, "rss_bytes_per_pod": 10, "leases_expired": 2})
 	if len(got) != 2 || math.Abs(got["cpu_ms_per_pod"]-4) > 1e-9 || math.Abs(got["pods_running_per_second"]-1.5) > 1e-9 {
@@ -23,7 +23,7 @@ func TestRatiosAreAboveOneWhereOursIsBetter(t *testing.T) {
 }
 
 func TestMedians(t *testing.T) {
-	got := medians([]measures{{"a": 3}, {"a": 1, "b": 9}, {"a": 2}})
+	got := mediansOf([]measures{{"a": 3}, {"a": 1, "b": 9}, {"a": 2}})
 	if got["a"] != 2 || got["b"] != 9 || len(got) != 2 {
 		t.Errorf("%v", got)
 	}
@@ -32,7 +32,7 @@ func TestMedians(t *testing.T) {
 // TestEveryMeasureHasARow keeps the phases and the table together.
 func TestEveryMeasureHasARow(t *testing.T) {
 	known := map[string]bool{}
-	for _, row := range rows() {
+	for _, row := range tableRows() {
 		if known[row.key] {
 			t.Errorf("%s stands twice", row.key)
 		}
@@ -59,19 +59,19 @@ func TestEveryMeasureHasARow(t *testing.T) {
 
 func TestLateness(t *testing.T) {
 	s := time.Second
-	late, expired := lateness([]time.Duration{10 * s, 11 * s, 45 * s}, []time.Duration{3 * s, 41 * s, 12 * s}, 10*s, 40*s)
-	if expired != 2 || len(late) != 5 || quantile(late, 1) != 35 || quantile(late, 0.5) != 2 {
+	late, expired := renewalLateness([]time.Duration{10 * s, 11 * s, 45 * s}, []time.Duration{3 * s, 41 * s, 12 * s}, 10*s, 40*s)
+	if expired != 2 || len(late) != 5 || quantileOf(late, 1) != 35 || quantileOf(late, 0.5) != 2 {
 		t.Errorf("%v, %d expired", late, expired)
 	}
 }
 
 func TestLatenciesCountWhatNeverCame(t *testing.T) {
 	sec := func(v float64) clock.Time { return clock.Time(v * float64(time.Second)) }
-	got := latencies([]life{{bound: sec(1), running: sec(1.5)}, {bound: sec(2)}, {}}, sec(9), bound, ran)
+	got := phaseLatencies([]life{{bound: sec(1), running: sec(1.5)}, {bound: sec(2)}, {}}, sec(9), boundAt, runningAt)
 	if len(got) != 2 || got[0] != 0.5 || got[1] != 7 {
 		t.Errorf("%v, want 0.5 and 7", got)
 	}
-	if quantile(nil, 0.5) != 0 {
+	if quantileOf(nil, 0.5) != 0 {
 		t.Error("an empty sample has a quantile")
 	}
 }
@@ -102,15 +102,15 @@ func TestEngineMeasures(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	r := newReport(options{nodes: 10, lease: 40 * time.Second})
-	r.add(kwokName, measures{"cpu_ms_per_pod": 4})
-	r.add(ourName, measures{"cpu_ms_per_pod": 1})
+	r.addTurn(kwokName, measures{"cpu_ms_per_pod": 4})
+	r.addTurn(ourName, measures{"cpu_ms_per_pod": 1})
 	var table bytes.Buffer
-	r.print(&table)
+	r.printTable(&table)
 	if !strings.Contains(table.String(), "|    4.0000 ms |    1.0000 ms |   4.00 |") {
 		t.Errorf("%s", &table)
 	}
 	path := filepath.Join(t.TempDir(), "out", "fleet.json")
-	if err := r.write(path); err != nil {
+	if err := r.writeJSON(path); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := os.ReadFile(path)

@@ -35,8 +35,8 @@ func newRequests(ep endpoint.Endpoint, c clock.Clock) (*requests, error) {
 
 func (r *requests) Close() error { return r.client.Close() }
 
-// prepare makes the namespace and waits until pods can be made in it.
-func (r *requests) prepare(ctx context.Context) error {
+// makeNamespace makes the namespace and waits until pods can be made in it.
+func (r *requests) makeNamespace(ctx context.Context) error {
 	c := r.client
 	answer, err := c.Do(ctx, &wire.Request{Method: http.MethodPost, Path: "/api/v1/namespaces", ContentType: "application/json",
 		Body: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + namespace + `"}}`)})
@@ -66,17 +66,17 @@ type batch struct {
 	body         func(i int) []byte // nil: none
 }
 
-// send sends a batch, each call when it is due or as soon after as fewer than
+// sendBatch sends a batch, each call when it is due or as soon after as fewer than
 // inFlight are under way, and waits for the answers. A call that failed is an
 // error.
-func (r *requests) send(ctx context.Context, b batch) error {
+func (r *requests) sendBatch(ctx context.Context, b batch) error {
 	var faults failures
 	slots := make(chan struct{}, inFlight)
 	begin := r.clock.Now()
 	var ended error
 	for i := range b.count {
 		if b.rate > 0 {
-			if ended = r.sleep(ctx, begin.Add(time.Duration(float64(i)/b.rate*float64(time.Second)))); ended != nil {
+			if ended = r.sleepUntil(ctx, begin.Add(time.Duration(float64(i)/b.rate*float64(time.Second)))); ended != nil {
 				break
 			}
 		}
@@ -93,21 +93,21 @@ func (r *requests) send(ctx context.Context, b batch) error {
 			req.ContentType, req.Body = "application/json", b.body(i)
 		}
 		r.client.Send(req, func(answer *wire.Response) {
-			faults.note(answer)
+			faults.noteFailure(answer)
 			<-slots
 		})
 	}
 	for range inFlight { // every answer frees its slot
 		slots <- struct{}{}
 	}
-	if err := errors.Join(ended, faults.err(b.count)); err != nil {
+	if err := errors.Join(ended, faults.asError(b.count)); err != nil {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
 	return nil
 }
 
-// sleep waits until a call is due.
-func (r *requests) sleep(ctx context.Context, due clock.Time) error {
+// sleepUntil waits until a call is due.
+func (r *requests) sleepUntil(ctx context.Context, due clock.Time) error {
 	if left := r.clock.Until(due); left > 0 {
 		return clock.Sleep(ctx, left)
 	}
@@ -121,7 +121,7 @@ type failures struct {
 	first string
 }
 
-func (f *failures) note(r *wire.Response) {
+func (f *failures) noteFailure(r *wire.Response) {
 	if r.Err == nil && r.Code < 400 {
 		return
 	}
@@ -132,7 +132,7 @@ func (f *failures) note(r *wire.Response) {
 	}
 }
 
-func (f *failures) err(of int) error {
+func (f *failures) asError(of int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.count == 0 {
@@ -146,7 +146,7 @@ func nodeName(i int) string { return fmt.Sprintf("node-%06d", i) }
 // createNodes makes the nodes from number first on, as kwokctl's scale does: with
 // what they have to give in their status, and without conditions.
 func (r *requests) createNodes(ctx context.Context, first, count int) error {
-	return r.send(ctx, batch{
+	return r.sendBatch(ctx, batch{
 		what: "create nodes", method: http.MethodPost, count: count,
 		path: func(int) string { return "/api/v1/nodes" },
 		body: func(i int) []byte {
@@ -162,7 +162,7 @@ func (r *requests) createNodes(ctx context.Context, first, count int) error {
 // createPods makes pods at a rate; bind says that they name their node, so that
 // no scheduler is needed.
 func (r *requests) createPods(ctx context.Context, names []string, rate float64, bind int) error {
-	return r.send(ctx, batch{
+	return r.sendBatch(ctx, batch{
 		what: "create pods", method: http.MethodPost, count: len(names), rate: rate,
 		path: func(int) string { return podsPath },
 		body: func(i int) []byte {
@@ -179,7 +179,7 @@ func (r *requests) createPods(ctx context.Context, names []string, rate float64,
 
 // deletePods deletes pods as fast as it goes, with their own grace period.
 func (r *requests) deletePods(ctx context.Context, names []string) error {
-	return r.send(ctx, batch{
+	return r.sendBatch(ctx, batch{
 		what: "delete pods", method: http.MethodDelete, count: len(names),
 		path: func(i int) string { return podsPath + "/" + names[i] },
 	})

@@ -32,7 +32,7 @@ type side struct {
 	stages     []string // folders
 }
 
-func (o options) sides() []side {
+func (o options) bothSides() []side {
 	ours := strings.Fields(o.ours)
 	folders := []string{
 		filepath.Join(o.stages, "node", "fast"), filepath.Join(o.stages, "node", "heartbeat-with-lease"), filepath.Join(o.stages, "pod", "fast"),
@@ -43,8 +43,8 @@ func (o options) sides() []side {
 	}
 }
 
-// config writes the side's stages into one file and returns its path.
-func (s side) config(folder string) (string, error) {
+// writeConfig writes the side's stages into one file and returns its path.
+func (s side) writeConfig(folder string) (string, error) {
 	var all strings.Builder
 	for _, dir := range s.stages {
 		files, err := stageFiles(dir)
@@ -91,9 +91,9 @@ type running struct {
 	http   *http.Client
 }
 
-// start starts the side; all that it leaves lies in the reaper's folder.
-func (s side) start(kubeconfig string, reaper *process.Reaper) (*running, error) {
-	config, err := s.config(reaper.Dir())
+// startSide starts the side; all that it leaves lies in the reaper's folder.
+func (s side) startSide(kubeconfig string, reaper *process.Reaper) (*running, error) {
+	config, err := s.writeConfig(reaper.Dir())
 	if err != nil {
 		return nil, err
 	}
@@ -130,12 +130,12 @@ type memory struct {
 	live     float64 // bytes of live objects and stacks after a collection; 0 when the side does not tell
 }
 
-// rest lets the side collect its garbage and returns its memory when it changes
+// awaitSteadyMemory lets the side collect its garbage and returns its memory when it changes
 // no more, or after restMost.
-func (r *running) rest(ctx context.Context) (m memory, err error) {
+func (r *running) awaitSteadyMemory(ctx context.Context) (m memory, err error) {
 	const every, still, restMost = time.Second, 5, 25
 	for range 2 { // what the first finds dead, the second has swept
-		m.live = r.collect(ctx)
+		m.live = r.collectGarbage(ctx)
 	}
 	same, last := 0, 0.0
 	for range restMost {
@@ -157,9 +157,9 @@ func (r *running) rest(ctx context.Context) (m memory, err error) {
 	return m, nil
 }
 
-// collect asks for a garbage collection by Go's profiling handler, which kwok
+// collectGarbage asks for a garbage collection by Go's profiling handler, which kwok
 // serves, and returns the bytes that live after it; 0 when there is no handler.
-func (r *running) collect(ctx context.Context) float64 {
+func (r *running) collectGarbage(ctx context.Context) float64 {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.server+"/debug/pprof/heap?gc=1&debug=1", nil)
 	if err != nil {
 		return 0

@@ -41,7 +41,7 @@ var errNoStage = errors.New("no stage matches")
 // ownFigures times windtunnel's engine: on the JSON of all objects, as players use
 // it, and on the messages of those that the fleet plays itself.
 func ownFigures(o options) (onJSON, onMessages []figure, err error) {
-	all, fast, err := subjects(o.stages, o.inputs)
+	all, fast, err := readSubjects(o.stages, o.inputs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +53,7 @@ func ownFigures(o options) (onJSON, onMessages []figure, err error) {
 				call func() error
 				ns   *float64
 			}{{s.match, &f.Match}, {s.play, &f.Play}, {s.wire, &f.Wire}} {
-				if *t.ns, err = timed(c, o.each, t.call); err != nil {
+				if *t.ns, err = timePerCall(c, o.each, t.call); err != nil {
 					return nil, fmt.Errorf("%s: %w", s.name, err)
 				}
 			}
@@ -68,8 +68,8 @@ func ownFigures(o options) (onJSON, onMessages []figure, err error) {
 	return onJSON, onMessages, err
 }
 
-// timed returns the nanoseconds that a call takes, measured for at least each.
-func timed(c clock.Clock, each time.Duration, call func() error) (float64, error) {
+// timePerCall returns the nanoseconds that a call takes, measured for at least each.
+func timePerCall(c clock.Clock, each time.Duration, call func() error) (float64, error) {
 	for n := 1; ; n *= 2 {
 		begin := c.Now()
 		for range n {
@@ -83,9 +83,9 @@ func timed(c clock.Clock, each time.Duration, call func() error) (float64, error
 	}
 }
 
-// subjects reads the objects INPUTS/KIND/SET/*.json and compiles the stages
+// readSubjects reads the objects INPUTS/KIND/SET/*.json and compiles the stages
 // STAGES/KIND/SET/*.yaml for them.
-func subjects(stages, inputs string) (onJSON, onMessages []subject, err error) {
+func readSubjects(stages, inputs string) (onJSON, onMessages []subject, err error) {
 	files, err := filepath.Glob(filepath.Join(inputs, "*", "*", "*.json"))
 	if err != nil || len(files) == 0 {
 		return nil, nil, fmt.Errorf("no objects in %s (%w)", inputs, err)
@@ -100,7 +100,7 @@ func subjects(stages, inputs string) (onJSON, onMessages []subject, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		m, err := compiled(filepath.Join(stages, set))
+		m, err := compileFolder(filepath.Join(stages, set))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -121,7 +121,7 @@ func subjects(stages, inputs string) (onJSON, onMessages []subject, err error) {
 	return onJSON, onMessages, nil
 }
 
-func compiled(folder string) (*machine.Machine, error) {
+func compileFolder(folder string) (*machine.Machine, error) {
 	files, err := stageFiles(folder)
 	if err != nil {
 		return nil, err
@@ -133,10 +133,10 @@ func compiled(folder string) (*machine.Machine, error) {
 	return machine.Compile(f.Stages)
 }
 
-// moment is the time that goes into bodies.
-func moment() time.Time { return time.Unix(1767323045, 0).UTC() }
+// fixedTime is the time that goes into bodies.
+func fixedTime() time.Time { return time.Unix(1767323045, 0).UTC() }
 
-func chance() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
+func fixedRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
 
 // jsonSubject plays any stage on a tree of JSON.
 func jsonSubject(name string, m *machine.Machine, raw []byte) (s subject, err error) {
@@ -144,7 +144,7 @@ func jsonSubject(name string, m *machine.Machine, raw []byte) (s subject, err er
 	if err != nil {
 		return s, err
 	}
-	now, rng := moment(), chance()
+	now, rng := fixedTime(), fixedRandom()
 	env := &machine.Env{Now: now, Start: now, Version: "bench"}
 	play := func(tree map[string]any) error {
 		c, err := m.Match(tree, now, rng)
@@ -183,14 +183,14 @@ func messageSubject(m *machine.Machine, raw []byte) (subject, bool, error) {
 	has := func(kind string) bool { return len(m.Stages(machine.Resource{APIVersion: "v1", Kind: kind})) > 0 }
 	switch {
 	case has("Node") && set.SlowNodes() == nil:
-		wire, err := protobuf(raw, &corev1.Node{})
+		wire, err := toProtobuf(raw, &corev1.Node{})
 		if err != nil {
 			return subject{}, false, err
 		}
 		s := messageCalls(wire, object.DecodeNode, set.Node, set.RenderNode)
 		return s, true, s.wire()
 	case has("Pod") && set.SlowPods() == nil:
-		wire, err := protobuf(raw, &corev1.Pod{})
+		wire, err := toProtobuf(raw, &corev1.Pod{})
 		if err != nil {
 			return subject{}, false, err
 		}
@@ -204,7 +204,7 @@ func messageSubject(m *machine.Machine, raw []byte) (subject, bool, error) {
 // and one buffer serve all objects.
 func messageCalls[V any](wire []byte, decode func([]byte, *V) error, choose func(*V, *rand.Rand) stage.Choice,
 	render func([]byte, stage.Choice, *V, stage.Env) (machine.Effect, error)) subject {
-	view, rng, env := new(V), chance(), stage.Env{Now: moment(), Addresses: fixed{}}
+	view, rng, env := new(V), fixedRandom(), stage.Env{Now: fixedTime(), Addresses: fixed{}}
 	var body []byte
 	play := func() error {
 		c := choose(view, rng)
@@ -238,8 +238,8 @@ func messageCalls[V any](wire []byte, decode func([]byte, *V) error, choose func
 	}
 }
 
-// protobuf returns an object's protobuf form.
-func protobuf(raw []byte, into interface{ Marshal() ([]byte, error) }) ([]byte, error) {
+// toProtobuf returns an object's protobuf form.
+func toProtobuf(raw []byte, into interface{ Marshal() ([]byte, error) }) ([]byte, error) {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return nil, fmt.Errorf("read object: %w", err)
 	}

@@ -30,7 +30,7 @@ func here(t testing.TB) (onJSON, onMessages []subject) {
 			t.Fatal(err)
 		}
 	}
-	onJSON, onMessages, err = subjects(stages, inputs)
+	onJSON, onMessages, err = readSubjects(stages, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,14 @@ func main() {
 	file := flag.String("scenario", "examples/density.yaml", "the scenario")
 	runs := flag.Int("runs", 3, "how often")
 	flag.Parse()
-	if err := fly(*binary, *file, *runs, flag.Args()); err != nil {
+	if err := flyRuns(*binary, *file, *runs, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// fly runs the scenario and prints the table.
-func fly(binary, file string, runs int, more []string) error {
+// flyRuns runs the scenario and prints the table.
+func flyRuns(binary, file string, runs int, more []string) error {
 	folder, err := os.MkdirTemp("", "windtunnel-bench-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the runs: %w", err)
@@ -48,7 +48,7 @@ func fly(binary, file string, runs int, more []string) error {
 			return errors.Join(fmt.Errorf("run %d: %w", i+1, err))
 		}
 		var judgement slo.Judgement
-		if err := errors.Join(read(dir, record.VerdictFile, &judgement), read(dir, record.ManifestFile, &manifest)); err != nil {
+		if err := errors.Join(readJSON(dir, record.VerdictFile, &judgement), readJSON(dir, record.ManifestFile, &manifest)); err != nil {
 			return err
 		}
 		for name, m := range judgement.Measures {
@@ -56,11 +56,11 @@ func fly(binary, file string, runs int, more []string) error {
 			units[name] = m.Unit
 		}
 	}
-	print(manifest, runs, values, units)
+	printMedians(manifest, runs, values, units)
 	return nil
 }
 
-func read(dir, name string, into any) error {
+func readJSON(dir, name string, into any) error {
 	raw, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
@@ -68,8 +68,8 @@ func read(dir, name string, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// print writes the medians, with minimum and maximum.
-func print(m record.Manifest, runs int, values map[string][]float64, units map[string]string) {
+// printMedians writes the medians, with minimum and maximum.
+func printMedians(m record.Manifest, runs int, values map[string][]float64, units map[string]string) {
 	fmt.Printf("%s, %d runs on %d cores (%s), %s, Kubernetes %s, etcd %s\n\n| measure | median | min | max | unit |\n|---|---:|---:|---:|---|\n",
 		m.Scenario, runs, m.Machine.Cores, strings.TrimSpace(m.Machine.CPU), m.Started.Format("2006-01-02"), m.Versions["kubernetes"], m.Versions["etcd"])
 	names := make([]string, 0, len(values))

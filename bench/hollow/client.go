@@ -31,8 +31,8 @@ const (
 // podsPath is where the pods of the bench are.
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// pod returns a pod such as a Deployment of one container makes.
-func pod(i int) *corev1.Pod {
+// newPod returns a pod such as a Deployment of one container makes.
+func newPod(i int) *corev1.Pod {
 	name := fmt.Sprintf("density-deployment-7d4b9c6f5d-%06d", i)
 	amount := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("10M")}
 	return &corev1.Pod{
@@ -59,9 +59,9 @@ func pod(i int) *corev1.Pod {
 	}
 }
 
-// encoded returns a pod in a form.
-func encoded(i int, form string) ([]byte, error) {
-	p := pod(i)
+// encodePod returns a pod in a form.
+func encodePod(i int, form string) ([]byte, error) {
+	p := newPod(i)
 	if form == typeJSON {
 		return json.Marshal(p)
 	}
@@ -69,9 +69,9 @@ func encoded(i int, form string) ([]byte, error) {
 	return object.AppendEnvelope(nil, "v1", "Pod", raw), err
 }
 
-// create creates n pods, so many at a time, or at a rate per second if that is
+// createPods creates n pods, so many at a time, or at a rate per second if that is
 // above 0. It returns how long that took.
-func create(ctx context.Context, e endpoint.Endpoint, form string, first, n, atOnce int, rate float64) (time.Duration, error) {
+func createPods(ctx context.Context, e endpoint.Endpoint, form string, first, n, atOnce int, rate float64) (time.Duration, error) {
 	c := clock.Start()
 	client, err := wire.New(e, wire.Options{Clock: c})
 	if err != nil {
@@ -88,8 +88,8 @@ func create(ctx context.Context, e endpoint.Endpoint, form string, first, n, atO
 					_ = clock.Sleep(ctx, c.Until(clock.Time(float64(i)/rate*float64(time.Second))))
 				}
 				var body []byte
-				if body, errs[w] = encoded(first+i, form); errs[w] == nil {
-					errs[w] = post(ctx, client, podsPath, form, body)
+				if body, errs[w] = encodePod(first+i, form); errs[w] == nil {
+					errs[w] = postObject(ctx, client, podsPath, form, body)
 				}
 			}
 		})
@@ -98,8 +98,8 @@ func create(ctx context.Context, e endpoint.Endpoint, form string, first, n, atO
 	return time.Duration(c.Now()), errors.Join(errs...)
 }
 
-// post creates one object.
-func post(ctx context.Context, client *wire.Client, path, form string, body []byte) error {
+// postObject creates one object.
+func postObject(ctx context.Context, client *wire.Client, path, form string, body []byte) error {
 	r, err := client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: path, ContentType: form, Accept: form, Body: body, Discard: true})
 	if err == nil && !r.Success() {
 		err = r.Refusal()
@@ -123,11 +123,11 @@ type watchers struct {
 func watchPods(ctx context.Context, e endpoint.Endpoint, form string, n int) (*watchers, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watchers{cancel: cancel}
-	return w, w.add(ctx, e, podsPath, form, n)
+	return w, w.openWatches(ctx, e, podsPath, form, n)
 }
 
-// add opens n more.
-func (w *watchers) add(ctx context.Context, e endpoint.Endpoint, path, form string, n int) error {
+// openWatches opens n more.
+func (w *watchers) openWatches(ctx context.Context, e endpoint.Endpoint, path, form string, n int) error {
 	client, err := wire.New(e, wire.Options{Clock: clock.Start()})
 	if err != nil {
 		return err
@@ -145,14 +145,14 @@ func (w *watchers) add(ctx context.Context, e endpoint.Endpoint, path, form stri
 	for range n {
 		w.wait.Go(func() {
 			defer w.ended.Add(1)
-			_ = client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: path, Accept: form}, w.counter(form))
+			_ = client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: path, Accept: form}, w.eventCounter(form))
 		})
 	}
 	return nil
 }
 
-// counter returns what counts the events of a watch.
-func (w *watchers) counter(form string) func([]byte) error {
+// eventCounter returns what counts the events of a watch.
+func (w *watchers) eventCounter(form string) func([]byte) error {
 	var rest []byte
 	return func(b []byte) error {
 		if form == typeJSON {
@@ -173,8 +173,8 @@ func (w *watchers) counter(form string) func([]byte) error {
 	}
 }
 
-// await waits until so many events have come.
-func (w *watchers) await(n int64) error {
+// awaitEvents waits until so many events have come.
+func (w *watchers) awaitEvents(n int64) error {
 	c := clock.Start()
 	for ; w.events.Load() < n; time.Sleep(5 * time.Millisecond) {
 		if c.Now() > clock.Time(2*time.Minute) || w.ended.Load() > 0 {
@@ -194,9 +194,9 @@ func (w *watchers) Close() error {
 	return err
 }
 
-// kept returns the resources that the watches of an idle client are about: those of
+// watchedResources returns the resources that the watches of an idle client are about: those of
 // a manager of member clusters.
-func kept() []string {
+func watchedResources() []string {
 	return []string{"nodes", "pods", "configmaps", "secrets", "services", "persistentvolumes", "persistentvolumeclaims"}
 }
 
@@ -207,13 +207,13 @@ func idleClient(ctx context.Context, e endpoint.Endpoint) (*wire.Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	begun := make(chan error, 2*len(kept()))
-	for _, plural := range kept() {
+	begun := make(chan error, 2*len(watchedResources()))
+	for _, plural := range watchedResources() {
 		client.Send(&wire.Request{Method: http.MethodGet, Path: "/api/v1/" + plural + "?watch=true&resourceVersion=0", Accept: typeProto,
 			Hold: time.Hour, Opened: func(*wire.Response) { begun <- nil }, Data: func([]byte) {}},
 			func(r *wire.Response) { begun <- fmt.Errorf("a watch ended: %d %w", r.Code, r.Err) })
 	}
-	for range kept() {
+	for range watchedResources() {
 		select {
 		case err = <-begun:
 		case <-ctx.Done():

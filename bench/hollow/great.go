@@ -33,16 +33,16 @@ const (
 	leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 )
 
-// fly creates the nodes through the API, lists them, and watches all leases for
+// flyClusters creates the nodes through the API, lists them, and watches all leases for
 // hold. It prints what that took.
-func (g great) fly(ctx context.Context) error {
+func (g great) flyClusters(ctx context.Context) error {
 	s, err := startServer(g.clusters, "-heartbeats", g.heartbeats.String())
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	g.clock = clock.Start()
-	if err := g.each(func(i int) error { return g.populate(ctx, s, i) }); err != nil {
+	if err := g.eachCluster(func(i int) error { return g.createNodes(ctx, s, i) }); err != nil {
 		return err
 	}
 	used, err := costOf([]int{s.cmd.Process.Pid})
@@ -51,14 +51,14 @@ func (g great) fly(ctx context.Context) error {
 	}
 	fmt.Printf("%d nodes over %d clusters created in %.1f s; %.1f us CPU of the clusters' process a node; %.2f GB resident\n",
 		g.nodes, g.clusters, g.clock.Now().Seconds(), used.CPU*1e6/float64(g.nodes), float64(used.Resident)/1e9)
-	if err := g.list(ctx, s); err != nil {
+	if err := g.listNodes(ctx, s); err != nil {
 		return err
 	}
-	return g.watch(ctx, s)
+	return g.watchLeases(ctx, s)
 }
 
-// each does something for every cluster, for a few at a time.
-func (g great) each(do func(i int) error) error {
+// eachCluster does something for every cluster, for a few at a time.
+func (g great) eachCluster(do func(i int) error) error {
 	const atOnce = 8
 	errs := make([]error, atOnce)
 	var wait sync.WaitGroup
@@ -73,9 +73,9 @@ func (g great) each(do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// populate creates a cluster's nodes.
-func (g great) populate(ctx context.Context, s *server, cluster int) error {
-	client, err := wire.New(s.endpoint(cluster), wire.Options{Clock: clock.Start()})
+// createNodes creates a cluster's nodes.
+func (g great) createNodes(ctx context.Context, s *server, cluster int) error {
+	client, err := wire.New(s.endpointOf(cluster), wire.Options{Clock: clock.Start()})
 	if err != nil {
 		return err
 	}
@@ -86,9 +86,9 @@ func (g great) populate(ctx context.Context, s *server, cluster int) error {
 	for w := range atOnce {
 		wait.Go(func() {
 			for i := w; i < g.nodes/g.clusters && errs[w] == nil; i += atOnce {
-				raw, err := node(cluster, i).Marshal()
+				raw, err := newNode(cluster, i).Marshal()
 				if err == nil {
-					err = post(ctx, client, nodesPath, typeProto, object.AppendEnvelope(nil, "v1", "Node", raw))
+					err = postObject(ctx, client, nodesPath, typeProto, object.AppendEnvelope(nil, "v1", "Node", raw))
 				}
 				errs[w] = err
 			}
@@ -98,8 +98,8 @@ func (g great) populate(ctx context.Context, s *server, cluster int) error {
 	return errors.Join(errs...)
 }
 
-// node returns a node that is ready.
-func node(cluster, i int) *corev1.Node {
+// newNode returns a node that is ready.
+func newNode(cluster, i int) *corev1.Node {
 	name := fmt.Sprintf("node-%04d-%06d", cluster, i)
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	now := metav1.NewTime(clock.Start().Epoch())
@@ -117,12 +117,12 @@ func node(cluster, i int) *corev1.Node {
 	return n
 }
 
-// list lists the nodes of all clusters.
-func (g great) list(ctx context.Context, s *server) error {
+// listNodes lists the nodes of all clusters.
+func (g great) listNodes(ctx context.Context, s *server) error {
 	c := clock.Start()
 	seen, bytes := 0, 0
 	for i := range g.clusters {
-		client, err := wire.New(s.endpoint(i), wire.Options{Clock: c})
+		client, err := wire.New(s.endpointOf(i), wire.Options{Clock: c})
 		if err != nil {
 			return err
 		}
@@ -148,18 +148,18 @@ func (g great) list(ctx context.Context, s *server) error {
 	return nil
 }
 
-// watch watches the leases of all clusters while they are renewed.
-func (g great) watch(ctx context.Context, s *server) error {
+// watchLeases watches the leases of all clusters while they are renewed.
+func (g great) watchLeases(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watchers{cancel: cancel}
 	defer w.Close()
 	for i := range g.clusters {
-		if err := w.add(ctx, s.endpoint(i), leasesPath, typeProto, 1); err != nil {
+		if err := w.openWatches(ctx, s.endpointOf(i), leasesPath, typeProto, 1); err != nil {
 			return err
 		}
 	}
 	time.Sleep(min(g.heartbeats, 30*time.Second)) // until what the creation held up has gone
-	begin, err := g.look(ctx, s, w)
+	begin, err := g.takeLook(ctx, s, w)
 	if err != nil {
 		return err
 	}
@@ -168,15 +168,15 @@ func (g great) watch(ctx context.Context, s *server) error {
 	last := begin
 	for c.Now() < clock.Time(g.hold) {
 		time.Sleep(min(30*time.Second, c.Until(clock.Time(g.hold))))
-		now, err := g.look(ctx, s, w)
+		now, err := g.takeLook(ctx, s, w)
 		if err != nil {
 			return err
 		}
-		last.show(now)
+		last.printChange(now)
 		last = now
 	}
 	fmt.Print("in all\n")
-	begin.show(last)
+	begin.printChange(last)
 	if n := w.ended.Load(); n > 0 {
 		return fmt.Errorf("%d watches ended", n)
 	}
@@ -191,11 +191,11 @@ type look struct {
 	renewed map[string]float64 // by upper bound of their lateness, as in the metrics
 }
 
-func (g great) look(ctx context.Context, s *server, w *watchers) (l look, err error) {
+func (g great) takeLook(ctx context.Context, s *server, w *watchers) (l look, err error) {
 	if l.cost, err = costOf([]int{s.cmd.Process.Pid}); err != nil {
 		return l, err
 	}
-	client, err := wire.New(s.endpoint(0), wire.Options{Clock: g.clock})
+	client, err := wire.New(s.endpointOf(0), wire.Options{Clock: g.clock})
 	if err != nil {
 		return l, err
 	}
@@ -214,13 +214,13 @@ func (g great) look(ctx context.Context, s *server, w *watchers) (l look, err er
 	return l, nil
 }
 
-// show prints what happened from one look to the next.
-func (l look) show(now look) {
+// printChange prints what happened from one look to the next.
+func (l look) printChange(now look) {
 	took := now.at.Sub(l.at).Seconds()
 	all := now.renewed["+Inf"] - l.renewed["+Inf"]
 	p99 := "+Inf"
 	for bound, n := range now.renewed {
-		if n-l.renewed[bound] >= 0.99*all && less(bound, p99) {
+		if n-l.renewed[bound] >= 0.99*all && lessBound(bound, p99) {
 			p99 = bound
 		}
 	}
@@ -228,8 +228,8 @@ func (l look) show(now look) {
 		(now.cost.CPU-l.cost.CPU)/took, float64(now.cost.Resident)/1e9)
 }
 
-// less compares bounds of a histogram.
-func less(a, b string) bool {
+// lessBound compares bounds of a histogram.
+func lessBound(a, b string) bool {
 	x, _ := strconv.ParseFloat(a, 64)
 	y, _ := strconv.ParseFloat(b, 64)
 	return x < y

@@ -52,13 +52,13 @@ func main() {
 	case *alone:
 		err = byItself(context.Background(), w)
 	case *clusters > 0:
-		err = serve(*clusters, hollow.Options{Models: hollow.Models{Heartbeats: g.heartbeats}})
+		err = serveClusters(*clusters, hollow.Options{Models: hollow.Models{Heartbeats: g.heartbeats}})
 	case g.nodes > 0:
-		err = g.fly(context.Background())
+		err = g.flyClusters(context.Background())
 	case *side != "":
-		err = one(context.Background(), *side, w)
+		err = measureOne(context.Background(), *side, w)
 	default:
-		err = compare(context.Background(), *binary, *out, w)
+		err = compareSides(context.Background(), *binary, *out, w)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,13 +66,13 @@ func main() {
 	}
 }
 
-// one measures what wants a process of its own, and prints its figures as JSON.
-func one(ctx context.Context, side string, w work) error {
+// measureOne measures what wants a process of its own, and prints its figures as JSON.
+func measureOne(ctx context.Context, side string, w work) error {
 	var f Figures
 	var err error
 	switch side {
 	case "start-hollow":
-		f, err = starting(ctx, startHollow)
+		f, err = measureStart(ctx, startHollow)
 	case "fake":
 		f, err = inProcess(ctx, w)
 	}
@@ -84,36 +84,36 @@ func one(ctx context.Context, side string, w work) error {
 
 // byItself measures hollow clusters alone.
 func byItself(ctx context.Context, w work) error {
-	f, err := ours(ctx, w)
+	f, err := measureHollow(ctx, w)
 	if err != nil {
 		return err
 	}
-	show(map[string]Figures{sideHollow: f})
+	printTable(map[string]Figures{sideHollow: f})
 	return nil
 }
 
-// compare measures all sides.
-func compare(ctx context.Context, binary, out string, w work) error {
+// compareSides measures all sides.
+func compareSides(ctx context.Context, binary, out string, w work) error {
 	sides := map[string]Figures{}
-	f, err := ours(ctx, w)
+	f, err := measureHollow(ctx, w)
 	if err != nil {
 		return fmt.Errorf("hollow clusters: %w", err)
 	}
 	sides[sideHollow] = f
-	show(sides) // the others take their time
+	printTable(sides) // the others take their time
 	var other Figures
 	if err := inOwnProcess("fake", &other, "-objects", fmt.Sprint(w.objects), "-watchers", fmt.Sprint(w.watchers), "-events", fmt.Sprint(w.events)); err != nil {
 		return err
 	}
 	sides[sideFake] = other
-	show(sides)
+	printTable(sides)
 	if binary != "" {
-		if sides[sidePair], err = pair(ctx, w, binary); err != nil {
+		if sides[sidePair], err = measurePair(ctx, w, binary); err != nil {
 			return fmt.Errorf("kube-apiserver and etcd: %w", err)
 		}
 	}
-	show(sides)
-	return write(out, sides)
+	printTable(sides)
+	return writeJSON(out, sides)
 }
 
 // row is a figure of the table: how it is read, and its bound for hollow clusters.
@@ -125,7 +125,7 @@ type row struct {
 	by        float64 // of the unit
 }
 
-func rows() []row {
+func tableRows() []row {
 	return []row{
 		{"first answer of a new cluster in a Go test, median", "first_answer_seconds", 0.005, func(f Figures) float64 { return f.Start }, "ms", 1e3},
 		{"the process's first", "first_answer_worst_seconds", 0, func(f Figures) float64 { return f.StartWorst }, "ms", 1e3},
@@ -144,10 +144,10 @@ func rows() []row {
 	}
 }
 
-// show prints all sides beside each other.
-func show(sides map[string]Figures) {
+// printTable prints all sides beside each other.
+func printTable(sides map[string]Figures) {
 	table := text.Table{Head: []string{"", "bound", sideHollow, sidePair, sideFake}, Left: 1}
-	for _, r := range rows() {
+	for _, r := range tableRows() {
 		line := []string{r.name, ""}
 		if r.bound > 0 {
 			line[1] = fmt.Sprintf("%.5g %s", r.bound*r.by, r.unit)
@@ -167,10 +167,10 @@ func show(sides map[string]Figures) {
 	fmt.Print(b.String())
 }
 
-// write keeps figures and ratios as JSON.
-func write(out string, sides map[string]Figures) error {
+// writeJSON keeps figures and ratios as JSON.
+func writeJSON(out string, sides map[string]Figures) error {
 	ratios := map[string]map[string]float64{}
-	for _, r := range rows() {
+	for _, r := range tableRows() {
 		own := r.of(sides[sideHollow])
 		for _, peer := range []string{sidePair, sideFake} {
 			if v := r.of(sides[peer]); v != 0 && own != 0 {

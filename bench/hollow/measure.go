@@ -44,16 +44,16 @@ type work struct {
 	clusters, many            int
 }
 
-// created measures creates and what is kept of them.
-func (w work) created(ctx context.Context, t target, f *Figures) error {
-	if _, err := create(ctx, t.endpoint, typeProto, 0, w.objects/10, 32, 0); err != nil { // warm
+// measureCreates measures creates and what is kept of them.
+func (w work) measureCreates(ctx context.Context, t target, f *Figures) error {
+	if _, err := createPods(ctx, t.endpoint, typeProto, 0, w.objects/10, 32, 0); err != nil { // warm
 		return err
 	}
 	before, err := t.cost()
 	if err != nil {
 		return err
 	}
-	took, err := create(ctx, t.endpoint, typeProto, w.objects, w.objects, 32, 0)
+	took, err := createPods(ctx, t.endpoint, typeProto, w.objects, w.objects, 32, 0)
 	if err != nil {
 		return err
 	}
@@ -63,14 +63,14 @@ func (w work) created(ctx context.Context, t target, f *Figures) error {
 	}
 	n := float64(w.objects)
 	f.CreateProto, f.CreatesSecond = (after.CPU-before.CPU)*1e6/n, n/took.Seconds()
-	raw, err := pod(0).Marshal()
+	raw, err := newPod(0).Marshal()
 	if err != nil {
 		return err
 	}
 	f.Encoded = float64(len(raw)) + storedMore
-	f.Overhead = float64(after.memory()-before.memory())/n - f.Encoded
+	f.Overhead = float64(after.memoryInUse()-before.memoryInUse())/n - f.Encoded
 	before = after
-	if _, err := create(ctx, t.endpoint, typeJSON, 2*w.objects, w.objects, 32, 0); err != nil {
+	if _, err := createPods(ctx, t.endpoint, typeJSON, 2*w.objects, w.objects, 32, 0); err != nil {
 		return err
 	}
 	if after, err = t.cost(); err != nil {
@@ -83,17 +83,17 @@ func (w work) created(ctx context.Context, t target, f *Figures) error {
 // storedMore is about what a server adds to a pod: uid, version, time of creation.
 const storedMore = 38 + 8 + 10
 
-// memory is what is in use, or what is resident where nobody says what is in use.
-func (c Cost) memory() int64 {
+// memoryInUse is what is in use, or what is resident where nobody says what is in use.
+func (c Cost) memoryInUse() int64 {
 	if c.InUse > 0 {
 		return c.InUse
 	}
 	return c.Resident
 }
 
-// watched measures what an event costs for each watcher: what the creation of
+// measureWatches measures what an event costs for each watcher: what the creation of
 // objects costs with watchers, less what it costs without.
-func (w work) watched(ctx context.Context, t target, f *Figures) error {
+func (w work) measureWatches(ctx context.Context, t target, f *Figures) error {
 	first := 10 * w.objects
 	one := func(form string, watchers int, rate float64) (float64, error) {
 		open, err := watchPods(ctx, t.endpoint, form, watchers)
@@ -103,11 +103,11 @@ func (w work) watched(ctx context.Context, t target, f *Figures) error {
 		time.Sleep(time.Second) // until all are there
 		before, err := t.cost()
 		if err == nil {
-			_, err = create(ctx, t.endpoint, typeProto, first, w.events, 8, rate)
+			_, err = createPods(ctx, t.endpoint, typeProto, first, w.events, 8, rate)
 		}
 		first += w.events
 		if err == nil {
-			err = open.await(int64(watchers * w.events))
+			err = open.awaitEvents(int64(watchers * w.events))
 		}
 		after, cost := t.cost()
 		return after.CPU - before.CPU, errors.Join(err, cost, open.Close())
@@ -130,14 +130,14 @@ func (w work) watched(ctx context.Context, t target, f *Figures) error {
 	return nil
 }
 
-// idle measures what clusters take with one idle client each, and with three.
-func (w work) idle(ctx context.Context, f *Figures) error {
+// measureIdle measures what clusters take with one idle client each, and with three.
+func (w work) measureIdle(ctx context.Context, f *Figures) error {
 	s, err := startServer(w.clusters)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	before, err := s.cost()
+	before, err := s.askCost()
 	if err != nil {
 		return err
 	}
@@ -149,13 +149,13 @@ func (w work) idle(ctx context.Context, f *Figures) error {
 	}()
 	for round := 1; round <= 3; round++ {
 		for i := range w.clusters {
-			c, err := idleClient(ctx, s.endpoint(i))
+			c, err := idleClient(ctx, s.endpointOf(i))
 			if err != nil {
 				return err
 			}
 			clients = append(clients, c)
 		}
-		after, err := s.cost()
+		after, err := s.askCost()
 		if err != nil {
 			return err
 		}
@@ -170,30 +170,30 @@ func (w work) idle(ctx context.Context, f *Figures) error {
 	return nil
 }
 
-// thousands measures a process with many clusters.
-func (w work) thousands(ctx context.Context, f *Figures) error {
+// measureMany measures a process with many clusters.
+func (w work) measureMany(ctx context.Context, f *Figures) error {
 	s, err := startServer(w.many)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	f.Many, f.ManyReady = w.many, s.ready.Seconds()
-	if f.ManyBytes, err = peak(s.cmd.Process.Pid); err != nil {
+	if f.ManyBytes, err = peakMemory(s.cmd.Process.Pid); err != nil {
 		return err
 	}
 	for i := range w.many {
-		c, err := idleClient(ctx, s.endpoint(i))
+		c, err := idleClient(ctx, s.endpointOf(i))
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 	}
-	f.ManyWatched, err = peak(s.cmd.Process.Pid)
+	f.ManyWatched, err = peakMemory(s.cmd.Process.Pid)
 	return err
 }
 
-// median returns the median of durations in seconds.
-func median(took []time.Duration) float64 {
+// medianSeconds returns the median of durations in seconds.
+func medianSeconds(took []time.Duration) float64 {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[len(sorted)/2].Seconds()
 }

@@ -33,9 +33,9 @@ type served struct {
 	Addresses []string `json:"addresses"`
 }
 
-// serve is the process of hollow clusters: it says where they are, then answers
+// serveClusters is the process of hollow clusters: it says where they are, then answers
 // each line of its input with what it has used, and ends with its input.
-func serve(clusters int, o hollow.Options) error {
+func serveClusters(clusters int, o hollow.Options) error {
 	if profile := os.Getenv("WINDTUNNEL_PROFILE"); profile != "" { // of the process's whole life, for go tool pprof
 		file, err := os.Create(profile)
 		if err != nil {
@@ -138,13 +138,13 @@ func (s *server) Close() error {
 	return s.cmd.Wait()
 }
 
-// endpoint returns how to reach cluster i.
-func (s *server) endpoint(i int) endpoint.Endpoint {
+// endpointOf returns how to reach cluster i.
+func (s *server) endpointOf(i int) endpoint.Endpoint {
 	return endpoint.Bearer(s.said.Addresses[i], s.said.CA, s.said.Token)
 }
 
-// cost asks the process what it has used.
-func (s *server) cost() (c Cost, err error) {
+// askCost asks the process what it has used.
+func (s *server) askCost() (c Cost, err error) {
 	if _, err := io.WriteString(s.in, "\n"); err != nil {
 		return c, fmt.Errorf("ask hollow clusters: %w", err)
 	}

@@ -26,15 +26,15 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// ours measures hollow clusters.
-func ours(ctx context.Context, w work) (f Figures, err error) {
+// measureHollow measures hollow clusters.
+func measureHollow(ctx context.Context, w work) (f Figures, err error) {
 	if err := inOwnProcess("start-hollow", &f); err != nil {
 		return f, err
 	}
-	if err := w.idle(ctx, &f); err != nil {
+	if err := w.measureIdle(ctx, &f); err != nil {
 		return f, fmt.Errorf("idle clusters: %w", err)
 	}
-	if err := w.thousands(ctx, &f); err != nil {
+	if err := w.measureMany(ctx, &f); err != nil {
 		return f, fmt.Errorf("%d clusters: %w", w.many, err)
 	}
 	s, err := startServer(1)
@@ -42,21 +42,21 @@ func ours(ctx context.Context, w work) (f Figures, err error) {
 		return f, err
 	}
 	defer s.Close()
-	return f, w.loaded(ctx, target{endpoint: s.endpoint(0), cost: s.cost}, &f)
+	return f, w.measureLoaded(ctx, target{endpoint: s.endpointOf(0), cost: s.askCost}, &f)
 }
 
-// loaded measures a server with objects and watchers.
-func (w work) loaded(ctx context.Context, t target, f *Figures) error {
-	if err := w.created(ctx, t, f); err != nil {
+// measureLoaded measures a server with objects and watchers.
+func (w work) measureLoaded(ctx context.Context, t target, f *Figures) error {
+	if err := w.measureCreates(ctx, t, f); err != nil {
 		return err
 	}
-	return w.watched(ctx, t, f)
+	return w.measureWatches(ctx, t, f)
 }
 
-// pair measures a kube-apiserver with its etcd: those of kube-plane, whose
+// measurePair measures a kube-apiserver with its etcd: those of kube-plane, whose
 // scheduler and controller manager are ended, stand for what other test frameworks
 // start for each suite.
-func pair(ctx context.Context, w work, binary string) (f Figures, err error) {
+func measurePair(ctx context.Context, w work, binary string) (f Figures, err error) {
 	logs, err := os.MkdirTemp("", "windtunnel-bench-")
 	if err != nil {
 		return f, fmt.Errorf("make a folder for logs: %w", err)
@@ -88,7 +88,7 @@ func pair(ctx context.Context, w work, binary string) (f Figures, err error) {
 		return f, err
 	}
 	f.Idle1 = float64(cost.Resident)
-	return f, w.loaded(ctx, t, &f)
+	return f, w.measureLoaded(ctx, t, &f)
 }
 
 // costOf returns what processes have used together.
@@ -104,8 +104,8 @@ func costOf(pids []int) (c Cost, err error) {
 	return c, nil
 }
 
-// peak returns the most memory that a process has had resident.
-func peak(pid int) (float64, error) {
+// peakMemory returns the most memory that a process has had resident.
+func peakMemory(pid int) (float64, error) {
 	u, err := usage.Of(pid)
 	return float64(u.Peak), err
 }
@@ -131,8 +131,8 @@ func inOwnProcess(side string, f *Figures, args ...string) error {
 // starts is how often a start is measured.
 const starts = 100
 
-// starting measures how long it takes from nothing to the first answer.
-func starting(ctx context.Context, start func() (kubernetes.Interface, func() error, error)) (f Figures, err error) {
+// measureStart measures how long it takes from nothing to the first answer.
+func measureStart(ctx context.Context, start func() (kubernetes.Interface, func() error, error)) (f Figures, err error) {
 	var took []time.Duration
 	for range starts {
 		c := clock.Start()
@@ -146,7 +146,7 @@ func starting(ctx context.Context, start func() (kubernetes.Interface, func() er
 			return f, err
 		}
 	}
-	f.Start, f.StartWorst = median(took), took[0].Seconds()
+	f.Start, f.StartWorst = medianSeconds(took), took[0].Seconds()
 	return f, nil
 }
 
@@ -171,14 +171,14 @@ func startFake() (kubernetes.Interface, func() error, error) {
 // inProcess measures client-go's fake, in this process: the client's share of a
 // call is in its figures, but there is hardly one.
 func inProcess(ctx context.Context, w work) (f Figures, err error) {
-	if f, err = starting(ctx, startFake); err != nil {
+	if f, err = measureStart(ctx, startFake); err != nil {
 		return f, err
 	}
 	client := fake.NewClientset()
 	pods := client.CoreV1().Pods("default")
 	fill := func(n int) error {
 		for i := range n {
-			if _, err := pods.Create(ctx, pod(i), metav1.CreateOptions{}); err != nil {
+			if _, err := pods.Create(ctx, newPod(i), metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("create in the fake: %w", err)
 			}
 		}
@@ -198,7 +198,7 @@ func inProcess(ctx context.Context, w work) (f Figures, err error) {
 		return f, err
 	}
 	runtime.KeepAlive(client)
-	raw, err := pod(0).Marshal()
+	raw, err := newPod(0).Marshal()
 	if err != nil {
 		return f, err
 	}
@@ -214,7 +214,7 @@ func watchFake(ctx context.Context, w work) (float64, error) {
 	n := min(w.events, int(watch.DefaultChanSize/2))
 	fill := func(client kubernetes.Interface) error {
 		for i := range n {
-			if _, err := client.CoreV1().Pods("default").Create(ctx, pod(i), metav1.CreateOptions{}); err != nil {
+			if _, err := client.CoreV1().Pods("default").Create(ctx, newPod(i), metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("create in the fake: %w", err)
 			}
 		}

@@ -40,9 +40,9 @@ func main() {
 	flag.Parse()
 	var err error
 	if *simulated != "" {
-		err = simulate(*simulated, s)
+		err = simulateWorkers(*simulated, s)
 	} else {
-		err = measure(s, *out)
+		err = measureLeader(s, *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -70,8 +70,8 @@ type figures struct {
 	BehindSeconds float64        `json:"behind_seconds"` // how long after the end the last record came
 }
 
-// measure leads workers that another process simulates.
-func measure(s setting, out string) error {
+// measureLeader leads workers that another process simulates.
+func measureLeader(s setting, out string) error {
 	folder, err := os.MkdirTemp("", "windtunnel-bench-leader-")
 	if err != nil {
 		return err
@@ -79,14 +79,14 @@ func measure(s setting, out string) error {
 	defer os.RemoveAll(folder)
 	c := clock.Start()
 	stand := &standing{all: map[int]load.Tally{}}
-	leader, err := protocol.Lead(protocol.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}"), Progress: stand.take})
+	leader, err := protocol.Lead(protocol.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}"), Progress: stand.setWorker})
 	if err != nil {
 		return err
 	}
 	defer leader.Close()
 	summing, stop := context.WithCancel(context.Background())
 	defer stop()
-	go stand.sum(summing)
+	go stand.sumEverySecond(summing)
 	access, err := json.Marshal(leader.Access())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, "access.json"), access, 0o600)
@@ -115,10 +115,10 @@ func measure(s setting, out string) error {
 	if err := json.Unmarshal(said, &sent); err != nil {
 		return fmt.Errorf("read what was simulated: %w", err)
 	}
-	if err := check(leader, s.Workers, sent.Bytes); err != nil {
+	if err := requireAllBytes(leader, s.Workers, sent.Bytes); err != nil {
 		return err
 	}
-	if told := stand.workers(); told != s.Workers {
+	if told := stand.countWorkers(); told != s.Workers {
 		return fmt.Errorf("%d of %d workers said where they stand", told, s.Workers)
 	}
 	own, err := usage.Of(os.Getpid())
@@ -146,7 +146,7 @@ type standing struct {
 	all map[int]load.Tally
 }
 
-func (s *standing) take(worker int, said json.RawMessage) {
+func (s *standing) setWorker(worker int, said json.RawMessage) {
 	var p struct {
 		Load load.Tally `json:"load"`
 	}
@@ -158,8 +158,8 @@ func (s *standing) take(worker int, said json.RawMessage) {
 	s.all[worker] = p.Load
 }
 
-// sum adds them up each second until ctx ends.
-func (s *standing) sum(ctx context.Context) {
+// sumEverySecond adds them up each second until ctx ends.
+func (s *standing) sumEverySecond(ctx context.Context) {
 	for clock.Sleep(ctx, time.Second) == nil {
 		s.mu.Lock()
 		load.Sum(slices.Collect(maps.Values(s.all)))
@@ -167,15 +167,15 @@ func (s *standing) sum(ctx context.Context) {
 	}
 }
 
-// workers is how many have said where they stand.
-func (s *standing) workers() int {
+// countWorkers is how many have said where they stand.
+func (s *standing) countWorkers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.all)
 }
 
-// check sees to it that the leader has every byte.
-func check(leader *protocol.Leader, n int, want int64) error {
+// requireAllBytes sees to it that the leader has every byte.
+func requireAllBytes(leader *protocol.Leader, n int, want int64) error {
 	var have int64
 	for i := range n {
 		info, err := os.Stat(leader.File(i))

@@ -70,8 +70,8 @@ type simulated struct {
 	calls  int64
 }
 
-// simulate is the workers' process: it prints what it has brought.
-func simulate(file string, s setting) error {
+// simulateWorkers is the workers' process: it prints what it has brought.
+func simulateWorkers(file string, s setting) error {
 	var access protocol.Access
 	raw, err := os.ReadFile(file)
 	if err == nil {
@@ -96,7 +96,7 @@ func simulate(file string, s setting) error {
 				TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true,
 			}}}
 			first := clock.Time(every) * clock.Time(i) / clock.Time(s.Workers) // spread, as those who began together are not
-			errs[i] = w.work(c, first, clock.Time(s.For), p)
+			errs[i] = w.uploadUntilEnd(c, first, clock.Time(s.For), p)
 			total.Add(w.at)
 			calls.Add(w.calls)
 			ended[i] = c.Now()
@@ -111,8 +111,8 @@ func simulate(file string, s setting) error {
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{"Calls": calls.Load(), "Bytes": total.Load(), "Behind": slices.Max(ended).Sub(clock.Time(s.For)).Seconds()})
 }
 
-// work brings records until the end, and reads the leader's clock every second.
-func (w *simulated) work(c clock.Clock, first, until clock.Time, p piece) error {
+// uploadUntilEnd brings records until the end, and reads the leader's clock every second.
+func (w *simulated) uploadUntilEnd(c clock.Clock, first, until clock.Time, p piece) error {
 	var in struct {
 		Token string `json:"token"`
 	}
@@ -120,11 +120,11 @@ func (w *simulated) work(c clock.Clock, first, until clock.Time, p piece) error 
 	if err != nil {
 		return err
 	}
-	if err := w.ask(http.MethodPost, "/join", hello, &in); err != nil {
+	if err := w.sendRequest(http.MethodPost, "/join", hello, &in); err != nil {
 		return err
 	}
 	w.token = in.Token
-	if err := w.bring(p.head); err != nil {
+	if err := w.uploadRecords(p.head); err != nil {
 		return err
 	}
 	for n := 0; ; n++ {
@@ -133,15 +133,15 @@ func (w *simulated) work(c clock.Clock, first, until clock.Time, p piece) error 
 			return nil
 		}
 		time.Sleep(c.Until(at))
-		if err := w.bring(p.block); err != nil {
+		if err := w.uploadRecords(p.block); err != nil {
 			return err
 		}
 		w.calls += int64(p.calls)
 		if n%5 == 0 {
-			if err := w.ask(http.MethodGet, "/time", nil, nil); err != nil {
+			if err := w.sendRequest(http.MethodGet, "/time", nil, nil); err != nil {
 				return err
 			}
-			if err := w.tell(); err != nil {
+			if err := w.sendTally(); err != nil {
 				return err
 			}
 		}
@@ -152,8 +152,8 @@ func (w *simulated) work(c clock.Clock, first, until clock.Time, p piece) error 
 // of a histogram of 128 a power of two are some 1,000, of which most are empty.
 const buckets = 200
 
-// tell says where the worker stands, which the leader is told each second.
-func (w *simulated) tell() error {
+// sendTally says where the worker stands, which the leader is told each second.
+func (w *simulated) sendTally() error {
 	stands := load.Tally{Progress: load.Progress{Count: int(w.calls), Sent: int(w.calls), Ended: int(w.calls), OK: int(w.calls)}, Latencies: map[int]int64{}}
 	for i := range buckets {
 		stands.Latencies[1000+5*i] = w.calls/buckets + int64(i)
@@ -162,14 +162,14 @@ func (w *simulated) tell() error {
 	if err != nil {
 		return err
 	}
-	return w.ask(http.MethodPost, "/report", body, nil)
+	return w.sendRequest(http.MethodPost, "/report", body, nil)
 }
 
-func (w *simulated) bring(b []byte) error {
+func (w *simulated) uploadRecords(b []byte) error {
 	var kept struct {
 		Size int64 `json:"size"`
 	}
-	if err := w.ask(http.MethodPut, fmt.Sprintf("/records?at=%d&clock=0,1000,false", w.at), b, &kept); err != nil {
+	if err := w.sendRequest(http.MethodPut, fmt.Sprintf("/records?at=%d&clock=0,1000,false", w.at), b, &kept); err != nil {
 		return err
 	}
 	w.at += int64(len(b))
@@ -179,7 +179,7 @@ func (w *simulated) bring(b []byte) error {
 	return nil
 }
 
-func (w *simulated) ask(method, path string, body []byte, into any) error {
+func (w *simulated) sendRequest(method, path string, body []byte, into any) error {
 	req, err := http.NewRequest(method, w.access.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err

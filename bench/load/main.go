@@ -66,9 +66,9 @@ func main() {
 	flag.Parse()
 	var err error
 	if *side != "" {
-		err = one(*side, j, *profile)
+		err = runSide(*side, j, *profile)
 	} else {
-		err = compare(*binary, *out, j)
+		err = compareSides(*binary, *out, j)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -76,8 +76,8 @@ func main() {
 	}
 }
 
-// one runs a side and prints its result as JSON.
-func one(side string, j job, profile string) error {
+// runSide runs a side and prints its result as JSON.
+func runSide(side string, j job, profile string) error {
 	if profile != "" {
 		file, err := os.Create(profile)
 		if err != nil {
@@ -89,7 +89,7 @@ func one(side string, j job, profile string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	run := map[string]func(job) (Result, error){"windtunnel": ours, "client-go": clientGo}[side]
+	run := map[string]func(job) (Result, error){"windtunnel": runWindtunnel, "client-go": clientGo}[side]
 	r, err := run(j)
 	if err != nil {
 		return fmt.Errorf("%s: %w", side, err)
@@ -108,11 +108,11 @@ func one(side string, j job, profile string) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// compare boots a plane and lets both sides take turns on it: as fast as it
+// compareSides boots a plane and lets both sides take turns on it: as fast as it
 // goes, ours at 80 % of what that gave, both once with many objects, and ours
 // with a million asked for, which are not waited for.
-func compare(binary, out string, j job) error {
-	config, end, err := boot(binary)
+func compareSides(binary, out string, j job) error {
+	config, end, err := bootPlane(binary)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func compare(binary, out string, j job) error {
 	}
 	paced := j
 	if failed == nil {
-		paced.rate = 0.8 * median(sides["windtunnel"], func(r Result) float64 { return r.PerSecond })
+		paced.rate = 0.8 * medianOf(sides["windtunnel"], func(r Result) float64 { return r.PerSecond })
 	}
 	for range j.turns {
 		turn("windtunnel at 80 %", paced)
@@ -144,11 +144,11 @@ func compare(binary, out string, j job) error {
 	}
 	j.objects, j.stop = 1_000_000, 10*time.Second
 	turn("windtunnel, a million asked for", j)
-	return errors.Join(failed, write(out, sides))
+	return errors.Join(failed, writeResults(out, sides))
 }
 
-// boot starts a plane and returns the path of its kubeconfig, and what ends it.
-func boot(binary string) (config string, end func(), err error) {
+// bootPlane starts a plane and returns the path of its kubeconfig, and what ends it.
+func bootPlane(binary string) (config string, end func(), err error) {
 	up := exec.Command(binary, "up")
 	up.Stderr = os.Stderr
 	said, err := up.StdoutPipe()
@@ -202,7 +202,7 @@ func turnsOf(sides map[string][]Result) (n int) {
 	return n
 }
 
-func median(rs []Result, of func(Result) float64) float64 {
+func medianOf(rs []Result, of func(Result) float64) float64 {
 	if len(rs) == 0 {
 		return math.NaN()
 	}
@@ -214,26 +214,26 @@ func median(rs []Result, of func(Result) float64) float64 {
 	return values[len(values)/2]
 }
 
-// write prints the ratios and keeps everything as JSON.
-func write(out string, sides map[string][]Result) error {
+// writeResults prints the ratios and keeps everything as JSON.
+func writeResults(out string, sides map[string][]Result) error {
 	peer, own := sides["client-go"], sides["windtunnel"]
 	cpu := func(r Result) float64 { return r.CPUMs }
 	rss := func(r Result) float64 { return float64(r.PeakRSS) }
 	rate := func(r Result) float64 { return r.PerSecond }
 	ratios := map[string]float64{
-		"cpu_ms_per_object":  median(peer, cpu) / median(own, cpu),
-		"peak_rss_bytes":     median(peer, rss) / median(own, rss),
-		"objects_per_second": median(own, rate) / median(peer, rate),
+		"cpu_ms_per_object":  medianOf(peer, cpu) / medianOf(own, cpu),
+		"peak_rss_bytes":     medianOf(peer, rss) / medianOf(own, rss),
+		"objects_per_second": medianOf(own, rate) / medianOf(peer, rate),
 	}
 	if peer, own := sides["client-go, many"], sides["windtunnel, many"]; len(own) > 0 {
-		ratios["cpu_ms_per_object_many"] = median(peer, cpu) / median(own, cpu)
-		ratios["peak_rss_bytes_many"] = median(peer, rss) / median(own, rss)
+		ratios["cpu_ms_per_object_many"] = medianOf(peer, cpu) / medianOf(own, cpu)
+		ratios["peak_rss_bytes_many"] = medianOf(peer, rss) / medianOf(own, rss)
 	}
 	if len(peer) == 0 || len(own) == 0 {
 		return errors.New("no turns")
 	}
 	fmt.Printf("medians: CPU per object %.4f ms against client-go's %.4f: ratio %.2f; peak memory ratio %.2f\n",
-		median(own, cpu), median(peer, cpu), ratios["cpu_ms_per_object"], ratios["peak_rss_bytes"])
+		medianOf(own, cpu), medianOf(peer, cpu), ratios["cpu_ms_per_object"], ratios["peak_rss_bytes"])
 	raw, err := json.MarshalIndent(map[string]any{"machine": usage.Machine(), "sides": sides, "ratios": ratios}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode figures: %w", err)

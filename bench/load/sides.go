@@ -31,8 +31,8 @@ import (
 // payload is the value of each ConfigMap's one key.
 const payload = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
 
-// ours creates the objects with package load.
-func ours(j job) (r Result, err error) {
+// runWindtunnel creates the objects with package load.
+func runWindtunnel(j job) (r Result, err error) {
 	ep, err := endpoint.FromKubeconfig(j.kubeconfig, "")
 	if err != nil {
 		return r, err
@@ -57,7 +57,7 @@ func ours(j job) (r Result, err error) {
 		return r, err
 	}
 	defer g.Close()
-	if err := namespace(ep, j.namespace); err != nil {
+	if err := createNamespace(ep, j.namespace); err != nil {
 		return r, err
 	}
 	json, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1, template.Windtunnel())
@@ -98,11 +98,11 @@ func ours(j job) (r Result, err error) {
 	if err := records.Close(); err != nil {
 		return r, err
 	}
-	return r, lateness(path, &r)
+	return r, readLateness(path, &r)
 }
 
-// lateness reads how late the calls left.
-func lateness(path string, r *Result) error {
+// readLateness reads how late the calls left.
+func readLateness(path string, r *Result) error {
 	var late []time.Duration
 	_, err := record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Call: func(c record.Call) {
@@ -122,7 +122,7 @@ func lateness(path string, r *Result) error {
 	return nil
 }
 
-func namespace(ep endpoint.Endpoint, name string) error {
+func createNamespace(ep endpoint.Endpoint, name string) error {
 	set, err := kubernetes.NewForConfig(ep.Config("bench"))
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
@@ -140,7 +140,7 @@ func clientGo(j job) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	if err := namespace(ep, j.namespace); err != nil {
+	if err := createNamespace(ep, j.namespace); err != nil {
 		return r, err
 	}
 	config := ep.Config("bench-client-go")

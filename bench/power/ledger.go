@@ -45,8 +45,8 @@ func seekEnd(f *os.File) error {
 	return err
 }
 
-// trial returns the n-th trial of this plan, if it is there.
-func (l *ledger) trial(n int, p plan) (trial, bool) {
+// findTrial returns the n-th trial of this plan, if it is there.
+func (l *ledger) findTrial(n int, p plan) (trial, bool) {
 	for _, t := range l.trials {
 		if t.Trial == n && t.Scenario == p.scenario && t.A == p.a && t.B == p.b && t.Set == p.set && t.Asked == p.runs && t.Measure == p.measure {
 			return t, true
@@ -55,8 +55,8 @@ func (l *ledger) trial(n int, p plan) (trial, bool) {
 	return trial{}, false
 }
 
-// append adds a trial; it is on the disk when append returns.
-func (l *ledger) append(t trial) error {
+// appendTrial adds a trial; it is on the disk when append returns.
+func (l *ledger) appendTrial(t trial) error {
 	line, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("encode trial %d: %w", t.Trial, err)

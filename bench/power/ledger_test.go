@@ -18,7 +18,7 @@ func TestLedgerGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.append(one); err != nil {
+	if err := l.appendTrial(one); err != nil {
 		t.Fatal(err)
 	}
 	l.close()
@@ -32,18 +32,18 @@ func TestLedgerGoesOn(t *testing.T) {
 	if l, err = openLedger(path); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := l.trial(1, p); !ok || !got.Found {
+	if got, ok := l.findTrial(1, p); !ok || !got.Found {
 		t.Errorf("the first trial: %+v, %v", got, ok)
 	}
-	if _, ok := l.trial(2, p); ok {
+	if _, ok := l.findTrial(2, p); ok {
 		t.Error("half a line is taken for a trial")
 	}
 	p.runs = 4
-	if _, ok := l.trial(1, p); ok {
+	if _, ok := l.findTrial(1, p); ok {
 		t.Error("a trial of another plan is taken for this one's")
 	}
 	one.Trial = 2
-	if err := l.append(one); err != nil {
+	if err := l.appendTrial(one); err != nil {
 		t.Fatal(err)
 	}
 	l.close()
@@ -56,16 +56,16 @@ func TestLedgerGoesOn(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	p := plan{measure: "m"}
 	c := &compare.Comparison{Measures: []compare.Measure{{Key: "m", Outcome: compare.Worse}, {Key: "n", Outcome: compare.Better}, {Key: "o", Outcome: compare.Inconclusive}}}
-	got, err := p.outcome(1, c)
+	got, err := p.outcomeOf(1, c)
 	if err != nil || !got.Found || len(got.Others) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	c.Measures[0].Outcome = compare.Better
-	if got, err := p.outcome(1, c); err != nil || got.Found {
+	if got, err := p.outcomeOf(1, c); err != nil || got.Found {
 		t.Errorf("a change for the better counts: %+v, %v", got, err)
 	}
 	p.measure = "x"
-	if _, err := p.outcome(1, c); err == nil {
+	if _, err := p.outcomeOf(1, c); err == nil {
 		t.Error("a measure that is not there is no error")
 	}
 }

@@ -49,7 +49,7 @@ func main() {
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	found, err := p.fly(ctx)
+	found, err := p.flyTrials(ctx)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -59,9 +59,9 @@ func main() {
 	}
 }
 
-// fly flies the trials that are not there yet and returns in how many of all
+// flyTrials flies the trials that are not there yet and returns in how many of all
 // the slowdown was found.
-func (p plan) fly(ctx context.Context) (found int, err error) {
+func (p plan) flyTrials(ctx context.Context) (found int, err error) {
 	if p.trials < 1 || p.runs < 1 {
 		return 0, errors.New("-trials and -runs: want at least 1")
 	}
@@ -75,14 +75,14 @@ func (p plan) fly(ctx context.Context) (found int, err error) {
 	defer l.close()
 	watch := clock.Start()
 	for n := 1; n <= p.trials; n++ {
-		t, done := l.trial(n, p)
+		t, done := l.findTrial(n, p)
 		if !done {
 			begin := watch.Now()
-			if t, err = p.try(ctx, n); err != nil {
+			if t, err = p.flyTrial(ctx, n); err != nil {
 				return found, err
 			}
 			t.Seconds = watch.Now().Sub(begin).Seconds()
-			if err := l.append(t); err != nil {
+			if err := l.appendTrial(t); err != nil {
 				return found, err
 			}
 		}

@@ -48,8 +48,8 @@ func (t trial) String() string {
 // seedStep keeps the seeds of trials apart: each pair of runs takes the next.
 const seedStep = 1000
 
-// try flies one experiment.
-func (p plan) try(ctx context.Context, n int) (trial, error) {
+// flyTrial flies one experiment.
+func (p plan) flyTrial(ctx context.Context, n int) (trial, error) {
 	var out bytes.Buffer
 	args := []string{"ab", p.scenario, "--a", p.a, "--b", p.b, "--repeats", strconv.Itoa(p.runs),
 		"--seed", strconv.Itoa(n * seedStep), "--out", filepath.Join(p.out, fmt.Sprintf("trial-%02d", n)), "--output", "json"}
@@ -74,11 +74,11 @@ func (p plan) try(ctx context.Context, n int) (trial, error) {
 	if err := json.Unmarshal(out.Bytes(), &c); err != nil {
 		return trial{}, fmt.Errorf("trial %d: read the comparison: %w", n, err)
 	}
-	return p.outcome(n, &c)
+	return p.outcomeOf(n, &c)
 }
 
-// outcome takes out of a comparison what is asked of it.
-func (p plan) outcome(n int, c *compare.Comparison) (trial, error) {
+// outcomeOf takes out of a comparison what is asked of it.
+func (p plan) outcomeOf(n int, c *compare.Comparison) (trial, error) {
 	t := trial{Trial: n, Scenario: p.scenario, A: p.a, B: p.b, Set: p.set, Asked: p.runs, Measure: p.measure, Others: []string{},
 		Runs: [2]int{len(c.A.Runs), len(c.B.Runs)}, Warnings: len(c.Warnings)}
 	known := false
