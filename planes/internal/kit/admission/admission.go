@@ -53,10 +53,10 @@ type Options struct {
 // writes go on without them. A process that is killed leaves them: writes fail
 // until the next one registers itself, as with webhooks elsewhere.
 func Serve(ctx context.Context, o Options, hooks ...Hook) error {
-	if err := reachable(o.Config.Host, o.Listen); err != nil {
+	if err := requireReachable(o.Config.Host, o.Listen); err != nil {
 		return fmt.Errorf("%s: %w", o.Name, err)
 	}
-	certificate, ca, err := issue(o)
+	certificate, ca, err := issueCertificate(o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.Name, err)
 	}
@@ -97,23 +97,23 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 // machine, and refuse all writes of what it is for meanwhile.
 var errElsewhere = errors.New("the API server is on another machine, which does not reach a loopback address here: give --admission-listen another")
 
-// reachable looks whether an API server can call a webhook that listens here.
-func reachable(server, listen string) error {
+// requireReachable looks whether an API server can call a webhook that listens here.
+func requireReachable(server, listen string) error {
 	u, err := url.Parse(server)
 	host, _, cut := net.SplitHostPort(listen)
-	if err != nil || cut != nil || !loopback(host) || loopback(u.Hostname()) {
+	if err != nil || cut != nil || !isLoopback(host) || isLoopback(u.Hostname()) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", server, errElsewhere)
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// issue makes a certificate for the loopback address and its authority.
-func issue(o Options) (tls.Certificate, []byte, error) {
+// issueCertificate makes a certificate for the loopback address and its authority.
+func issueCertificate(o Options) (tls.Certificate, []byte, error) {
 	now := o.Clock.Wall(o.Clock.Now())
 	authority, err := pki.NewAuthority(o.Name, now)
 	if err != nil {

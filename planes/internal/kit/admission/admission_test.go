@@ -50,12 +50,12 @@ func TestHandler(t *testing.T) {
 }
 
 func TestRegistration(t *testing.T) {
-	_, ca, err := issue(Options{Name: "a-webhook", Clock: clock.Start()})
+	_, ca, err := issueCertificate(Options{Name: "a-webhook", Clock: clock.Start()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := Hook{Configuration: "c", Name: "m.example.org", Path: "/m", Rule: registrationv1.RuleWithOperations{Operations: []registrationv1.OperationType{registrationv1.Create}}}
-	m, v := mutating(h, "https://127.0.0.1:1", ca), validating(h, "https://127.0.0.1:1", ca)
+	m, v := mutatingConfiguration(h, "https://127.0.0.1:1", ca), validatingConfiguration(h, "https://127.0.0.1:1", ca)
 	if w := m.Webhooks[0]; m.Name != "c" || !bytes.Equal(w.ClientConfig.CABundle, ca) || *w.ClientConfig.URL != "https://127.0.0.1:1/m" || len(w.Rules[0].Operations) != 1 || *w.FailurePolicy != registrationv1.Fail {
 		t.Errorf("%+v", w)
 	}
@@ -75,7 +75,7 @@ func TestReachable(t *testing.T) {
 		{"https://prod.example.org:6443", "[::1]:0", true},
 		{"https://prod.example.org:6443", "10.0.0.7:9443", false},
 	} {
-		if err := reachable(tt.server, tt.listen); errors.Is(err, errElsewhere) != tt.elsewhere {
+		if err := requireReachable(tt.server, tt.listen); errors.Is(err, errElsewhere) != tt.elsewhere {
 			t.Errorf("%s, %s: %v", tt.server, tt.listen, err)
 		}
 	}

@@ -24,9 +24,9 @@ type writer[T any] interface {
 	Update(context.Context, T, metav1.UpdateOptions) (T, error)
 }
 
-// put registers a configuration; one that an earlier self left is replaced, and
+// putConfiguration registers a configuration; one that an earlier self left is replaced, and
 // another's is not.
-func put[T metav1.Object](ctx context.Context, c writer[T], want T) error {
+func putConfiguration[T metav1.Object](ctx context.Context, c writer[T], want T) error {
 	_, err := c.Create(ctx, want, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -50,9 +50,9 @@ func registerAll(ctx context.Context, o Options, url string, ca []byte, hooks []
 	}
 	for _, h := range hooks {
 		if h.Validating {
-			err = put(ctx, c.ValidatingWebhookConfigurations(), validating(h, url, ca))
+			err = putConfiguration(ctx, c.ValidatingWebhookConfigurations(), validatingConfiguration(h, url, ca))
 		} else {
-			err = put(ctx, c.MutatingWebhookConfigurations(), mutating(h, url, ca))
+			err = putConfiguration(ctx, c.MutatingWebhookConfigurations(), mutatingConfiguration(h, url, ca))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: register %s: %w", o.Name, h.Configuration, err)
@@ -84,29 +84,29 @@ func withdrawAll(o Options, hooks []Hook) error {
 	return errors.Join(errs...)
 }
 
-func client(h Hook, url string, ca []byte) registrationv1.WebhookClientConfig {
+func clientConfig(h Hook, url string, ca []byte) registrationv1.WebhookClientConfig {
 	return registrationv1.WebhookClientConfig{URL: new(url + h.Path), CABundle: ca}
 }
 
 // timeout is how long the API server waits for a review, in seconds.
 const timeout = 10
 
-func mutating(h Hook, url string, ca []byte) *registrationv1.MutatingWebhookConfiguration {
+func mutatingConfiguration(h Hook, url string, ca []byte) *registrationv1.MutatingWebhookConfiguration {
 	return &registrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: h.Configuration},
 		Webhooks: []registrationv1.MutatingWebhook{{
-			Name: h.Name, ClientConfig: client(h, url, ca), Rules: []registrationv1.RuleWithOperations{h.Rule},
+			Name: h.Name, ClientConfig: clientConfig(h, url, ca), Rules: []registrationv1.RuleWithOperations{h.Rule},
 			FailurePolicy: new(registrationv1.Fail), SideEffects: new(registrationv1.SideEffectClassNone),
 			TimeoutSeconds: new(int32(timeout)), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 }
 
-func validating(h Hook, url string, ca []byte) *registrationv1.ValidatingWebhookConfiguration {
+func validatingConfiguration(h Hook, url string, ca []byte) *registrationv1.ValidatingWebhookConfiguration {
 	return &registrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: h.Configuration},
 		Webhooks: []registrationv1.ValidatingWebhook{{
-			Name: h.Name, ClientConfig: client(h, url, ca), Rules: []registrationv1.RuleWithOperations{h.Rule},
+			Name: h.Name, ClientConfig: clientConfig(h, url, ca), Rules: []registrationv1.RuleWithOperations{h.Rule},
 			FailurePolicy: new(registrationv1.Fail), SideEffects: new(registrationv1.SideEffectClassNone),
 			TimeoutSeconds: new(int32(timeout)), AdmissionReviewVersions: []string{"v1"},
 		}},

@@ -59,7 +59,7 @@ func (p *Process) Verb(use, short, prefix string, work func(context.Context) err
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := p.host.Interruptible(cmd.Context())
 		defer cancel()
-		if err := p.prepare(prefix); err != nil {
+		if err := p.prepareProcess(prefix); err != nil {
 			return err
 		}
 		err := work(ctx)
@@ -71,7 +71,7 @@ func (p *Process) Verb(use, short, prefix string, work func(context.Context) err
 	return verb
 }
 
-func (p *Process) prepare(prefix string) error {
+func (p *Process) prepareProcess(prefix string) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(p.level)); err != nil {
 		return fmt.Errorf("--log-level: %w", err)

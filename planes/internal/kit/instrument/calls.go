@@ -23,7 +23,7 @@ type calls struct {
 	waited  *prometheus.HistogramVec
 }
 
-func (c *calls) register(r *Registry) {
+func (c *calls) registerMetrics(r *Registry) {
 	c.clock = clock.Start()
 	c.total = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: r.prefix + "rest_client_requests_total", Help: "Requests sent to the API server.",
@@ -75,16 +75,16 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		code = strconv.Itoa(answer.StatusCode)
 	}
-	p := split(r.URL.Path)
-	c.total.WithLabelValues(code, r.Method, r.URL.Host, p.resource, p.verb(r)).Inc()
+	p := splitPath(r.URL.Path)
+	c.total.WithLabelValues(code, r.Method, r.URL.Host, p.resource, p.verbOf(r)).Inc()
 	return answer, err
 }
 
 // path is what a request's URL says.
 type path struct{ resource, name string }
 
-// split reads a path of the API, such as /apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUB.
-func split(p string) path {
+// splitPath reads a path of the API, such as /apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUB.
+func splitPath(p string) path {
 	parts := strings.Split(strings.Trim(p, "/"), "/")
 	rest := 3
 	if parts[0] == "api" {
@@ -106,8 +106,8 @@ func split(p string) path {
 	return out
 }
 
-// verb names what a request does, in the words of KubeVirt's metrics.
-func (p path) verb(r *http.Request) string {
+// verbOf names what a request does, in the words of KubeVirt's metrics.
+func (p path) verbOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodPost:
 		return "CREATE"

@@ -45,23 +45,23 @@ func New(prefix string) *Registry {
 	}
 	r := &Registry{Registry: prometheus.NewRegistry(), prefix: prefix}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	r.queues.register(r)
-	r.calls.register(r)
+	r.queues.registerMetrics(r)
+	r.calls.registerMetrics(r)
 	return r
 }
 
 // Histogram makes a histogram of seconds with the buckets of this package.
 func (r *Registry) Histogram(name, help string, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: buckets(),
+		Name: name, Help: help, Buckets: durationBuckets(),
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 	}, labels)
 	r.MustRegister(h)
 	return h
 }
 
-// buckets grow by a quarter from 1 ms; the 69 of them end at 3900 s.
-func buckets() []float64 { return prometheus.ExponentialBuckets(0.001, 1.25, 69) }
+// durationBuckets grow by a quarter from 1 ms; the 69 of them end at 3900 s.
+func durationBuckets() []float64 { return prometheus.ExponentialBuckets(0.001, 1.25, 69) }
 
 // Ready says that the process does its work; /readyz says no before.
 func (r *Registry) Ready() { r.ready.Store(true) }

@@ -29,8 +29,8 @@ func TestPathsAndVerbs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := split(u.Path)
-		if got := p.verb(&http.Request{Method: c.method, URL: u}); p.resource != c.resource || got != c.verb {
+		p := splitPath(u.Path)
+		if got := p.verbOf(&http.Request{Method: c.method, URL: u}); p.resource != c.resource || got != c.verb {
 			t.Errorf("%s %s: got %+v %s", c.method, c.url, p, got)
 		}
 	}

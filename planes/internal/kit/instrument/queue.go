@@ -16,7 +16,7 @@ type queues struct {
 	unfinished, longestSince *together
 }
 
-func (q *queues) register(r *Registry) {
+func (q *queues) registerMetrics(r *Registry) {
 	prefix := r.prefix + "workqueue_"
 	q.depth = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "depth", Help: "Keys that wait in the queue."}, []string{"name"})
 	q.adds = prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "adds_total", Help: "Keys added to the queue."}, []string{"name"})
@@ -52,11 +52,11 @@ func (q *queues) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
 }
 
 func (q *queues) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
-	return q.unfinished.one(name)
+	return q.unfinished.addPart(name)
 }
 
 func (q *queues) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
-	return q.longestSince.one(name)
+	return q.longestSince.addPart(name)
 }
 
 // together is a gauge that several queues of one name set, each its part.
@@ -76,7 +76,7 @@ func newTogether(name, help string, merge func(a, b float64) float64) *together 
 	return &together{desc: prometheus.NewDesc(name, help, []string{"name"}, nil), merge: merge, parts: map[string][]*part{}}
 }
 
-func (t *together) one(name string) *part {
+func (t *together) addPart(name string) *part {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := &part{}

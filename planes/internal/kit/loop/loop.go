@@ -56,7 +56,7 @@ func (l *Loop) Run(ctx context.Context) {
 	var wait sync.WaitGroup
 	for range l.threads {
 		wait.Go(func() {
-			for l.next(ctx) {
+			for l.handleNext(ctx) {
 			}
 		})
 	}
@@ -65,8 +65,8 @@ func (l *Loop) Run(ctx context.Context) {
 	wait.Wait()
 }
 
-// next takes a key; false when there will be none.
-func (l *Loop) next(ctx context.Context) bool {
+// handleNext takes a key; false when there will be none.
+func (l *Loop) handleNext(ctx context.Context) bool {
 	key, stop := l.Queue.Get()
 	if stop {
 		return false
@@ -78,14 +78,14 @@ func (l *Loop) next(ctx context.Context) bool {
 		return true
 	}
 	if ctx.Err() == nil {
-		l.report(key, err)
+		l.logFailure(key, err)
 		l.Queue.AddRateLimited(key)
 	}
 	return true
 }
 
-// report logs what is worth a line: conflicts are how two writers take turns.
-func (l *Loop) report(key string, err error) {
+// logFailure logs what is worth a line: conflicts are how two writers take turns.
+func (l *Loop) logFailure(key string, err error) {
 	level := slog.LevelWarn
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || errors.Is(err, ErrQuiet) {
 		level = slog.LevelDebug

@@ -72,9 +72,9 @@ type bound struct {
 // Of declares the option that at holds. usage is the flag's help, without its values; a
 // `NAME` in it stands for the value. The first of values is the default.
 func Of[T Scalar](at *T, flag, usage string, values ...Value[T]) Option {
-	o := Option{flag: flag, usage: usage, text: func() string { return text(*at) }, number: func() float64 { return number(*at) }}
+	o := Option{flag: flag, usage: usage, text: func() string { return formatValue(*at) }, number: func() float64 { return toNumber(*at) }}
 	for _, v := range values {
-		o.values = append(o.values, value{text(v.value), v.preset, v.about})
+		o.values = append(o.values, value{formatValue(v.value), v.preset, v.about})
 	}
 	_, isText := any(*at).(string)
 	o.choice = isText && len(values) > 1
@@ -88,30 +88,30 @@ func Of[T Scalar](at *T, flag, usage string, values ...Value[T]) Option {
 }
 
 // AtLeast bounds a number or a duration, in seconds, from below.
-func (o Option) AtLeast(least float64) Option {
-	return o.bounded(fmt.Sprintf("at least %v", least), func(n float64) bool { return n >= least })
+func (o Option) AtLeast(limit float64) Option {
+	return o.withBound(fmt.Sprintf("at least %v", limit), func(n float64) bool { return n >= limit })
 }
 
 // Above says that a number or a duration is more than a bound.
 func (o Option) Above(bound float64) Option {
-	return o.bounded(fmt.Sprintf("more than %v", bound), func(n float64) bool { return n > bound })
+	return o.withBound(fmt.Sprintf("more than %v", bound), func(n float64) bool { return n > bound })
 }
 
 // AtMost bounds a number or a duration, in seconds, from above.
-func (o Option) AtMost(most float64) Option {
-	return o.bounded(fmt.Sprintf("at most %v", most), func(n float64) bool { return n <= most })
+func (o Option) AtMost(limit float64) Option {
+	return o.withBound(fmt.Sprintf("at most %v", limit), func(n float64) bool { return n <= limit })
 }
 
-func (o Option) bounded(wants string, holds func(float64) bool) Option {
+func (o Option) withBound(wants string, holds func(float64) bool) Option {
 	o.bounds = append(slices.Clone(o.bounds), bound{holds, wants})
 	return o
 }
 
-// check says what is wrong with the option's value.
-func (o Option) check() error {
+// checkValue says what is wrong with the option's value.
+func (o Option) checkValue() error {
 	now := o.text()
 	if o.choice && !slices.ContainsFunc(o.values, func(v value) bool { return v.text == now }) {
-		return fmt.Errorf("%s %q: want one of %s", o.flag, now, strings.Join(o.words(), ", "))
+		return fmt.Errorf("%s %q: want one of %s", o.flag, now, strings.Join(o.valueTexts(), ", "))
 	}
 	for _, b := range o.bounds {
 		if !b.holds(o.number()) {
@@ -121,8 +121,8 @@ func (o Option) check() error {
 	return nil
 }
 
-// words are the values of a choice, each once.
-func (o Option) words() (out []string) {
+// valueTexts are the values of a choice, each once.
+func (o Option) valueTexts() (out []string) {
 	for _, v := range o.values {
 		if !slices.Contains(out, v.text) {
 			out = append(out, v.text)
@@ -131,16 +131,16 @@ func (o Option) words() (out []string) {
 	return out
 }
 
-// help is the flag's help: what it is and, of a choice, its values.
-func (o Option) help() string {
+// helpText is the flag's help: what it is and, of a choice, its values.
+func (o Option) helpText() string {
 	if !o.choice {
 		return o.usage
 	}
-	return o.usage + ": " + strings.Join(o.words(), ", ")
+	return o.usage + ": " + strings.Join(o.valueTexts(), ", ")
 }
 
-// of returns the value that a preset gives the option.
-func (o Option) of(preset string) (value, bool) {
+// valueIn returns the value that a preset gives the option.
+func (o Option) valueIn(preset string) (value, bool) {
 	i := slices.IndexFunc(o.values, func(v value) bool { return v.preset == preset })
 	if i < 0 {
 		return value{}, false
@@ -154,7 +154,7 @@ type Set []Option
 // Reset gives each option its default.
 func (s Set) Reset() {
 	for _, o := range s {
-		if v, ok := o.of(""); ok {
+		if v, ok := o.valueIn(""); ok {
 			mustSet(o, v.text)
 		}
 	}
@@ -163,7 +163,7 @@ func (s Set) Reset() {
 // Apply gives the options of a preset its values, but for those that keep says.
 func (s Set) Apply(preset string, keep func(flag string) bool) {
 	for _, o := range s {
-		if v, ok := o.of(preset); ok && !keep(o.flag) {
+		if v, ok := o.valueIn(preset); ok && !keep(o.flag) {
 			mustSet(o, v.text)
 		}
 	}
@@ -180,7 +180,7 @@ func mustSet(o Option, text string) {
 func (s Set) Check() error {
 	var errs []error
 	for _, o := range s {
-		errs = append(errs, o.check())
+		errs = append(errs, o.checkValue())
 	}
 	return errors.Join(errs...)
 }
@@ -188,7 +188,7 @@ func (s Set) Check() error {
 // AddFlags adds a flag for each option, whose default is the value now.
 func (s Set) AddFlags(fs *pflag.FlagSet) {
 	for _, o := range s {
-		o.add(fs, o.help())
+		o.add(fs, o.helpText())
 	}
 }
 
@@ -198,17 +198,17 @@ func (s Set) Table(preset, original string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| option | %s | %s |\n|---|---|---|\n", original, preset)
 	for _, o := range s {
-		better, changes := o.of(preset)
-		usual, _ := o.of("")
+		better, changes := o.valueIn(preset)
+		usual, _ := o.valueIn("")
 		if changes {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.flag, usual.cell(), better.cell())
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.flag, usual.tableCell(), better.tableCell())
 		}
 	}
 	return b.String()
 }
 
-// cell is a value and what it does.
-func (v value) cell() string {
+// tableCell is a value and what it does.
+func (v value) tableCell() string {
 	if v.about == "" {
 		return v.text
 	}
@@ -235,11 +235,11 @@ func addFlag(fs *pflag.FlagSet, at any, name, usage string) {
 	}
 }
 
-// text is a value as its flag takes it.
-func text(v any) string { return fmt.Sprint(v) }
+// formatValue is a value as its flag takes it.
+func formatValue(v any) string { return fmt.Sprint(v) }
 
-// number is a value as bounds compare it: a duration in seconds.
-func number(v any) float64 {
+// toNumber is a value as bounds compare it: a duration in seconds.
+func toNumber(v any) float64 {
 	switch v := v.(type) {
 	case int:
 		return float64(v)

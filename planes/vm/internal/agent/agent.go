@@ -131,7 +131,7 @@ const byOwner = "owner" // index of pods: uid of the instance
 
 // Run keeps an agent on every selected node that exists until ctx ends.
 func Run(ctx context.Context, o Options) error {
-	a, err := prepare(o)
+	a, err := newAgents(o)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func Run(ctx context.Context, o Options) error {
 	defer wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := a.handlers(ctx); err != nil {
+	if err := a.addHandlers(ctx); err != nil {
 		return err
 	}
 	if err := loop.Start(ctx, &wait, a.pods, a.installations, a.nodeInformer); err != nil {
@@ -160,16 +160,16 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-func prepare(o Options) (*Agents, error) {
+func newAgents(o Options) (*Agents, error) {
 	a := &Agents{o: o, scheme: api.Scheme(), dice: dice{seed: o.Seed, model: o.Model}, limiter: o.Limiter, byNode: map[string]*node{}}
 	var err error
 	if a.hit, err = labels.Parse(o.Faults.Selector); err != nil {
 		return nil, fmt.Errorf("faults: selector: %w", err)
 	}
-	if a.machine, err = a.hypervisor(); err != nil {
+	if a.machine, err = a.newHypervisor(); err != nil {
 		return nil, err
 	}
-	if a.kubelet, err = a.client(nil, "windtunnel-vm-kubelet"); err != nil {
+	if a.kubelet, err = a.newClient(nil, "windtunnel-vm-kubelet"); err != nil {
 		return nil, err
 	}
 	a.nodeInformer = api.CoreInformer(a.kubelet.Core, "nodes", o.Nodes, api.InformerOptions{Example: &corev1.Node{}})
@@ -183,16 +183,16 @@ func prepare(o Options) (*Agents, error) {
 	return a, nil
 }
 
-func (a *Agents) hypervisor() (machine, error) {
+func (a *Agents) newHypervisor() (machine, error) {
 	if a.o.Hypervisor == HypervisorQEMU {
 		return newQEMU(a.dice)
 	}
 	return modelled{a.dice}, nil
 }
 
-// client makes a client. One with a rate limit is an agent's: its requests are
+// newClient makes a client. One with a rate limit is an agent's: its requests are
 // counted.
-func (a *Agents) client(l *limiter.Reloadable, name string) (*api.Client, error) {
+func (a *Agents) newClient(l *limiter.Reloadable, name string) (*api.Client, error) {
 	config := rest.CopyConfig(a.o.Config)
 	config.RateLimiter, config.QPS, config.UserAgent, config.Timeout = nil, -1, name, 0
 	if l != nil {
@@ -206,8 +206,8 @@ func (a *Agents) client(l *limiter.Reloadable, name string) (*api.Client, error)
 	return c, nil
 }
 
-// handlers say what events of the process's own watches do.
-func (a *Agents) handlers(ctx context.Context) error {
+// addHandlers say what events of the process's own watches do.
+func (a *Agents) addHandlers(ctx context.Context) error {
 	for _, h := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandlerFuncs
@@ -233,8 +233,8 @@ func (a *Agents) handlers(ctx context.Context) error {
 	return nil
 }
 
-// mine says whether a node is of this process.
-func (a *Agents) mine(name string) bool {
+// isMine says whether a node is of this process.
+func (a *Agents) isMine(name string) bool {
 	if a.o.Shards <= 1 {
 		return true
 	}
@@ -244,7 +244,7 @@ func (a *Agents) mine(name string) bool {
 }
 
 func (a *Agents) addNode(ctx context.Context, n *corev1.Node) {
-	if !a.mine(n.Name) {
+	if !a.isMine(n.Name) {
 		return
 	}
 	a.mu.Lock()
@@ -252,7 +252,7 @@ func (a *Agents) addNode(ctx context.Context, n *corev1.Node) {
 	if a.byNode[n.Name] != nil || ctx.Err() != nil {
 		return
 	}
-	one, err := a.newNode(n.Name)
+	one, err := a.newNodeLocked(n.Name)
 	if err != nil {
 		a.o.Log.Error("no agent on a node", "node", n.Name, "error", err)
 		return
@@ -270,7 +270,7 @@ func (a *Agents) addNode(ctx context.Context, n *corev1.Node) {
 // where somebody reset the node's devices.
 func (a *Agents) updateNode(ctx context.Context, n *corev1.Node) {
 	a.addNode(ctx, n)
-	if one := a.on(n.Name); one != nil && !one.advertised(n) {
+	if one := a.agentOn(n.Name); one != nil && !one.hasDevices(n) {
 		one.askToAdvertise()
 	}
 }
@@ -289,8 +289,8 @@ func (a *Agents) removeNode(o any) {
 	}
 }
 
-// on returns the agent of a node; nil if there is none here.
-func (a *Agents) on(name string) *node {
+// agentOn returns the agent of a node; nil if there is none here.
+func (a *Agents) agentOn(name string) *node {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byNode[name]
@@ -319,7 +319,7 @@ func (a *Agents) onInstallation(o any) {
 	a.o.Log.Info("rate limit changed", "limiter", rate.String())
 }
 
-func (a *Agents) now() time.Time { return a.o.Clock.Wall(a.o.Clock.Now()) }
+func (a *Agents) wallNow() time.Time { return a.o.Clock.Wall(a.o.Clock.Now()) }
 
 // onPod queues launcher pods that are to end.
 func (a *Agents) onPod(o any) {
@@ -327,7 +327,7 @@ func (a *Agents) onPod(o any) {
 	if pod.DeletionTimestamp == nil {
 		return
 	}
-	if key, ok := loop.Key(pod); ok && a.mine(pod.Spec.NodeName) {
+	if key, ok := loop.Key(pod); ok && a.isMine(pod.Spec.NodeName) {
 		a.podLoop.Queue.Add(key)
 	}
 }
@@ -343,7 +343,7 @@ func (a *Agents) endPod(ctx context.Context, key string) error {
 	if pod.DeletionTimestamp == nil {
 		return nil
 	}
-	n := a.on(pod.Spec.NodeName)
+	n := a.agentOn(pod.Spec.NodeName)
 	if n == nil && pod.Spec.NodeName != "" {
 		if _, known, _ := a.nodeInformer.GetStore().GetByKey(pod.Spec.NodeName); !known {
 			return nil // another's, or gone
@@ -353,7 +353,7 @@ func (a *Agents) endPod(ctx context.Context, key string) error {
 		a.podLoop.Queue.AddAfter(key, 100*time.Millisecond)
 		return nil
 	}
-	if n != nil && n.holds(pod.Labels[api.LabelCreatedBy]) {
+	if n != nil && n.isHeld(pod.Labels[api.LabelCreatedBy]) {
 		n.shutDown(pod)
 		return nil // the machine's end queues the pod again
 	}

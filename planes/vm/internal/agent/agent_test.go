@@ -77,7 +77,7 @@ func TestWhatAnAgentDoes(t *testing.T) {
 			vmi.DeletionTimestamp = gone
 		}
 		v := view{vmi: vmi, state: c.state, waited: c.waited, timeout: 240 * time.Second, clean: c.clean, ending: c.ending, address: "10.0.0.1", now: time.Unix(100, 0)}
-		got, do := v.next()
+		got, do := v.nextAction()
 		name := fmt.Sprintf("%s, machine %d, deleted %v, pod ends %v", c.phase, c.state, c.deleted, c.ending)
 		if got.Status.Phase != c.want || do != c.do {
 			t.Errorf("%s: %s and %d, want %s and %d", name, got.Status.Phase, do, c.want, c.do)
@@ -110,12 +110,12 @@ func TestStartsTakeTurns(t *testing.T) {
 		for i := range 6 {
 			vmi := instance(fmt.Sprint(i), api.Scheduled)
 			all = append(all, vmi)
-			d.start(ctx, vmi)
-			d.start(ctx, vmi) // asked twice, started once
+			d.startMachine(ctx, vmi)
+			d.startMachine(ctx, vmi) // asked twice, started once
 		}
 		in := func(want state) (n int) {
 			for _, vmi := range all {
-				if s, _ := d.look(vmi.UID); s == want {
+				if s, _ := d.stateOf(vmi.UID); s == want {
 					n++
 				}
 			}
@@ -131,20 +131,20 @@ func TestStartsTakeTurns(t *testing.T) {
 		if in(answering) != 6 {
 			t.Errorf("%d guests answer", in(answering))
 		}
-		d.stop(ctx, all[0])
-		if s, _ := d.look(all[0].UID); s != stopping {
+		d.stopMachine(ctx, all[0])
+		if s, _ := d.stateOf(all[0].UID); s != stopping {
 			t.Errorf("state %d", s)
 		}
 		time.Sleep(3 * time.Second)
-		if s, _ := d.look(all[0].UID); s != stopped {
+		if s, _ := d.stateOf(all[0].UID); s != stopped {
 			t.Errorf("state %d", s)
 		}
 		late := instance("late", api.Scheduled)
-		d.start(ctx, late)
+		d.startMachine(ctx, late)
 		time.Sleep(time.Second)
-		d.stop(ctx, late) // before it has started
+		d.stopMachine(ctx, late) // before it has started
 		time.Sleep(10 * time.Second)
-		if s, _ := d.look(late.UID); s != stopped {
+		if s, _ := d.stateOf(late.UID); s != stopped {
 			t.Errorf("stopped while it started: state %d", s)
 		}
 		cancel()
@@ -162,7 +162,7 @@ func TestModelDrawsAlikeForOneSeed(t *testing.T) {
 	}
 	vmi := instance("v", api.Scheduled)
 	a, b := dice{1, m}, dice{2, m}
-	if a.time(vmi, "start", m.Start) != a.time(vmi, "start", m.Start) || a.time(vmi, "start", m.Start) == b.time(vmi, "start", m.Start) { //nolint:staticcheck // twice is the question
+	if a.drawDuration(vmi, "start", m.Start) != a.drawDuration(vmi, "start", m.Start) || a.drawDuration(vmi, "start", m.Start) == b.drawDuration(vmi, "start", m.Start) { //nolint:staticcheck // twice is the question
 		t.Error("draws do not follow from the seed")
 	}
 	var sum time.Duration
@@ -170,8 +170,8 @@ func TestModelDrawsAlikeForOneSeed(t *testing.T) {
 	const n = 2000
 	for i := range n {
 		x := instance(fmt.Sprint(i), api.Scheduled)
-		sum += a.time(x, "start", m.Start)
-		if a.hit(x, "unmount", 0.2) {
+		sum += a.drawDuration(x, "start", m.Start)
+		if a.isHit(x, "unmount", 0.2) {
 			hits++
 		}
 	}

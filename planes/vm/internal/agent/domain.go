@@ -57,8 +57,8 @@ func newDomains(m machine, c clock.Clock, slots int, changed func(string)) *doma
 	return &domains{machine: m, clock: c, changed: changed, slots: make(chan struct{}, slots), byUID: map[types.UID]*domain{}}
 }
 
-// look returns what a machine does and for how long it was asked to start.
-func (d *domains) look(uid types.UID) (state, time.Duration) {
+// stateOf returns what a machine does and for how long it was asked to start.
+func (d *domains) stateOf(uid types.UID) (state, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x := d.byUID[uid]
@@ -68,41 +68,41 @@ func (d *domains) look(uid types.UID) (state, time.Duration) {
 	return x.state, d.clock.Now().Sub(x.asked)
 }
 
-// start starts a machine in the background; its end is told by changed.
-func (d *domains) start(ctx context.Context, vmi *api.Instance) {
-	ctx, x := d.add(ctx, vmi.UID, starting)
+// startMachine starts a machine in the background; its end is told by changed.
+func (d *domains) startMachine(ctx context.Context, vmi *api.Instance) {
+	ctx, x := d.addDomain(ctx, vmi.UID, starting)
 	if x == nil {
 		return
 	}
 	d.wait.Go(func() {
-		if err := d.turn(ctx, func() error { return d.machine.Start(ctx, vmi) }); err != nil {
+		if err := d.runInSlot(ctx, func() error { return d.machine.Start(ctx, vmi) }); err != nil {
 			if ctx.Err() == nil {
-				d.move(vmi, x, starting, broken)
+				d.moveState(vmi, x, starting, broken)
 			}
 			return
 		}
-		if d.move(vmi, x, starting, running) {
-			d.guest(ctx, vmi, x)
+		if d.moveState(vmi, x, starting, running) {
+			d.awaitGuest(ctx, vmi, x)
 		}
 	})
 }
 
-// adopt takes a machine that runs already: an earlier agent started it, or it
+// adoptMachine takes a machine that runs already: an earlier agent started it, or it
 // has moved here.
-func (d *domains) adopt(ctx context.Context, vmi *api.Instance) {
-	if ctx, x := d.add(ctx, vmi.UID, running); x != nil {
-		d.wait.Go(func() { d.guest(ctx, vmi, x) })
+func (d *domains) adoptMachine(ctx context.Context, vmi *api.Instance) {
+	if ctx, x := d.addDomain(ctx, vmi.UID, running); x != nil {
+		d.wait.Go(func() { d.awaitGuest(ctx, vmi, x) })
 	}
 }
 
-func (d *domains) guest(ctx context.Context, vmi *api.Instance, x *domain) {
+func (d *domains) awaitGuest(ctx context.Context, vmi *api.Instance, x *domain) {
 	if d.machine.Guest(ctx, vmi) == nil {
-		d.move(vmi, x, running, answering)
+		d.moveState(vmi, x, running, answering)
 	}
 }
 
-// stop shuts a machine down; one that has not started will not.
-func (d *domains) stop(ctx context.Context, vmi *api.Instance) {
+// stopMachine shuts a machine down; one that has not started will not.
+func (d *domains) stopMachine(ctx context.Context, vmi *api.Instance) {
 	d.mu.Lock()
 	x := d.byUID[vmi.UID]
 	if x == nil || x.state >= stopping {
@@ -119,12 +119,12 @@ func (d *domains) stop(ctx context.Context, vmi *api.Instance) {
 				return // the agent ends
 			}
 		}
-		d.move(vmi, x, stopping, stopped)
+		d.moveState(vmi, x, stopping, stopped)
 	})
 }
 
-// run does something for a machine in the background once, such as a migration.
-func (d *domains) run(ctx context.Context, vmi *api.Instance, job string, work func(context.Context)) {
+// runJob does something for a machine in the background once, such as a migration.
+func (d *domains) runJob(ctx context.Context, vmi *api.Instance, job string, work func(context.Context)) {
 	d.mu.Lock()
 	x := d.byUID[vmi.UID]
 	if x == nil || x.busy == job {
@@ -136,8 +136,8 @@ func (d *domains) run(ctx context.Context, vmi *api.Instance, job string, work f
 	d.wait.Go(func() { work(ctx) })
 }
 
-// turn waits for a slot and works in it.
-func (d *domains) turn(ctx context.Context, work func() error) error {
+// runInSlot waits for a slot and works in it.
+func (d *domains) runInSlot(ctx context.Context, work func() error) error {
 	select {
 	case d.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -147,8 +147,8 @@ func (d *domains) turn(ctx context.Context, work func() error) error {
 	return work()
 }
 
-// unmounted says, and remembers with yes, that a machine's disks are unmounted.
-func (d *domains) unmounted(uid types.UID, yes bool) bool {
+// setUnmounted says, and remembers with yes, that a machine's disks are unmounted.
+func (d *domains) setUnmounted(uid types.UID, yes bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x := d.byUID[uid]
@@ -163,8 +163,8 @@ func (d *domains) unmounted(uid types.UID, yes bool) bool {
 	return x.clean
 }
 
-// forget drops a machine; one that still runs is ended.
-func (d *domains) forget(uid types.UID) {
+// forgetMachine drops a machine; one that still runs is ended.
+func (d *domains) forgetMachine(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if x := d.byUID[uid]; x != nil {
@@ -173,7 +173,7 @@ func (d *domains) forget(uid types.UID) {
 	}
 }
 
-func (d *domains) add(ctx context.Context, uid types.UID, s state) (context.Context, *domain) {
+func (d *domains) addDomain(ctx context.Context, uid types.UID, s state) (context.Context, *domain) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byUID[uid] != nil {
@@ -185,8 +185,8 @@ func (d *domains) add(ctx context.Context, uid types.UID, s state) (context.Cont
 	return ctx, x
 }
 
-// move changes a state, unless somebody else has, and tells.
-func (d *domains) move(vmi *api.Instance, x *domain, from, to state) bool {
+// moveState changes a state, unless somebody else has, and tells.
+func (d *domains) moveState(vmi *api.Instance, x *domain, from, to state) bool {
 	d.mu.Lock()
 	ok := x.state == from
 	if ok {
@@ -204,17 +204,17 @@ type modelled struct{ dice }
 
 // Start takes as long as the model says.
 func (m modelled) Start(ctx context.Context, vmi *api.Instance) error {
-	return clock.Sleep(ctx, m.time(vmi, "start", m.model.Start))
+	return clock.Sleep(ctx, m.drawDuration(vmi, "start", m.model.Start))
 }
 
 // Guest takes as long as the model says.
 func (m modelled) Guest(ctx context.Context, vmi *api.Instance) error {
-	return clock.Sleep(ctx, m.time(vmi, "guest", m.model.Guest))
+	return clock.Sleep(ctx, m.drawDuration(vmi, "guest", m.model.Guest))
 }
 
 // Stop takes as long as the model says.
 func (m modelled) Stop(ctx context.Context, vmi *api.Instance) error {
-	return clock.Sleep(ctx, m.time(vmi, "stop", m.model.Stop))
+	return clock.Sleep(ctx, m.drawDuration(vmi, "stop", m.model.Stop))
 }
 
 var errUnmount = errors.New("unmount failed: the target is busy")

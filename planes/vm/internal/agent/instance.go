@@ -40,8 +40,8 @@ const (
 	forget
 )
 
-// next returns the instance as it should be written, and what to do.
-func (v view) next() (*api.Instance, action) {
+// nextAction returns the instance as it should be written, and what to do.
+func (v view) nextAction() (*api.Instance, action) {
 	vmi := v.vmi.Copy()
 	switch {
 	case vmi.Status.Phase.Final():
@@ -49,14 +49,14 @@ func (v view) next() (*api.Instance, action) {
 	case !vmi.Status.Phase.OnNode():
 		return vmi, nothing
 	case vmi.DeletionTimestamp != nil, v.ending:
-		return vmi, v.ends(vmi)
+		return vmi, v.nextWhileEnding(vmi)
 	case vmi.Status.Phase == api.Scheduled:
-		return vmi, v.starts(vmi)
+		return vmi, v.nextWhileStarting(vmi)
 	}
-	return vmi, v.runs(vmi)
+	return vmi, v.nextWhileRunning(vmi)
 }
 
-func (v view) starts(vmi *api.Instance) action {
+func (v view) nextWhileStarting(vmi *api.Instance) action {
 	s := &vmi.Status
 	s.Conditions = api.With(s.Conditions, api.Condition{Type: api.ConditionMigratable, Status: corev1.ConditionTrue}, v.now)
 	switch v.state {
@@ -78,7 +78,7 @@ func (v view) starts(vmi *api.Instance) action {
 	return nothing
 }
 
-func (v view) runs(vmi *api.Instance) action {
+func (v view) nextWhileRunning(vmi *api.Instance) action {
 	switch v.state {
 	case absent:
 		return adopt
@@ -90,8 +90,8 @@ func (v view) runs(vmi *api.Instance) action {
 	return nothing
 }
 
-// ends takes a machine away: shut down, unmounted, reported.
-func (v view) ends(vmi *api.Instance) action {
+// nextWhileEnding takes a machine away: shut down, unmounted, reported.
+func (v view) nextWhileEnding(vmi *api.Instance) action {
 	switch v.state {
 	case starting, running, answering:
 		return stop
@@ -119,69 +119,69 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 	if o, exists, err := n.target.GetIndexer().GetByKey(key); err != nil {
 		return err
 	} else if exists {
-		failed = n.receive(ctx, o.(*api.Instance))
+		failed = n.acceptMigration(ctx, o.(*api.Instance))
 	}
 	o, exists, err := n.source.GetIndexer().GetByKey(key)
 	if err != nil || !exists {
 		return errors.Join(failed, err)
 	}
 	vmi := o.(*api.Instance)
-	if n.departed(vmi) {
-		return errors.Join(failed, n.depart(ctx, vmi))
+	if n.hasDeparted(vmi) {
+		return errors.Join(failed, n.finishDeparture(ctx, vmi))
 	}
-	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.now(), address: n.address(vmi)}
-	v.state, v.waited = n.domains.look(vmi.UID)
-	v.clean, v.ending = n.domains.unmounted(vmi.UID, false), n.podEnds(vmi)
-	out, do := v.next()
-	if err := n.do(ctx, key, vmi, do); err != nil {
+	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.wallNow(), address: n.guestAddress(vmi)}
+	v.state, v.waited = n.domains.stateOf(vmi.UID)
+	v.clean, v.ending = n.domains.setUnmounted(vmi.UID, false), n.podEnds(vmi)
+	out, do := v.nextAction()
+	if err := n.doAction(ctx, key, vmi, do); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := n.write(ctx, vmi, out); err != nil {
+	if err := n.writeInstance(ctx, vmi, out); err != nil {
 		return errors.Join(failed, err)
 	}
 	if do == forget { // only now: until the server knows, the next try must find it as it is
-		n.domains.forget(vmi.UID)
-		n.released(vmi)
+		n.domains.forgetMachine(vmi.UID)
+		n.forgetFaults(vmi)
 	}
-	return errors.Join(failed, n.send(ctx, vmi))
+	return errors.Join(failed, n.startMigration(ctx, vmi))
 }
 
-func (n *node) do(ctx context.Context, key string, vmi *api.Instance, do action) error {
+func (n *node) doAction(ctx context.Context, key string, vmi *api.Instance, do action) error {
 	switch do {
 	case start:
-		n.domains.start(ctx, vmi)
+		n.domains.startMachine(ctx, vmi)
 		n.events.Event(vmi, corev1.EventTypeNormal, "Created", "VirtualMachineInstance defined.")
 		if n.o.QEMUTimeout > 0 {
 			n.loop.Queue.AddAfter(key, n.o.QEMUTimeout+time.Second)
 		}
 	case adopt:
-		n.domains.adopt(ctx, vmi)
+		n.domains.adoptMachine(ctx, vmi)
 		n.loop.Queue.Add(key) // it may have to be shut down
 	case stop:
-		n.domains.stop(ctx, vmi)
+		n.domains.stopMachine(ctx, vmi)
 		n.events.Event(vmi, corev1.EventTypeNormal, "ShuttingDown", "Signaled Graceful Shutdown")
 	case unmount:
-		return n.unmount(ctx, key, vmi)
+		return n.unmountDisks(ctx, key, vmi)
 	}
 	return nil
 }
 
-// unmount cleans up after a machine, or fails as the faults say.
-func (n *node) unmount(ctx context.Context, key string, vmi *api.Instance) error {
+// unmountDisks cleans up after a machine, or fails as the faults say.
+func (n *node) unmountDisks(ctx context.Context, key string, vmi *api.Instance) error {
 	f, model := n.o.Faults, n.o.Model
 	if n.hit.Matches(labelsOf(vmi)) {
-		if n.dice.hit(vmi, "unmount", f.UnmountShare) && n.faultLasts(vmi, f.UnmountFor) {
+		if n.dice.isHit(vmi, "unmount", f.UnmountShare) && n.faultLasts(vmi, f.UnmountFor) {
 			return n.failToUnmount(ctx, vmi)
 		}
-		if n.dice.hit(vmi, "stuck", f.StuckShare) && n.faultLasts(vmi, f.StuckFor) {
+		if n.dice.isHit(vmi, "stuck", f.StuckShare) && n.faultLasts(vmi, f.StuckFor) {
 			n.loop.Queue.AddAfter(key, time.Second)
 			return nil
 		}
 	}
-	if err := n.domains.turn(ctx, func() error { return clock.Sleep(ctx, model.Unmount) }); err != nil {
+	if err := n.domains.runInSlot(ctx, func() error { return clock.Sleep(ctx, model.Unmount) }); err != nil {
 		return err
 	}
-	n.domains.unmounted(vmi.UID, true)
+	n.domains.setUnmounted(vmi.UID, true)
 	n.mu.Lock()
 	delete(n.faulty, vmi.UID)
 	n.mu.Unlock()
@@ -192,7 +192,7 @@ func (n *node) unmount(ctx context.Context, key string, vmi *api.Instance) error
 // failToUnmount costs what a failing unmount costs: a turn among the starts,
 // an event, and a retry.
 func (n *node) failToUnmount(ctx context.Context, vmi *api.Instance) error {
-	if err := n.domains.turn(ctx, func() error { return clock.Sleep(ctx, n.o.Faults.UnmountTakes) }); err != nil {
+	if err := n.domains.runInSlot(ctx, func() error { return clock.Sleep(ctx, n.o.Faults.UnmountTakes) }); err != nil {
 		return err
 	}
 	n.events.Event(vmi, corev1.EventTypeWarning, "SyncFailed", errUnmount.Error())
@@ -212,17 +212,17 @@ func (n *node) faultLasts(vmi *api.Instance, d time.Duration) bool {
 	return now.Sub(since) < d
 }
 
-// released lets go of what was remembered of an instance.
-func (n *node) released(vmi *api.Instance) {
+// forgetFaults lets go of what was remembered of an instance.
+func (n *node) forgetFaults(vmi *api.Instance) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.faulty, vmi.UID)
 }
 
-// write brings what changed to the server. The agent owns the instance, so it
+// writeInstance brings what changed to the server. The agent owns the instance, so it
 // writes all of it; a write that overlaps a patch of the controller's fails and
 // goes again.
-func (n *node) write(ctx context.Context, old, now *api.Instance) error {
+func (n *node) writeInstance(ctx context.Context, old, now *api.Instance) error {
 	if reflect.DeepEqual(old.Status, now.Status) && reflect.DeepEqual(old.Labels, now.Labels) {
 		return nil
 	}

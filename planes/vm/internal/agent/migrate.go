@@ -21,16 +21,16 @@ const completionPerGiB = 150 * time.Second
 
 func labelsOf(vmi *api.Instance) labels.Set { return vmi.Labels }
 
-// address makes up an address for a guest.
-func (n *node) address(vmi *api.Instance) string {
+// guestAddress makes up an address for a guest.
+func (n *node) guestAddress(vmi *api.Instance) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(vmi.UID))
 	s := h.Sum32()
 	return fmt.Sprintf("10.%d.%d.%d", byte(s>>16), byte(s>>8), byte(s)|1)
 }
 
-// moving returns the migration of an instance that is under way; nil for none.
-func moving(vmi *api.Instance) *api.MigrationState {
+// activeMigration returns the migration of an instance that is under way; nil for none.
+func activeMigration(vmi *api.Instance) *api.MigrationState {
 	m := vmi.Status.MigrationState
 	if m == nil || m.Completed || m.Failed || vmi.DeletionTimestamp != nil || vmi.Status.Phase != api.Running {
 		return nil
@@ -38,36 +38,36 @@ func moving(vmi *api.Instance) *api.MigrationState {
 	return m
 }
 
-// receive says that this node is ready for an instance that is to come.
-func (n *node) receive(ctx context.Context, vmi *api.Instance) error {
-	m := moving(vmi)
+// acceptMigration says that this node is ready for an instance that is to come.
+func (n *node) acceptMigration(ctx context.Context, vmi *api.Instance) error {
+	m := activeMigration(vmi)
 	if m == nil || m.TargetNode != n.name || m.TargetNodeAddress != "" {
 		return nil
 	}
 	ready := *m
-	ready.TargetNodeAddress = n.address(vmi) + ":49152"
-	return n.report(ctx, vmi, &ready)
+	ready.TargetNodeAddress = n.guestAddress(vmi) + ":49152"
+	return n.writeMigration(ctx, vmi, &ready)
 }
 
-// send moves an instance away when its target is ready. A migration that an
+// startMigration moves an instance away when its target is ready. A migration that an
 // earlier agent began is done again: it has left nothing on the target.
-func (n *node) send(ctx context.Context, vmi *api.Instance) error {
-	m := moving(vmi)
+func (n *node) startMigration(ctx context.Context, vmi *api.Instance) error {
+	m := activeMigration(vmi)
 	if m == nil || m.SourceNode != n.name || m.TargetNodeAddress == "" {
 		return nil
 	}
 	if m.StartTimestamp == nil {
 		begun := *m
-		begun.StartTimestamp = new(metav1.NewTime(n.now().Truncate(time.Second)))
-		return n.report(ctx, vmi, &begun)
+		begun.StartTimestamp = new(metav1.NewTime(n.wallNow().Truncate(time.Second)))
+		return n.writeMigration(ctx, vmi, &begun)
 	}
-	n.domains.run(ctx, vmi, string(m.MigrationUID), func(ctx context.Context) { n.migrate(ctx, vmi) })
+	n.domains.runJob(ctx, vmi, string(m.MigrationUID), func(ctx context.Context) { n.runMigration(ctx, vmi) })
 	return nil
 }
 
-// migrate takes the time of a migration, then gives the instance to its target.
-func (n *node) migrate(ctx context.Context, vmi *api.Instance) {
-	takes := n.o.Model.migration(vmi)
+// runMigration takes the time of a migration, then gives the instance to its target.
+func (n *node) runMigration(ctx context.Context, vmi *api.Instance) {
+	takes := n.o.Model.migrationTime(vmi)
 	gib := max(1, float64(vmi.Spec.GuestMemory())/(1<<30))
 	limit := time.Duration(gib * float64(completionPerGiB))
 	if clock.Sleep(ctx, min(takes, limit)) != nil {
@@ -78,7 +78,7 @@ func (n *node) migrate(ctx context.Context, vmi *api.Instance) {
 		if done {
 			return
 		}
-		if !n.pause(ctx, "end a migration", err) {
+		if !n.waitAfterFailure(ctx, "end a migration", err) {
 			return
 		}
 	}
@@ -93,65 +93,65 @@ func (n *node) handOver(ctx context.Context, vmi *api.Instance, failed bool) (do
 	if now.UID != vmi.UID {
 		return true, nil
 	}
-	if n.departed(now) {
-		err := n.depart(ctx, now)
+	if n.hasDeparted(now) {
+		err := n.finishDeparture(ctx, now)
 		return err == nil, err
 	}
-	m := moving(now)
-	if s, _ := n.domains.look(vmi.UID); m == nil || m.SourceNode != n.name || s >= stopping {
+	m := activeMigration(now)
+	if s, _ := n.domains.stateOf(vmi.UID); m == nil || m.SourceNode != n.name || s >= stopping {
 		return true, nil // somebody else's, or shut down in the meantime
 	}
 	end := *m
-	end.EndTimestamp = new(metav1.NewTime(n.now().Truncate(time.Second)))
+	end.EndTimestamp = new(metav1.NewTime(n.wallNow().Truncate(time.Second)))
 	end.Completed, end.Failed = !failed, failed
 	p := (&api.Patch{}).Change("/status/migrationState", m, &end)
 	label := &api.Patch{}
 	if !failed {
 		p.Change("/status/nodeName", now.Status.NodeName, m.TargetNode)
-		label = relabel(now, m)
+		label = relabelPatch(now, m)
 	}
-	if err := n.patch(ctx, now, p, label); err != nil {
+	if err := n.patchInstance(ctx, now, p, label); err != nil {
 		return false, err
 	}
 	if !failed {
-		n.release(ctx, now)
+		n.releaseMachine(ctx, now)
 	}
 	return true, nil
 }
 
-// relabel gives an instance the label of the node to which it has moved.
-func relabel(vmi *api.Instance, m *api.MigrationState) *api.Patch {
+// relabelPatch gives an instance the label of the node to which it has moved.
+func relabelPatch(vmi *api.Instance, m *api.MigrationState) *api.Patch {
 	moved := maps.Clone(vmi.Labels)
 	moved[api.LabelNode] = m.TargetNode
 	delete(moved, api.LabelTargetNode)
 	return (&api.Patch{}).Change("/metadata/labels", vmi.Labels, moved)
 }
 
-// departed tells whether an instance has moved away and has this node's label still: with
+// hasDeparted tells whether an instance has moved away and has this node's label still: with
 // a status subresource these are two writes, and the second may have failed.
-func (n *node) departed(vmi *api.Instance) bool {
+func (n *node) hasDeparted(vmi *api.Instance) bool {
 	m := vmi.Status.MigrationState
 	return m != nil && m.Completed && !m.Failed && m.SourceNode == n.name && vmi.Status.NodeName == m.TargetNode && vmi.Labels[api.LabelNode] == n.name
 }
 
-// depart writes what was left of a move.
-func (n *node) depart(ctx context.Context, vmi *api.Instance) error {
-	if _, err := n.client.Instances.Patch(ctx, vmi, relabel(vmi, vmi.Status.MigrationState)); err != nil {
+// finishDeparture writes what was left of a move.
+func (n *node) finishDeparture(ctx context.Context, vmi *api.Instance) error {
+	if _, err := n.client.Instances.Patch(ctx, vmi, relabelPatch(vmi, vmi.Status.MigrationState)); err != nil {
 		return ignoreMissing(err)
 	}
-	n.release(ctx, vmi)
+	n.releaseMachine(ctx, vmi)
 	return nil
 }
 
-// release lets go of a machine that has moved away.
-func (n *node) release(ctx context.Context, vmi *api.Instance) {
-	n.domains.forget(vmi.UID)
+// releaseMachine lets go of a machine that has moved away.
+func (n *node) releaseMachine(ctx context.Context, vmi *api.Instance) {
+	n.domains.forgetMachine(vmi.UID)
 	n.endSource(ctx, vmi)
 }
 
-// patch sends a change of the status and one of the rest: together, or where
+// patchInstance sends a change of the status and one of the rest: together, or where
 // instances have a status subresource one after the other.
-func (n *node) patch(ctx context.Context, vmi *api.Instance, status, rest *api.Patch) error {
+func (n *node) patchInstance(ctx context.Context, vmi *api.Instance, status, rest *api.Patch) error {
 	if !n.o.StatusSubresource {
 		_, err := n.client.Instances.Patch(ctx, vmi, status.And(rest))
 		return err
@@ -182,7 +182,7 @@ func (n *node) endSource(ctx context.Context, vmi *api.Instance) {
 	}
 }
 
-// report writes the state of a migration.
-func (n *node) report(ctx context.Context, vmi *api.Instance, m *api.MigrationState) error {
-	return ignoreMissing(n.patch(ctx, vmi, (&api.Patch{}).Change("/status/migrationState", vmi.Status.MigrationState, m), &api.Patch{}))
+// writeMigration writes the state of a migration.
+func (n *node) writeMigration(ctx context.Context, vmi *api.Instance, m *api.MigrationState) error {
+	return ignoreMissing(n.patchInstance(ctx, vmi, (&api.Patch{}).Change("/status/migrationState", vmi.Status.MigrationState, m), &api.Patch{}))
 }

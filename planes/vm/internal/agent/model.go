@@ -56,23 +56,23 @@ type dice struct {
 	model Model
 }
 
-func (d dice) rand(vmi *api.Instance, purpose string) *rand.Rand {
+func (d dice) newRand(vmi *api.Instance, purpose string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose + "/" + vmi.Namespace + "/" + vmi.Name))
 	return rand.New(rand.NewPCG(d.seed, h.Sum64()))
 }
 
-// time draws a duration around a median.
-func (d dice) time(vmi *api.Instance, purpose string, median time.Duration) time.Duration {
-	return time.Duration(float64(median) * math.Exp(d.model.Spread*d.rand(vmi, purpose).NormFloat64()))
+// drawDuration draws a duration around a median.
+func (d dice) drawDuration(vmi *api.Instance, purpose string, median time.Duration) time.Duration {
+	return time.Duration(float64(median) * math.Exp(d.model.Spread*d.newRand(vmi, purpose).NormFloat64()))
 }
 
-// hit says whether an instance is of the share that something happens to.
-func (d dice) hit(vmi *api.Instance, purpose string, share float64) bool {
-	return d.rand(vmi, purpose).Float64() < share
+// isHit says whether an instance is of the share that something happens to.
+func (d dice) isHit(vmi *api.Instance, purpose string, share float64) bool {
+	return d.newRand(vmi, purpose).Float64() < share
 }
 
-// migration returns how long an instance takes to move.
-func (m Model) migration(vmi *api.Instance) time.Duration {
+// migrationTime returns how long an instance takes to move.
+func (m Model) migrationTime(vmi *api.Instance) time.Duration {
 	return time.Second + time.Duration(float64(vmi.Spec.GuestMemory())/float64(m.Bandwidth)*float64(time.Second))
 }

@@ -48,14 +48,14 @@ type node struct {
 	owned  map[string]int           // instances by uid that hold their pod
 }
 
-// newNode makes the agent of a node; callers hold mu.
-func (a *Agents) newNode(name string) (*node, error) {
+// newNodeLocked makes the agent of a node; callers hold mu.
+func (a *Agents) newNodeLocked(name string) (*node, error) {
 	n := &node{
 		Agents: a, name: name, limiter: limiter.New(a.limiter), log: a.o.Log.With("node", name),
 		advertise: make(chan struct{}, 1), faulty: map[types.UID]clock.Time{}, owned: map[string]int{},
 	}
 	var err error
-	if n.client, err = a.client(n.limiter, "windtunnel-vm-agent"); err != nil {
+	if n.client, err = a.newClient(n.limiter, "windtunnel-vm-agent"); err != nil {
 		return nil, err
 	}
 	n.loop = loop.New(loop.Options{Name: "virt-handler-vm", Threads: a.o.Threads, Metrics: a.o.Registry.Queues(), Reconcile: n.reconcile, Log: n.log})
@@ -82,17 +82,17 @@ func (n *node) run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer n.domains.wait.Wait()
-	if err := n.follow(ctx, &group); err != nil {
+	if err := n.startWatches(ctx, &group); err != nil {
 		n.loop.Queue.ShutDown()
 		return // the agent ends
 	}
 	n.synced.Store(true)
-	group.Go(func() { n.beat(ctx) })
+	group.Go(func() { n.runHeartbeat(ctx) })
 	n.loop.Run(ctx)
 }
 
-// follow begins the node's watches and waits until they have seen everything.
-func (n *node) follow(ctx context.Context, group *sync.WaitGroup) error {
+// startWatches begins the node's watches and waits until they have seen everything.
+func (n *node) startWatches(ctx context.Context, group *sync.WaitGroup) error {
 	informers := []cache.SharedIndexInformer{n.source, n.target}
 	if n.all != nil {
 		informers = append(informers, n.all)
@@ -122,7 +122,7 @@ func (n *node) follow(ctx context.Context, group *sync.WaitGroup) error {
 func (n *node) onInstance(o any, held bool) {
 	vmi := o.(*api.Instance)
 	if held {
-		n.hold(vmi.UID, vmi.Status.Phase.OnNode())
+		n.setHeld(vmi.UID, vmi.Status.Phase.OnNode())
 	}
 	n.loop.Queue.Add(vmi.Namespace + "/" + vmi.Name)
 }
@@ -133,16 +133,16 @@ func (n *node) onInstanceGone(o any, held bool) {
 		return
 	}
 	if held {
-		n.hold(vmi.UID, false)
-		n.domains.forget(vmi.UID)
-		n.released(vmi)
+		n.setHeld(vmi.UID, false)
+		n.domains.forgetMachine(vmi.UID)
+		n.forgetFaults(vmi)
 	}
 	n.loop.Queue.Add(vmi.Namespace + "/" + vmi.Name)
 }
 
-// hold remembers whether an instance needs its pod; the end of that lets a pod
+// setHeld remembers whether an instance needs its pod; the end of that lets a pod
 // go that is to be deleted.
-func (n *node) hold(uid types.UID, yes bool) {
+func (n *node) setHeld(uid types.UID, yes bool) {
 	n.mu.Lock()
 	before := n.owned[string(uid)] > 0
 	if yes {
@@ -156,8 +156,8 @@ func (n *node) hold(uid types.UID, yes bool) {
 	}
 }
 
-// holds says whether an instance on this node needs its pod.
-func (n *node) holds(uid string) bool {
+// isHeld says whether an instance on this node needs its pod.
+func (n *node) isHeld(uid string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.owned[uid] > 0
@@ -190,15 +190,15 @@ func (n *node) podEnds(vmi *api.Instance) bool {
 	return ends
 }
 
-// devices returns what the node says of its devices.
-func (n *node) devices() corev1.ResourceList {
+// deviceCounts returns what the node says of its devices.
+func (n *node) deviceCounts() corev1.ResourceList {
 	count := *resource.NewQuantity(int64(n.o.MaxDevices), resource.DecimalSI)
 	return corev1.ResourceList{api.ResourceKVM: count, api.ResourceTun: count, api.ResourceVhostNet: count}
 }
 
-// advertised says whether a node has its devices.
-func (n *node) advertised(o *corev1.Node) bool {
-	for name, want := range n.devices() {
+// hasDevices says whether a node has its devices.
+func (n *node) hasDevices(o *corev1.Node) bool {
+	for name, want := range n.deviceCounts() {
 		if got, ok := o.Status.Allocatable[name]; !ok || got.Cmp(want) != 0 {
 			return false
 		}
@@ -213,9 +213,9 @@ func (n *node) askToAdvertise() {
 	}
 }
 
-// beat advertises devices and renews the heartbeat every period, with the
+// runHeartbeat advertises devices and renews the heartbeat every period, with the
 // jitter of virt-handler: up to 2.2 periods.
-func (n *node) beat(ctx context.Context) {
+func (n *node) runHeartbeat(ctx context.Context) {
 	n.askToAdvertise()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -224,7 +224,7 @@ func (n *node) beat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-n.advertise:
-			if err := n.patchDevices(ctx); err != nil && !n.pause(ctx, "advertise devices", err) {
+			if err := n.patchDevices(ctx); err != nil && !n.waitAfterFailure(ctx, "advertise devices", err) {
 				return
 			} else if err != nil {
 				n.askToAdvertise()
@@ -240,8 +240,8 @@ func (n *node) beat(ctx context.Context) {
 	}
 }
 
-// pause waits a second after a failure; false when ctx has ended.
-func (n *node) pause(ctx context.Context, what string, err error) bool {
+// waitAfterFailure waits a second after a failure; false when ctx has ended.
+func (n *node) waitAfterFailure(ctx context.Context, what string, err error) bool {
 	if ctx.Err() == nil && !apierrors.IsNotFound(err) {
 		n.log.Warn("call failed, goes again", "what", what, "error", err)
 	}
@@ -260,7 +260,7 @@ func (n *node) patchDevices(ctx context.Context) error {
 
 func (n *node) patchHeartbeat(ctx context.Context) error {
 	body := fmt.Appendf(nil, `{"metadata":{"labels":{"%s":"true"},"annotations":{"%s":"%s"}}}`,
-		api.LabelSchedulable, api.AnnotationHeartbeat, n.now().Format(time.RFC3339Nano))
+		api.LabelSchedulable, api.AnnotationHeartbeat, n.wallNow().Format(time.RFC3339Nano))
 	_, err := n.client.Core.Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
 	return err
 }

@@ -20,19 +20,19 @@ type operation struct {
 // Change tests that the value at path is old and sets it to new; a value that
 // is not there is tested as null.
 func (p *Patch) Change(path string, old, new any) *Patch {
-	p.add("test", path, old)
+	p.addOperation("test", path, old)
 	kind := "replace"
 	if string(p.ops[len(p.ops)-1].Value) == "null" {
 		kind = "add"
 	}
-	p.add(kind, path, new)
+	p.addOperation(kind, path, new)
 	if string(p.ops[len(p.ops)-1].Value) == "null" {
 		p.ops[len(p.ops)-1] = operation{Op: "remove", Path: path}
 	}
 	return p
 }
 
-func (p *Patch) add(op, path string, value any) {
+func (p *Patch) addOperation(op, path string, value any) {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		err = fmt.Errorf("patch of %s: %w", path, err)
@@ -61,6 +61,6 @@ func (p *Patch) And(q *Patch) *Patch { return &Patch{ops: append(slices.Clip(p.o
 
 // Set sets a value whatever is there.
 func (p *Patch) Set(path string, value any) *Patch {
-	p.add("add", path, value)
+	p.addOperation("add", path, value)
 	return p
 }

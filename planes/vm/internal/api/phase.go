@@ -34,17 +34,17 @@ type PhaseTime struct {
 // Enter sets the phase and, the first time that it is entered, its time.
 func (s *InstanceStatus) Enter(p Phase, now time.Time) {
 	s.Phase = p
-	s.PhaseTransitionTimestamps = stamp(s.PhaseTransitionTimestamps, p, now)
+	s.PhaseTransitionTimestamps = withPhaseTime(s.PhaseTransitionTimestamps, p, now)
 }
 
 // Enter sets the phase and, the first time that it is entered, its time.
 func (s *MigrationStatus) Enter(p Phase, now time.Time) {
 	s.Phase = p
-	s.PhaseTransitionTimestamps = stamp(s.PhaseTransitionTimestamps, p, now)
+	s.PhaseTransitionTimestamps = withPhaseTime(s.PhaseTransitionTimestamps, p, now)
 }
 
-// stamp appends to a list that others may hold, so it never writes into it.
-func stamp(list []PhaseTime, p Phase, now time.Time) []PhaseTime {
+// withPhaseTime appends to a list that others may hold, so it never writes into it.
+func withPhaseTime(list []PhaseTime, p Phase, now time.Time) []PhaseTime {
 	if slices.ContainsFunc(list, func(t PhaseTime) bool { return t.Phase == p }) {
 		return list
 	}

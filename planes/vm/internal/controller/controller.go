@@ -99,22 +99,22 @@ const (
 
 // Run runs a controller until ctx ends; it returns when all has ended.
 func Run(ctx context.Context, o Options) error {
-	c, err := prepare(o)
+	c, err := newController(o)
 	if err != nil {
 		return err
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	c.record(broadcaster)
+	c.startEvents(broadcaster)
 	defer broadcaster.Shutdown()
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := c.handlers(); err != nil {
+	if err := c.addHandlers(); err != nil {
 		return err
 	}
 	if err := loop.Start(ctx, &wait, c.instances, c.machines, c.migrations, c.launchers, c.nodes, c.installations); err != nil {
-		return quiet(ctx, err)
+		return ignoreEnd(ctx, err)
 	}
 	for _, l := range []*loop.Loop{c.instanceLoop, c.machineLoop, c.migrationLoop, c.nodeLoop} {
 		wait.Go(func() { l.Run(ctx) })
@@ -125,16 +125,16 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// quiet is no error when the caller ended it.
-func quiet(ctx context.Context, err error) error {
+// ignoreEnd is no error when the caller ended it.
+func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
 	return err
 }
 
-// prepare makes what a controller consists of.
-func prepare(o Options) (*Controller, error) {
+// newController makes what a controller consists of.
+func newController(o Options) (*Controller, error) {
 	config := rest.CopyConfig(o.Config)
 	config.RateLimiter = o.Limiter
 	config.UserAgent = "windtunnel-vm-controller"
@@ -157,19 +157,19 @@ func prepare(o Options) (*Controller, error) {
 		}),
 		nodes: api.CoreInformer(client.Core, "nodes", o.Nodes, api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
 	}
-	c.instanceLoop = c.loop("virt-controller-vmi", o.Threads, c.reconcileInstance)
-	c.machineLoop = c.loop("virt-controller-vm", o.OtherThreads, c.reconcileMachine)
-	c.migrationLoop = c.loop("virt-controller-migration", o.OtherThreads, c.reconcileMigration)
-	c.nodeLoop = c.loop("virt-controller-node", o.OtherThreads, c.reconcileNode)
+	c.instanceLoop = c.newLoop("virt-controller-vmi", o.Threads, c.reconcileInstance)
+	c.machineLoop = c.newLoop("virt-controller-vm", o.OtherThreads, c.reconcileMachine)
+	c.migrationLoop = c.newLoop("virt-controller-migration", o.OtherThreads, c.reconcileMigration)
+	c.nodeLoop = c.newLoop("virt-controller-node", o.OtherThreads, c.reconcileNode)
 	return c, nil
 }
 
-func (c *Controller) loop(name string, threads int, f func(context.Context, string) error) *loop.Loop {
+func (c *Controller) newLoop(name string, threads int, f func(context.Context, string) error) *loop.Loop {
 	return loop.New(loop.Options{Name: name, Threads: threads, Metrics: c.o.Registry.Queues(), Reconcile: f, Log: c.o.Log})
 }
 
-// now returns the wall time, for stamps.
-func (c *Controller) now() time.Time { return c.o.Clock.Wall(c.o.Clock.Now()) }
+// wallNow returns the wall time, for stamps.
+func (c *Controller) wallNow() time.Time { return c.o.Clock.Wall(c.o.Clock.Now()) }
 
 // indexLabel indexes pods by a label.
 func indexLabel(key string) cache.IndexFunc {

@@ -15,17 +15,17 @@ import (
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
-// record lets event objects go out through the controller's own client, where
+// startEvents lets event objects go out through the controller's own client, where
 // they take their share of its rate limit, as KubeVirt's do.
-func (c *Controller) record(b record.EventBroadcaster) {
+func (c *Controller) startEvents(b record.EventBroadcaster) {
 	if !c.o.NoEvents {
 		b.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: c.client.Core.Events("")})
 	}
 	c.events = b.NewRecorder(c.scheme, corev1.EventSource{Component: "virtualmachine-controller"})
 }
 
-// mine says whether a key is of this shard.
-func (c *Controller) mine(key string) bool {
+// isMine says whether a key is of this shard.
+func (c *Controller) isMine(key string) bool {
 	if c.o.Shards <= 1 {
 		return true
 	}
@@ -34,8 +34,8 @@ func (c *Controller) mine(key string) bool {
 	return int(h.Sum32()%uint32(c.o.Shards)) == c.o.Shard
 }
 
-// handlers say which keys an event puts into which queue.
-func (c *Controller) handlers() error {
+// addHandlers say which keys an event puts into which queue.
+func (c *Controller) addHandlers() error {
 	for _, h := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandlerFuncs
@@ -63,31 +63,31 @@ func (c *Controller) handlers() error {
 }
 
 func (c *Controller) addMachine(o any) {
-	if key, ok := loop.Key(o); ok && c.mine(key) {
+	if key, ok := loop.Key(o); ok && c.isMine(key) {
 		c.machineLoop.Queue.Add(key)
 	}
 }
 
 func (c *Controller) addMigration(o any) {
-	if m, ok := loop.Last[*api.Migration](o); ok && c.mine(m.Namespace+"/"+m.Spec.VMIName) {
+	if m, ok := loop.Last[*api.Migration](o); ok && c.isMine(m.Namespace+"/"+m.Spec.VMIName) {
 		c.migrationLoop.Queue.Add(m.Namespace + "/" + m.Name)
 	}
 }
 
 func (c *Controller) addNode(o any) {
-	if key, ok := loop.Key(o); ok && c.mine(key) {
+	if key, ok := loop.Key(o); ok && c.isMine(key) {
 		c.nodeLoop.Queue.Add(key)
 	}
 }
 
 func (c *Controller) onInstance(old, now *api.Instance) {
-	if c.mine(now.Namespace + "/" + now.Name) { // each instance is counted by one shard
-		c.phases.observe(old, now)
+	if c.isMine(now.Namespace + "/" + now.Name) { // each instance is counted by one shard
+		c.phases.observeInstance(old, now)
 	}
 	if owner := metav1.GetControllerOf(now); owner != nil && old == nil {
 		c.children.Seen(now.Namespace+"/"+owner.Name, "create/"+now.Name)
 	}
-	if old != nil && c.o.DropNoopEvents && same(old, now) && (old.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) {
+	if old != nil && c.o.DropNoopEvents && isSame(old, now) && (old.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) {
 		return
 	}
 	c.addInstance(now)
@@ -98,7 +98,7 @@ func (c *Controller) onInstanceGone(o any) {
 	if !ok {
 		return
 	}
-	c.phases.forget(vmi.UID)
+	c.phases.forgetInstance(vmi.UID)
 	if owner := metav1.GetControllerOf(vmi); owner != nil {
 		c.children.Seen(vmi.Namespace+"/"+owner.Name, "delete/"+string(vmi.UID))
 	}
@@ -108,7 +108,7 @@ func (c *Controller) onInstanceGone(o any) {
 // addInstance queues an instance, its machine and its migrations.
 func (c *Controller) addInstance(vmi *api.Instance) {
 	key := vmi.Namespace + "/" + vmi.Name
-	if !c.mine(key) {
+	if !c.isMine(key) {
 		return
 	}
 	c.instanceLoop.Queue.Add(key)
@@ -166,7 +166,7 @@ func (c *Controller) ownerKey(pod *corev1.Pod) (string, bool) {
 		return "", false
 	}
 	key := pod.Namespace + "/" + owner.Name
-	return key, c.mine(key)
+	return key, c.isMine(key)
 }
 
 // samePod says that nothing changed that the controller looks at.

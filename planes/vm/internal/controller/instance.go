@@ -26,22 +26,22 @@ func (c *Controller) reconcileInstance(ctx context.Context, key string) error {
 		return nil
 	}
 	vmi := o.(*api.Instance)
-	s, err := c.situation(vmi)
+	s, err := c.situationOf(vmi)
 	if err != nil {
 		return err
 	}
 	if c.pods.Satisfied(key) {
 		s.failed = c.syncPods(ctx, key, s)
 	}
-	return errors.Join(s.failed, c.write(ctx, vmi, s.advance()), c.ungate(ctx, s))
+	return errors.Join(s.failed, c.writeInstance(ctx, vmi, s.nextInstance()), c.openGate(ctx, s))
 }
 
-func (c *Controller) situation(vmi *api.Instance) (situation, error) {
+func (c *Controller) situationOf(vmi *api.Instance) (situation, error) {
 	found, err := c.launchers.GetIndexer().ByIndex(byOwner, string(vmi.UID))
 	if err != nil {
 		return situation{}, err
 	}
-	s := situation{vmi: vmi, now: c.now()}
+	s := situation{vmi: vmi, now: c.wallNow()}
 	for _, o := range found {
 		if pod := o.(*corev1.Pod); pod.Namespace == vmi.Namespace {
 			s.pods = append(s.pods, pod)
@@ -53,11 +53,11 @@ func (c *Controller) situation(vmi *api.Instance) (situation, error) {
 
 // syncPods creates the pod that is missing, or deletes those that are to go.
 func (c *Controller) syncPods(ctx context.Context, key string, s situation) error {
-	if s.creates() {
+	if s.needsPod() {
 		return c.createPod(ctx, key, launcher.Pod(s.vmi, c.o.Launcher), s.vmi)
 	}
 	var failed error
-	for _, pod := range s.deletes() {
+	for _, pod := range s.podsToDelete() {
 		c.pods.Expect(key, "delete/"+string(pod.UID))
 		err := c.client.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 		if err != nil {
@@ -92,9 +92,9 @@ func (c *Controller) createPod(ctx context.Context, key string, pod *corev1.Pod,
 	return fmt.Errorf("create pod %s: %w", pod.Name, err)
 }
 
-// ungate opens the readiness gate that says the machine is not paused.
-func (c *Controller) ungate(ctx context.Context, s situation) error {
-	pod := s.ungates()
+// openGate opens the readiness gate that says the machine is not paused.
+func (c *Controller) openGate(ctx context.Context, s situation) error {
+	pod := s.podToUngate()
 	if pod == nil {
 		return nil
 	}

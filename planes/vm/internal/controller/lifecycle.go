@@ -21,9 +21,9 @@ type situation struct {
 	failed error // why its pod could not be made
 }
 
-// pod returns the launcher pod that counts: the newest on the instance's node,
+// currentPod returns the launcher pod that counts: the newest on the instance's node,
 // or before it has one the newest that is no migration's target.
-func (s situation) pod() *corev1.Pod {
+func (s situation) currentPod() *corev1.Pod {
 	var out *corev1.Pod
 	for _, p := range s.pods {
 		if node := s.vmi.Status.NodeName; node != "" {
@@ -33,38 +33,38 @@ func (s situation) pod() *corev1.Pod {
 		} else if p.Labels[api.LabelMigrationJob] != "" {
 			continue
 		}
-		if out == nil || newer(p, out) {
+		if out == nil || isNewer(p, out) {
 			out = p
 		}
 	}
 	return out
 }
 
-// newer prefers a pod that is not on its way out, then the later one.
-func newer(a, b *corev1.Pod) bool {
+// isNewer prefers a pod that is not on its way out, then the later one.
+func isNewer(a, b *corev1.Pod) bool {
 	if x, y := launcher.Down(a), launcher.Down(b); x != y {
 		return y
 	}
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
-// creates says that the instance needs a pod and has none.
-func (s situation) creates() bool {
+// needsPod says that the instance needs a pod and has none.
+func (s situation) needsPod() bool {
 	return s.vmi.DeletionTimestamp == nil && s.vmi.Status.Phase.Unprocessed() && len(s.pods) == 0
 }
 
-// deletes returns the pods that are to go.
-func (s situation) deletes() []*corev1.Pod {
+// podsToDelete returns the pods that are to go.
+func (s situation) podsToDelete() []*corev1.Pod {
 	if s.vmi.DeletionTimestamp == nil && !s.vmi.Status.Phase.Final() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// ungates says that the pod's own gate is still closed: the machine in it is
+// podToUngate says that the pod's own gate is still closed: the machine in it is
 // not paused, so it is to be opened.
-func (s situation) ungates() *corev1.Pod {
-	pod := s.pod()
+func (s situation) podToUngate() *corev1.Pod {
+	pod := s.currentPod()
 	if s.vmi.Status.Phase.Unprocessed() || s.vmi.DeletionTimestamp != nil || !launcher.Ready(pod) {
 		return nil
 	}
@@ -76,61 +76,61 @@ func (s situation) ungates() *corev1.Pod {
 	return pod
 }
 
-// advance returns the instance as it should be written; one that equals the
+// nextInstance returns the instance as it should be written; one that equals the
 // given one when there is nothing to write.
-func (s situation) advance() *api.Instance {
+func (s situation) nextInstance() *api.Instance {
 	vmi := s.vmi.Copy()
-	pod := s.pod()
+	pod := s.currentPod()
 	switch phase := vmi.Status.Phase; {
 	case phase.Unprocessed():
-		s.begins(vmi, pod)
+		s.advancePending(vmi, pod)
 	case phase == api.Scheduling:
-		s.schedules(vmi, pod)
+		s.advanceScheduling(vmi, pod)
 	case phase.OnNode():
-		s.follows(vmi, pod)
+		s.advanceOwned(vmi, pod)
 	case phase.Final() && len(s.pods) == 0:
-		vmi.Finalizers = without(vmi.Finalizers, api.FinalizerInstance)
+		vmi.Finalizers = withoutText(vmi.Finalizers, api.FinalizerInstance)
 	}
-	s.reports(vmi)
+	s.setSyncCondition(vmi)
 	return vmi
 }
 
-// begins moves an instance that has no pod, or whose pod was just seen.
-func (s situation) begins(vmi *api.Instance, pod *corev1.Pod) {
+// advancePending moves an instance that has no pod, or whose pod was just seen.
+func (s situation) advancePending(vmi *api.Instance, pod *corev1.Pod) {
 	switch {
 	case pod != nil:
-		s.enter(vmi, api.Scheduling)
-		s.ready(vmi, corev1.ConditionFalse, "GuestNotRunning")
+		s.enterPhase(vmi, api.Scheduling)
+		s.setReady(vmi, corev1.ConditionFalse, "GuestNotRunning")
 	case vmi.DeletionTimestamp != nil:
-		s.enter(vmi, api.Failed)
+		s.enterPhase(vmi, api.Failed)
 	case vmi.Status.Phase == "": // the webhook is off
-		s.enter(vmi, api.Pending)
+		s.enterPhase(vmi, api.Pending)
 		if !slices.Contains(vmi.Finalizers, api.FinalizerInstance) {
 			vmi.Finalizers = append(slices.Clip(vmi.Finalizers), api.FinalizerInstance)
 		}
 	}
 }
 
-// schedules hands the instance over to the agent of the node on which its pod
+// advanceScheduling hands the instance over to the agent of the node on which its pod
 // runs: from that write on the agent owns it.
-func (s situation) schedules(vmi *api.Instance, pod *corev1.Pod) {
+func (s situation) advanceScheduling(vmi *api.Instance, pod *corev1.Pod) {
 	switch {
 	case pod == nil, launcher.Down(pod):
-		s.enter(vmi, api.Failed)
+		s.enterPhase(vmi, api.Failed)
 	case vmi.DeletionTimestamp != nil: // its pods are going
 	case launcher.Ready(pod):
 		vmi.Status.NodeName = pod.Spec.NodeName
-		vmi.Status.ActivePods = active(vmi, pod)
+		vmi.Status.ActivePods = withActivePod(vmi, pod)
 		vmi.Status.LauncherContainerImageVersion = pod.Spec.Containers[0].Image
 		setLabel(vmi, api.LabelNode, pod.Spec.NodeName)
-		s.enter(vmi, api.Scheduled)
+		s.enterPhase(vmi, api.Scheduled)
 	}
 }
 
-// follows keeps up with an instance that its node's agent owns.
-func (s situation) follows(vmi *api.Instance, pod *corev1.Pod) {
+// advanceOwned keeps up with an instance that its node's agent owns.
+func (s situation) advanceOwned(vmi *api.Instance, pod *corev1.Pod) {
 	if len(s.pods) == 0 {
-		s.enter(vmi, api.Failed)
+		s.enterPhase(vmi, api.Failed)
 		vmi.Status.Reason = "PodDeleted"
 		return
 	}
@@ -140,19 +140,19 @@ func (s situation) follows(vmi *api.Instance, pod *corev1.Pod) {
 	if pod == nil || vmi.Status.Phase != api.Running {
 		return
 	}
-	vmi.Status.ActivePods = active(vmi, pod)
+	vmi.Status.ActivePods = withActivePod(vmi, pod)
 	switch {
 	case podReady(pod):
-		s.ready(vmi, corev1.ConditionTrue, "")
+		s.setReady(vmi, corev1.ConditionTrue, "")
 	case launcher.Down(pod):
-		s.ready(vmi, corev1.ConditionFalse, "PodTerminating")
+		s.setReady(vmi, corev1.ConditionFalse, "PodTerminating")
 	default:
-		s.ready(vmi, corev1.ConditionFalse, "PodNotReady")
+		s.setReady(vmi, corev1.ConditionFalse, "PodNotReady")
 	}
 }
 
-// reports says in a condition why the instance does not come on.
-func (s situation) reports(vmi *api.Instance) {
+// setSyncCondition says in a condition why the instance does not come on.
+func (s situation) setSyncCondition(vmi *api.Instance) {
 	switch {
 	case s.failed != nil:
 		vmi.Status.Conditions = api.With(vmi.Status.Conditions, api.Condition{
@@ -165,14 +165,14 @@ func (s situation) reports(vmi *api.Instance) {
 	}
 }
 
-func (s situation) enter(vmi *api.Instance, p api.Phase) { vmi.Status.Enter(p, s.now) }
+func (s situation) enterPhase(vmi *api.Instance, p api.Phase) { vmi.Status.Enter(p, s.now) }
 
-func (s situation) ready(vmi *api.Instance, status corev1.ConditionStatus, reason string) {
+func (s situation) setReady(vmi *api.Instance, status corev1.ConditionStatus, reason string) {
 	vmi.Status.Conditions = api.With(vmi.Status.Conditions, api.Condition{Type: api.ConditionReady, Status: status, Reason: reason}, s.now)
 }
 
-// active returns the instance's active pods with one more.
-func active(vmi *api.Instance, pod *corev1.Pod) map[typesUID]string {
+// withActivePod returns the instance's active pods with one more.
+func withActivePod(vmi *api.Instance, pod *corev1.Pod) map[typesUID]string {
 	if vmi.Status.ActivePods[pod.UID] == pod.Spec.NodeName {
 		return vmi.Status.ActivePods
 	}
@@ -198,7 +198,7 @@ func setLabel(vmi *api.Instance, key, value string) {
 	vmi.Labels = labels
 }
 
-func without(list []string, one string) []string {
+func withoutText(list []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == one })
 }
 

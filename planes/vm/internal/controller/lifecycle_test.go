@@ -98,12 +98,12 @@ func TestLifecycle(t *testing.T) {
 		old := instance(c.phase)
 		before := old.Copy()
 		s := situation{vmi: old, pods: pods(c.pods...), now: at(5)}
-		got := s.advance()
+		got := s.nextInstance()
 		if string(got.Status.Phase) != c.want {
 			t.Errorf("%s: phase %s, want %s", name, got.Status.Phase, c.want)
 		}
-		if s.creates() != c.creates || len(s.deletes()) != c.deletes || (s.ungates() != nil) != c.ungates {
-			t.Errorf("%s: creates %v deletes %d ungates %v", name, s.creates(), len(s.deletes()), s.ungates() != nil)
+		if s.needsPod() != c.creates || len(s.podsToDelete()) != c.deletes || (s.podToUngate() != nil) != c.ungates {
+			t.Errorf("%s: creates %v deletes %d ungates %v", name, s.needsPod(), len(s.podsToDelete()), s.podToUngate() != nil)
 		}
 		if lets := !slices.Contains(got.Finalizers, api.FinalizerInstance); lets != c.lets {
 			t.Errorf("%s: finalizer goes: %v", name, lets)
@@ -118,15 +118,15 @@ func TestLifecycle(t *testing.T) {
 		if !reflect.DeepEqual(old, before) {
 			t.Errorf("%s: what was given was changed", name)
 		}
-		again := situation{vmi: got, pods: s.pods, now: at(7)}.advance()
-		if got.Status.Phase == old.Status.Phase && !same(got, again) {
+		again := situation{vmi: got, pods: s.pods, now: at(7)}.nextInstance()
+		if got.Status.Phase == old.Status.Phase && !isSame(got, again) {
 			t.Errorf("%s: the same situation leads to another write", name)
 		}
 	}
 }
 
 func TestHandOverSaysWhoOwnsIt(t *testing.T) {
-	got := situation{vmi: instance("Scheduling"), pods: pods("running"), now: at(5)}.advance()
+	got := situation{vmi: instance("Scheduling"), pods: pods("running"), now: at(5)}.nextInstance()
 	if got.Labels[api.LabelNode] != "node" || got.Status.NodeName != "node" || got.Status.ActivePods["pod-running"] != "node" || got.Status.LauncherContainerImageVersion != "image" {
 		t.Errorf("handed over: %+v", got)
 	}
@@ -140,14 +140,14 @@ func TestHandOverSaysWhoOwnsIt(t *testing.T) {
 	}
 	cut := instance("Scheduled")
 	cut.Labels = nil // killed between the two writes of a plane with a status subresource
-	if got := (situation{vmi: cut, pods: pods("running"), now: at(5)}).advance(); got.Labels[api.LabelNode] != "node" {
+	if got := (situation{vmi: cut, pods: pods("running"), now: at(5)}).nextInstance(); got.Labels[api.LabelNode] != "node" {
 		t.Error("a hand-over that was cut short is not repaired")
 	}
 }
 
 func TestPatchesTestWhatTheyReplace(t *testing.T) {
 	old := instance("Running")
-	now := situation{vmi: old, pods: pods("ready"), now: at(5)}.advance()
+	now := situation{vmi: old, pods: pods("ready"), now: at(5)}.nextInstance()
 	p := &api.Patch{}
 	statusChanges(p, old, now)
 	metaChanges(p, old, now)
@@ -163,7 +163,7 @@ func TestPatchesTestWhatTheyReplace(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", raw, want)
 	}
 	p = &api.Patch{}
-	metaChanges(p, instance("Failed"), situation{vmi: instance("Failed"), now: at(5)}.advance())
+	metaChanges(p, instance("Failed"), situation{vmi: instance("Failed"), now: at(5)}.nextInstance())
 	raw, err = p.Bytes()
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestMachine(t *testing.T) {
 		{"leaves, instance gone", leaving, nil, step{leave: true}, "Terminating"},
 		{"waits after a failure", waiting, nil, step{retry: 5 * time.Second}, "CrashLoopBackOff"},
 	} {
-		if got := decide(c.vm, c.vmi, at(10)); got != c.want {
+		if got := decideMachine(c.vm, c.vmi, at(10)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 		status := machineStatus(c.vm, c.vmi, at(10))
@@ -262,7 +262,7 @@ func TestMigration(t *testing.T) {
 		{"target lost before the move", moveSituation{m: move1("PreparingTarget"), vmi: with(&api.MigrationState{MigrationUID: "m"})}, "Failed", false, true},
 		{"stays done", moveSituation{m: move1("Succeeded")}, "Succeeded", false, false},
 	} {
-		got := c.s.next()
+		got := c.s.nextMove()
 		if string(got.phase) != c.phase || got.target != c.makes || (got.state != nil) != c.hands {
 			t.Errorf("%s: %+v", c.name, got)
 		}
@@ -279,7 +279,7 @@ func TestMigration(t *testing.T) {
 		{target("pending"), 301 * time.Second, false}, {target("pending"), 901 * time.Second, true},
 	} {
 		s := moveSituation{m: move1("Scheduling"), vmi: with(nil), target: c.target, now: c.target.CreationTimestamp.Add(c.after)}
-		if s.stuck(limits) != c.want {
+		if s.isStuck(limits) != c.want {
 			t.Errorf("after %v: stuck is %v", c.after, !c.want)
 		}
 	}
@@ -291,7 +291,7 @@ func TestShardsShareEveryKeyOnce(t *testing.T) {
 		owners := 0
 		for k := range counts {
 			c := &Controller{o: Options{Shard: k, Shards: len(counts)}}
-			if c.mine("ns/vm-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + time.Duration(i).String()) {
+			if c.isMine("ns/vm-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + time.Duration(i).String()) {
 				owners++
 				counts[k]++
 			}

@@ -27,7 +27,7 @@ func (c *Controller) reconcileMachine(ctx context.Context, key string) error {
 	}
 	vm := o.(*api.Machine)
 	if vm.DeletionTimestamp == nil && !slices.Contains(vm.Finalizers, api.FinalizerMachine) {
-		return c.finalize(ctx, vm)
+		return c.addFinalizer(ctx, vm)
 	}
 	var vmi *api.Instance
 	if o, exists, err := c.instances.GetIndexer().GetByKey(key); err != nil {
@@ -35,12 +35,12 @@ func (c *Controller) reconcileMachine(ctx context.Context, key string) error {
 	} else if exists && metav1.IsControlledBy(o.(*api.Instance), vm) {
 		vmi = o.(*api.Instance)
 	}
-	now := c.now()
-	act := decide(vm, vmi, now)
+	now := c.wallNow()
+	act := decideMachine(vm, vmi, now)
 	if act.retry > 0 {
 		c.machineLoop.Queue.AddAfter(key, act.retry)
 	}
-	if err := c.act(ctx, vm, vmi, act); err != nil {
+	if err := c.doStep(ctx, vm, vmi, act); err != nil {
 		return err
 	}
 	return c.reportMachine(ctx, vm, machineStatus(vm, vmi, now), act)
@@ -54,9 +54,9 @@ type step struct {
 	retry          time.Duration // look again
 }
 
-// decide says what a machine needs, of what is known of it and its instance.
-func decide(vm *api.Machine, vmi *api.Instance, now time.Time) step {
-	wanted := vm.DeletionTimestamp == nil && runs(&vm.Spec)
+// decideMachine says what a machine needs, of what is known of it and its instance.
+func decideMachine(vm *api.Machine, vmi *api.Instance, now time.Time) step {
+	wanted := vm.DeletionTimestamp == nil && shouldRun(&vm.Spec)
 	if vmi == nil {
 		if f := vm.Status.StartFailure; wanted && f != nil && f.RetryAfterTimestamp != nil && now.Before(f.RetryAfterTimestamp.Time) {
 			return step{retry: f.RetryAfterTimestamp.Sub(now)}
@@ -70,14 +70,14 @@ func decide(vm *api.Machine, vmi *api.Instance, now time.Time) step {
 	}
 }
 
-func runs(s *api.MachineSpec) bool {
+func shouldRun(s *api.MachineSpec) bool {
 	if s.Running != nil {
 		return *s.Running
 	}
 	return slices.Contains([]string{"Always", "RerunOnFailure", "Once"}, s.RunStrategy)
 }
 
-func (c *Controller) act(ctx context.Context, vm *api.Machine, vmi *api.Instance, s step) error {
+func (c *Controller) doStep(ctx context.Context, vm *api.Machine, vmi *api.Instance, s step) error {
 	key := vm.Namespace + "/" + vm.Name
 	switch {
 	case s.create && c.children.Satisfied(key):
@@ -93,11 +93,11 @@ func (c *Controller) act(ctx context.Context, vm *api.Machine, vmi *api.Instance
 		}
 		c.events.Eventf(vm, corev1.EventTypeNormal, "SuccessfulDelete", "Stopped the virtual machine by deleting the virtual machine instance %s", vmi.UID)
 	case s.release:
-		p := (&api.Patch{}).Change("/metadata/finalizers", vmi.Finalizers, without(vmi.Finalizers, api.FinalizerMachine))
+		p := (&api.Patch{}).Change("/metadata/finalizers", vmi.Finalizers, withoutText(vmi.Finalizers, api.FinalizerMachine))
 		_, err := c.client.Instances.Patch(ctx, vmi, p)
 		return ignoreMissing(err)
 	case s.leave:
-		p := (&api.Patch{}).Change("/metadata/finalizers", vm.Finalizers, without(vm.Finalizers, api.FinalizerMachine))
+		p := (&api.Patch{}).Change("/metadata/finalizers", vm.Finalizers, withoutText(vm.Finalizers, api.FinalizerMachine))
 		_, err := c.client.Machines.Patch(ctx, vm, p)
 		return ignoreMissing(err)
 	}
@@ -111,8 +111,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// finalize holds a machine until its instance is gone.
-func (c *Controller) finalize(ctx context.Context, vm *api.Machine) error {
+// addFinalizer holds a machine until its instance is gone.
+func (c *Controller) addFinalizer(ctx context.Context, vm *api.Machine) error {
 	p := (&api.Patch{}).Change("/metadata/finalizers", vm.Finalizers, append(slices.Clip(vm.Finalizers), api.FinalizerMachine))
 	_, err := c.client.Machines.Patch(ctx, vm, p)
 	return ignoreMissing(err)
@@ -170,7 +170,7 @@ func machineStatus(vm *api.Machine, vmi *api.Instance, now time.Time) api.Machin
 	out := vm.Copy().Status
 	out.Created = vmi != nil
 	out.Ready = vmi != nil && api.True(vmi.Status.Conditions, api.ConditionReady)
-	out.PrintableStatus = printable(vm, vmi)
+	out.PrintableStatus = printableStatus(vm, vmi)
 	ready := api.Condition{Type: api.ConditionReady, Status: corev1.ConditionFalse, Reason: "VMINotExists"}
 	if vmi != nil {
 		ready.Reason = "GuestNotRunning"
@@ -199,13 +199,13 @@ func nextFailure(last *api.StartFailure, vmi *api.Instance, now time.Time) *api.
 	return &api.StartFailure{ConsecutiveFailCount: n, LastFailedVMIUID: vmi.UID, RetryAfterTimestamp: &after}
 }
 
-func printable(vm *api.Machine, vmi *api.Instance) string {
+func printableStatus(vm *api.Machine, vmi *api.Instance) string {
 	switch {
 	case vm.DeletionTimestamp != nil:
 		return "Terminating"
 	case vmi == nil && vm.Status.StartFailure != nil:
 		return "CrashLoopBackOff"
-	case vmi == nil && runs(&vm.Spec):
+	case vmi == nil && shouldRun(&vm.Spec):
 		return "Starting"
 	case vmi == nil:
 		return "Stopped"

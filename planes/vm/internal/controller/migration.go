@@ -46,8 +46,8 @@ type move struct {
 	retry  time.Duration
 }
 
-// next says what follows from a situation.
-func (s moveSituation) next() move {
+// nextMove says what follows from a situation.
+func (s moveSituation) nextMove() move {
 	same := move{phase: s.m.Status.Phase}
 	if s.m.Status.Phase.Final() {
 		return same
@@ -64,7 +64,7 @@ func (s moveSituation) next() move {
 	own := state != nil && state.MigrationUID == s.m.UID
 	switch s.m.Status.Phase {
 	case api.Pending:
-		return s.place(state, own)
+		return s.placeMigration(state, own)
 	case api.Scheduling:
 		return s.waitForTarget()
 	case api.Scheduled:
@@ -73,8 +73,8 @@ func (s moveSituation) next() move {
 	return s.watchState(state, own)
 }
 
-// place begins when limits allow it and the instance is not moving already.
-func (s moveSituation) place(state *api.MigrationState, own bool) move {
+// placeMigration begins when limits allow it and the instance is not moving already.
+func (s moveSituation) placeMigration(state *api.MigrationState, own bool) move {
 	moving := state != nil && !own && !state.Completed && !state.Failed
 	switch {
 	case s.target != nil:
@@ -128,8 +128,8 @@ func (s moveSituation) watchState(state *api.MigrationState, own bool) move {
 	return move{phase: s.m.Status.Phase}
 }
 
-// stuck says that the target pod has waited for too long.
-func (s moveSituation) stuck(l MigrationLimits) bool {
+// isStuck says that the target pod has waited for too long.
+func (s moveSituation) isStuck(l MigrationLimits) bool {
 	if s.m.Status.Phase != api.Scheduling || s.target == nil {
 		return false
 	}
@@ -157,14 +157,14 @@ func (c *Controller) reconcileMigration(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	next := s.next()
-	if s.stuck(c.o.Migrations) {
+	next := s.nextMove()
+	if s.isStuck(c.o.Migrations) {
 		next = move{phase: api.Failed}
 	}
 	if next.retry > 0 {
 		c.migrationLoop.Queue.AddAfter(key, next.retry)
 	}
-	if err := c.move(ctx, s, next); err != nil {
+	if err := c.doMove(ctx, s, next); err != nil {
 		return err
 	}
 	if m.Status.Phase.Final() {
@@ -180,12 +180,12 @@ func (c *Controller) reconcileMigration(ctx context.Context, key string) error {
 }
 
 func (c *Controller) moveSituation(m *api.Migration) (moveSituation, error) {
-	s := moveSituation{m: m, now: c.now()}
+	s := moveSituation{m: m, now: c.wallNow()}
 	if o, exists, err := c.instances.GetIndexer().GetByKey(m.Namespace + "/" + m.Spec.VMIName); err != nil {
 		return s, err
 	} else if exists {
 		s.vmi = o.(*api.Instance)
-		all, err := c.situation(s.vmi)
+		all, err := c.situationOf(s.vmi)
 		if err != nil {
 			return s, err
 		}
@@ -195,15 +195,15 @@ func (c *Controller) moveSituation(m *api.Migration) (moveSituation, error) {
 			}
 		}
 		if m.Status.Phase == api.Pending && s.target == nil {
-			s.busy = c.full(s.vmi.Status.NodeName)
+			s.busy = c.limitsReached(s.vmi.Status.NodeName)
 		}
 	}
 	return s, nil
 }
 
-// full says whether the limits of running migrations are reached. A migration
+// limitsReached says whether the limits of running migrations are reached. A migration
 // that has its target pod counts, whatever its cached phase says.
-func (c *Controller) full(source string) bool {
+func (c *Controller) limitsReached(source string) bool {
 	cluster, here := 0, 0
 	for _, o := range c.migrations.GetIndexer().List() {
 		m := o.(*api.Migration)
@@ -224,8 +224,8 @@ func (c *Controller) hasTarget(m *api.Migration) bool {
 	return err != nil || len(pods) > 0 || !c.pods.Satisfied("migration/"+string(m.UID))
 }
 
-// move does what a migration needs besides its own status.
-func (c *Controller) move(ctx context.Context, s moveSituation, next move) error {
+// doMove does what a migration needs besides its own status.
+func (c *Controller) doMove(ctx context.Context, s moveSituation, next move) error {
 	token := "migration/" + string(s.m.UID)
 	switch {
 	case next.target && c.pods.Satisfied(token):
@@ -237,7 +237,7 @@ func (c *Controller) move(ctx context.Context, s moveSituation, next move) error
 		if !next.state.Failed {
 			setLabel(out, api.LabelTargetNode, next.state.TargetNode)
 		}
-		return c.write(ctx, s.vmi, out)
+		return c.writeInstance(ctx, s.vmi, out)
 	case next.phase == api.Failed && s.target != nil && s.target.DeletionTimestamp == nil && s.vmi.Status.NodeName != s.target.Spec.NodeName:
 		return ignoreMissing(c.client.Core.Pods(s.target.Namespace).Delete(ctx, s.target.Name,
 			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.target.UID))}))

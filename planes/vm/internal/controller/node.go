@@ -30,7 +30,7 @@ func (c *Controller) reconcileNode(ctx context.Context, key string) error {
 		return nil // it has no agent
 	}
 	c.nodeLoop.Queue.AddAfter(key, recheck)
-	if c.now().Sub(beat) <= c.o.NodeTimeout {
+	if c.wallNow().Sub(beat) <= c.o.NodeTimeout {
 		return nil
 	}
 	if node.Labels[api.LabelSchedulable] == "true" {
@@ -52,17 +52,17 @@ func (c *Controller) giveUp(ctx context.Context, node string) error {
 	var failed error
 	for _, o := range on {
 		vmi := o.(*api.Instance)
-		s, err := c.situation(vmi)
+		s, err := c.situationOf(vmi)
 		if err != nil {
 			return err
 		}
-		if pod := s.pod(); !vmi.Status.Phase.OnNode() || pod != nil && !launcher.Down(pod) {
+		if pod := s.currentPod(); !vmi.Status.Phase.OnNode() || pod != nil && !launcher.Down(pod) {
 			continue
 		}
 		out := vmi.Copy()
 		out.Status.Enter(api.Failed, s.now)
 		out.Status.Reason = api.ReasonUnresponsive
-		failed = errors.Join(failed, ignoreMissing(c.write(ctx, vmi, out)))
+		failed = errors.Join(failed, ignoreMissing(c.writeInstance(ctx, vmi, out)))
 	}
 	return failed
 }

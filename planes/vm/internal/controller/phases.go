@@ -34,10 +34,10 @@ func newTransitionTimes(r *instrument.Registry, c clock.Clock) *transitionTimes 
 	}
 }
 
-// observe takes an instance as it was and as it is.
-func (p *transitionTimes) observe(old, now *api.Instance) {
+// observeInstance takes an instance as it was and as it is.
+func (p *transitionTimes) observeInstance(old, now *api.Instance) {
 	if now.DeletionTimestamp != nil {
-		p.leaves(now.UID)
+		p.noteDeleting(now.UID)
 	}
 	if old == nil || old.Status.Phase == now.Status.Phase {
 		return
@@ -55,19 +55,19 @@ func (p *transitionTimes) observe(old, now *api.Instance) {
 		created = now.CreationTimestamp.Time
 	}
 	p.creation.WithLabelValues(string(now.Status.Phase)).Observe(at.Sub(created).Seconds())
-	if seen, ok := p.deleted(now.UID); ok && at.After(seen) {
+	if seen, ok := p.deletedAt(now.UID); ok && at.After(seen) {
 		p.deletions.WithLabelValues(string(now.Status.Phase)).Observe(at.Sub(seen).Seconds())
 	}
 }
 
-// forget forgets an instance.
-func (p *transitionTimes) forget(uid types.UID) {
+// forgetInstance forgets an instance.
+func (p *transitionTimes) forgetInstance(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.deleting, uid)
 }
 
-func (p *transitionTimes) leaves(uid types.UID) {
+func (p *transitionTimes) noteDeleting(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.deleting[uid]; !ok {
@@ -75,7 +75,7 @@ func (p *transitionTimes) leaves(uid types.UID) {
 	}
 }
 
-func (p *transitionTimes) deleted(uid types.UID) (time.Time, bool) {
+func (p *transitionTimes) deletedAt(uid types.UID) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t, ok := p.deleting[uid]

@@ -21,10 +21,10 @@ func TestTransitionTimes(t *testing.T) {
 	now := old.Copy()
 	now.DeletionTimestamp = &metav1.Time{Time: begin}
 	now.Status.Enter(api.Scheduling, begin.Add(1500*time.Millisecond))
-	phases.observe(nil, old)
-	phases.observe(old, now)
-	phases.observe(now, now)
-	phases.forget(now.UID)
+	phases.observeInstance(nil, old)
+	phases.observeInstance(old, now)
+	phases.observeInstance(now, now)
+	phases.forgetInstance(now.UID)
 	for name, labels := range map[string][]string{
 		"kubevirt_vmi_phase_transition_time_seconds":               {"phase=Scheduling", "last_phase=Pending"},
 		"kubevirt_vmi_phase_transition_time_from_creation_seconds": {"phase=Scheduling"},

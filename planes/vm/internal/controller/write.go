@@ -11,17 +11,17 @@ import (
 
 type typesUID = types.UID
 
-// write brings what changed to the server. Before Scheduled the controller owns
+// writeInstance brings what changed to the server. Before Scheduled the controller owns
 // the instance and writes all of it; from then on the node's agent does, and
 // the controller only patches, testing what it replaces.
-func (c *Controller) write(ctx context.Context, old, now *api.Instance) error {
-	if same(old, now) {
+func (c *Controller) writeInstance(ctx context.Context, old, now *api.Instance) error {
+	if isSame(old, now) {
 		return nil
 	}
 	if c.o.StatusSubresource {
 		return c.writeParts(ctx, old, now)
 	}
-	if owns(old) {
+	if ownsInstance(old) {
 		_, err := c.client.Instances.Update(ctx, now)
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *Controller) writeParts(ctx context.Context, old, now *api.Instance) err
 	metaChanges(meta, old, now)
 	switch {
 	case status.Empty():
-	case owns(old):
+	case ownsInstance(old):
 		if _, err := c.client.Instances.Update(ctx, now, "status"); err != nil {
 			return err
 		}
@@ -59,9 +59,11 @@ func (c *Controller) writeParts(ctx context.Context, old, now *api.Instance) err
 	return err
 }
 
-func owns(old *api.Instance) bool { return !old.Status.Phase.OnNode() && !old.Status.Phase.Final() }
+func ownsInstance(old *api.Instance) bool {
+	return !old.Status.Phase.OnNode() && !old.Status.Phase.Final()
+}
 
-func same(a, b *api.Instance) bool {
+func isSame(a, b *api.Instance) bool {
 	return reflect.DeepEqual(a.Status, b.Status) && reflect.DeepEqual(a.Labels, b.Labels) && equalStrings(a.Finalizers, b.Finalizers)
 }
 
@@ -82,25 +84,25 @@ func equalStrings(a, b []string) bool {
 // waits for the phase then finds the rest.
 func statusChanges(p *api.Patch, old, now *api.Instance) {
 	a, b := &old.Status, &now.Status
-	change(p, "/status/conditions", a.Conditions, b.Conditions)
-	change(p, "/status/activePods", a.ActivePods, b.ActivePods)
-	change(p, "/status/nodeName", a.NodeName, b.NodeName)
-	change(p, "/status/launcherContainerImageVersion", a.LauncherContainerImageVersion, b.LauncherContainerImageVersion)
-	change(p, "/status/migrationState", a.MigrationState, b.MigrationState)
-	change(p, "/status/reason", a.Reason, b.Reason)
-	change(p, "/status/phaseTransitionTimestamps", a.PhaseTransitionTimestamps, b.PhaseTransitionTimestamps)
-	change(p, "/status/phase", a.Phase, b.Phase)
+	addChange(p, "/status/conditions", a.Conditions, b.Conditions)
+	addChange(p, "/status/activePods", a.ActivePods, b.ActivePods)
+	addChange(p, "/status/nodeName", a.NodeName, b.NodeName)
+	addChange(p, "/status/launcherContainerImageVersion", a.LauncherContainerImageVersion, b.LauncherContainerImageVersion)
+	addChange(p, "/status/migrationState", a.MigrationState, b.MigrationState)
+	addChange(p, "/status/reason", a.Reason, b.Reason)
+	addChange(p, "/status/phaseTransitionTimestamps", a.PhaseTransitionTimestamps, b.PhaseTransitionTimestamps)
+	addChange(p, "/status/phase", a.Phase, b.Phase)
 }
 
 func metaChanges(p *api.Patch, old, now *api.Instance) {
-	change(p, "/metadata/labels", old.Labels, now.Labels)
+	addChange(p, "/metadata/labels", old.Labels, now.Labels)
 	if !equalStrings(old.Finalizers, now.Finalizers) {
 		p.Change("/metadata/finalizers", old.Finalizers, now.Finalizers)
 	}
 }
 
-// change adds a difference to a patch; an empty text is what is not there.
-func change(p *api.Patch, path string, old, now any) {
+// addChange adds a difference to a patch; an empty text is what is not there.
+func addChange(p *api.Patch, path string, old, now any) {
 	if reflect.DeepEqual(old, now) {
 		return
 	}

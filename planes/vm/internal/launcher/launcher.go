@@ -36,8 +36,8 @@ func Name(vmi *api.Instance, migration string) string {
 	sum := sha256.Sum256([]byte(string(vmi.UID) + "/" + migration))
 	suffix := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:5]
 	name := vmi.Name
-	if most := 63 - len(api.Launcher) - len(suffix) - 2; len(name) > most {
-		name = strings.TrimRight(name[:most], "-.")
+	if maxLength := 63 - len(api.Launcher) - len(suffix) - 2; len(name) > maxLength {
+		name = strings.TrimRight(name[:maxLength], "-.")
 	}
 	return fmt.Sprintf("%s-%s-%s", api.Launcher, name, suffix)
 }
@@ -47,25 +47,25 @@ func Pod(vmi *api.Instance, o Options) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(vmi, ""), Namespace: vmi.Namespace,
-			Labels:      labels(vmi),
+			Labels:      podLabels(vmi),
 			Annotations: map[string]string{api.AnnotationDomain: vmi.Name, "kubectl.kubernetes.io/default-container": api.ContainerCompute},
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(vmi, api.GroupVersion().WithKind("VirtualMachineInstance")),
 			},
 		},
 		Spec: corev1.PodSpec{
-			Hostname:                      hostname(vmi.Name),
+			Hostname:                      hostnameOf(vmi.Name),
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			SchedulerName:                 vmi.Spec.SchedulerName,
 			PriorityClassName:             vmi.Spec.PriorityClassName,
 			NodeSelector:                  map[string]string{api.LabelSchedulable: "true"},
 			Affinity:                      vmi.Spec.Affinity,
 			Tolerations:                   vmi.Spec.Tolerations,
-			TerminationGracePeriodSeconds: new(grace(&vmi.Spec) + 15),
+			TerminationGracePeriodSeconds: new(gracePeriod(&vmi.Spec) + 15),
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
 			ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: api.ConditionUnpaused}},
-			Containers:                    append([]corev1.Container{compute(vmi, o)}, disks(vmi)...),
+			Containers:                    append([]corev1.Container{computeContainer(vmi, o)}, diskContainers(vmi)...),
 		},
 	}
 	maps.Copy(pod.Spec.NodeSelector, vmi.Spec.NodeSelector)
@@ -78,12 +78,12 @@ func Target(vmi *api.Instance, migration *api.Migration, o Options) *corev1.Pod 
 	pod := Pod(vmi, o)
 	pod.Name = Name(vmi, string(migration.UID))
 	pod.Labels[api.LabelMigrationJob] = string(migration.UID)
-	pod.Spec.Affinity = away(pod.Spec.Affinity, vmi.Status.NodeName)
+	pod.Spec.Affinity = withoutNode(pod.Spec.Affinity, vmi.Status.NodeName)
 	return pod
 }
 
-// away adds to an affinity that the pod is not on a node.
-func away(a *corev1.Affinity, node string) *corev1.Affinity {
+// withoutNode adds to an affinity that the pod is not on a node.
+func withoutNode(a *corev1.Affinity, node string) *corev1.Affinity {
 	out := a.DeepCopy()
 	if out == nil {
 		out = &corev1.Affinity{}
@@ -105,8 +105,8 @@ func away(a *corev1.Affinity, node string) *corev1.Affinity {
 	return out
 }
 
-// labels are the instance's own and those by which the pod is found.
-func labels(vmi *api.Instance) map[string]string {
+// podLabels are the instance's own and those by which the pod is found.
+func podLabels(vmi *api.Instance) map[string]string {
 	out := maps.Clone(vmi.Labels)
 	if out == nil {
 		out = map[string]string{}
@@ -121,21 +121,21 @@ func labels(vmi *api.Instance) map[string]string {
 	return out
 }
 
-// hostname is the first part of a name, as far as a host name may be long.
-func hostname(name string) string {
+// hostnameOf is the first part of a name, as far as a host name may be long.
+func hostnameOf(name string) string {
 	name, _, _ = strings.Cut(name, ".")
 	return strings.TrimRight(name[:min(len(name), 63)], "-")
 }
 
-func grace(spec *api.InstanceSpec) int64 {
+func gracePeriod(spec *api.InstanceSpec) int64 {
 	if s := spec.TerminationGracePeriodSeconds; s != nil {
 		return *s
 	}
 	return 30
 }
 
-// compute is the container that would run the virtual machine.
-func compute(vmi *api.Instance, o Options) corev1.Container {
+// computeContainer is the container that would run the virtual machine.
+func computeContainer(vmi *api.Instance, o Options) corev1.Container {
 	d := &vmi.Spec.Domain
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	for name, q := range d.Resources.Requests {
@@ -162,7 +162,7 @@ func compute(vmi *api.Instance, o Options) corev1.Container {
 		requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(100*vmi.Spec.VCPUs(), resource.DecimalSI)
 	}
 	requests[corev1.ResourceEphemeralStorage] = resource.MustParse("50M")
-	for _, name := range devices(o) {
+	for _, name := range deviceResources(o) {
 		requests[name], limits[name] = resource.MustParse("1"), resource.MustParse("1")
 	}
 	return corev1.Container{
@@ -170,15 +170,15 @@ func compute(vmi *api.Instance, o Options) corev1.Container {
 		Command: []string{
 			"/usr/bin/virt-launcher-monitor", "--qemu-timeout", strconv.Itoa(int(o.QEMUTimeout.Seconds())) + "s",
 			"--name", vmi.Name, "--uid", string(vmi.UID), "--namespace", vmi.Namespace,
-			"--grace-period-seconds", strconv.FormatInt(grace(&vmi.Spec)+15, 10),
+			"--grace-period-seconds", strconv.FormatInt(gracePeriod(&vmi.Spec)+15, 10),
 		},
 		Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
 	}
 }
 
-// devices are what every instance takes one of: of each, a node has as many as
+// deviceResources are what every instance takes one of: of each, a node has as many as
 // its agent says, which bounds the instances on it.
-func devices(o Options) []corev1.ResourceName {
+func deviceResources(o Options) []corev1.ResourceName {
 	out := []corev1.ResourceName{api.ResourceTun, api.ResourceVhostNet}
 	if !o.AllowEmulated {
 		out = append(out, api.ResourceKVM)
@@ -186,8 +186,8 @@ func devices(o Options) []corev1.ResourceName {
 	return out
 }
 
-// disks are the containers that hold container disks.
-func disks(vmi *api.Instance) []corev1.Container {
+// diskContainers are the containers that hold container disks.
+func diskContainers(vmi *api.Instance) []corev1.Container {
 	var out []corev1.Container
 	for _, v := range vmi.Spec.Volumes {
 		if v.ContainerDisk == nil {

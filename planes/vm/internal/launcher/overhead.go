@@ -26,13 +26,13 @@ func Overhead(spec *api.InstanceSpec, ratio float64) int64 {
 	if len(spec.Domain.Devices.TPM) > 0 && string(spec.Domain.Devices.TPM) != "null" {
 		sum += 53 * mebi
 	}
-	if guaranteed(spec) {
+	if isGuaranteed(spec) {
 		sum += 100 * mebi
 	}
 	return int64(float64(sum) * ratio)
 }
 
-func guaranteed(spec *api.InstanceSpec) bool {
+func isGuaranteed(spec *api.InstanceSpec) bool {
 	d := &spec.Domain
 	if d.CPU != nil && d.CPU.DedicatedCPUPlacement {
 		return true

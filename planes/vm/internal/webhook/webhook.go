@@ -40,7 +40,7 @@ type Options struct {
 
 // Run serves admission until ctx ends, as admission.Serve does.
 func Run(ctx context.Context, o Options) error {
-	h := hook(o)
+	h := newHook(o)
 	v := o.Registry.Histogram("windtunnel_vm_webhook_duration_seconds", "Time that the webhook took for a review.", "operation")
 	h.Took = func(operation string, d time.Duration) { v.WithLabelValues(operation).Observe(d.Seconds()) }
 	return admission.Serve(ctx, admission.Options{
@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) error {
 	}, h)
 }
 
-func hook(o Options) admission.Hook {
+func newHook(o Options) admission.Hook {
 	operations := []registrationv1.OperationType{registrationv1.Create}
 	if !o.CreateOnly {
 		operations = append(operations, registrationv1.Update)
@@ -60,13 +60,13 @@ func hook(o Options) admission.Hook {
 			Rule:       registrationv1.Rule{APIGroups: []string{api.Group}, APIVersions: []string{api.Version}, Resources: []string{api.ResourceInstances}},
 		},
 		Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-			return answer(q, o.Clock.Wall(o.Clock.Now()))
+			return answerReview(q, o.Clock.Wall(o.Clock.Now()))
 		},
 	}
 }
 
-// answer decides on one request.
-func answer(q *admissionv1.AdmissionRequest, now time.Time) *admissionv1.AdmissionResponse {
+// answerReview decides on one request.
+func answerReview(q *admissionv1.AdmissionRequest, now time.Time) *admissionv1.AdmissionResponse {
 	vmi := &api.Instance{}
 	if err := json.Unmarshal(q.Object.Raw, vmi); err != nil {
 		return admission.Deny(err)
@@ -74,15 +74,15 @@ func answer(q *admissionv1.AdmissionRequest, now time.Time) *admissionv1.Admissi
 	if q.Operation != admissionv1.Create {
 		return admission.Allow()
 	}
-	patch, err := mutation(vmi, now).Bytes()
+	patch, err := mutationOf(vmi, now).Bytes()
 	if err != nil {
 		return admission.Deny(err)
 	}
 	return admission.Patch(json.RawMessage(patch))
 }
 
-// mutation gives a new instance its first phase, with its time, and its finalizer.
-func mutation(vmi *api.Instance, now time.Time) *api.Patch {
+// mutationOf gives a new instance its first phase, with its time, and its finalizer.
+func mutationOf(vmi *api.Instance, now time.Time) *api.Patch {
 	var status api.InstanceStatus
 	status.Enter(api.Pending, now)
 	p := &api.Patch{}

@@ -19,7 +19,7 @@ import (
 
 func newHandler() http.Handler {
 	c := clock.Start()
-	return admission.Handler(hook(Options{Clock: c}), c, slog.New(slog.DiscardHandler))
+	return admission.Handler(newHook(Options{Clock: c}), c, slog.New(slog.DiscardHandler))
 }
 
 // review asks the handler and returns the code and the answer.
@@ -89,7 +89,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 
 func TestRegistration(t *testing.T) {
 	for createOnly, want := range map[bool]int{false: 2, true: 1} {
-		if h := hook(Options{CreateOnly: createOnly}); len(h.Rule.Operations) != want || h.Validating {
+		if h := newHook(Options{CreateOnly: createOnly}); len(h.Rule.Operations) != want || h.Validating {
 			t.Errorf("create only %v: %+v", createOnly, h.Rule)
 		}
 	}
