@@ -70,7 +70,7 @@ func (c *Client) GetSync(ctx context.Context, namespace, name string) (*Sync, er
 // CreateSync makes one; its status is not taken, which is UpdateSync's.
 func (c *Client) CreateSync(ctx context.Context, s *Sync) (*Sync, error) {
 	plural, kind := syncResource(s.Namespace)
-	out, body, err := s.written(kind)
+	out, body, err := s.encodeAs(kind)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (c *Client) CreateSync(ctx context.Context, s *Sync) (*Sync, error) {
 // UpdateSync writes the status of one.
 func (c *Client) UpdateSync(ctx context.Context, s *Sync) (*Sync, error) {
 	plural, kind := syncResource(s.Namespace)
-	out, body, err := s.written(kind)
+	out, body, err := s.encodeAs(kind)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (c *Client) UpdateSync(ctx context.Context, s *Sync) (*Sync, error) {
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(out)
 }
 
-// written returns a Sync as it is sent. A codec would name the first of its two kinds.
-func (s *Sync) written(kind string) (into *Sync, body []byte, err error) {
+// encodeAs returns a Sync as it is sent. A codec would name the first of its two kinds.
+func (s *Sync) encodeAs(kind string) (into *Sync, body []byte, err error) {
 	s.TypeMeta = metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
 	body, err = json.Marshal(s)
 	return &Sync{}, body, err

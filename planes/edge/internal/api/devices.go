@@ -155,16 +155,16 @@ func (c *Client) ModelInformer() cache.SharedIndexInformer {
 
 // StatusInformer returns an informer of what devices report.
 func (c *Client) StatusInformer() cache.SharedIndexInformer {
-	return c.statuses().Informer("", 0, cache.Indexers{})
+	return c.statusClient().Informer("", 0, cache.Indexers{})
 }
 
-func (c *Client) statuses() resource.Client[*DeviceStatus] {
+func (c *Client) statusClient() resource.Client[*DeviceStatus] {
 	return resource.New(c.devices, ResourceStatuses, func() *DeviceStatus { return &DeviceStatus{} })
 }
 
 // GetDeviceStatus reads what a device reports.
 func (c *Client) GetDeviceStatus(ctx context.Context, namespace, name string) (*DeviceStatus, error) {
-	return c.statuses().Get(ctx, namespace, name)
+	return c.statusClient().Get(ctx, namespace, name)
 }
 
 // CreateDeviceStatus makes the status of a device, which belongs to it.

@@ -17,7 +17,7 @@ func Sum(o metav1.Object) uint64 {
 		Labels, Annotations  map[string]string
 		Deleting             int64
 		Body                 any
-	}{Name: o.GetName(), Namespace: o.GetNamespace(), UID: string(o.GetUID()), Labels: some(o.GetLabels()), Annotations: some(o.GetAnnotations())}
+	}{Name: o.GetName(), Namespace: o.GetNamespace(), UID: string(o.GetUID()), Labels: nilIfEmpty(o.GetLabels()), Annotations: nilIfEmpty(o.GetAnnotations())}
 	if at := o.GetDeletionTimestamp(); at != nil {
 		what.Deleting = at.Truncate(time.Second).Unix()
 	}
@@ -44,8 +44,8 @@ func Sum(o metav1.Object) uint64 {
 	return h.Sum64()
 }
 
-// some is nil for an empty map, as it is after JSON.
-func some(m map[string]string) map[string]string {
+// nilIfEmpty is nil for an empty map, as it is after JSON.
+func nilIfEmpty(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
 	}

@@ -51,9 +51,9 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// watches are what an edge watches, as a kubelet does: its node, its pods, and what
+// watchPaths are what an edge watches, as a kubelet does: its node, its pods, and what
 // is the same for all.
-func watches(node string) []string {
+func watchPaths(node string) []string {
 	of := func(path, field string) string {
 		q := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {"0"}}
 		if field != "" {
@@ -85,12 +85,12 @@ func Run(ctx context.Context, o Options, serve func(routes []instrument.Route, w
 	for i := o.Shard; i < o.Edges; i += o.Shards {
 		e.names = append(e.names, fmt.Sprintf("%s-%d", o.Prefix, i))
 	}
-	e.register()
-	routes := []instrument.Route{{Path: "/connected", Handler: http.HandlerFunc(e.connected)}}
-	return serve(routes, func() error { return e.run(ctx) })
+	e.registerMetrics()
+	routes := []instrument.Route{{Path: "/connected", Handler: http.HandlerFunc(e.serveConnected)}}
+	return serve(routes, func() error { return e.joinEdges(ctx) })
 }
 
-func (e *edges) register() {
+func (e *edges) registerMetrics() {
 	r := e.o.Registry
 	e.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "edge_direct_watches_ended_total", Help: "Watches that ended, and how."}, []string{"reason"})
 	r.MustRegister(e.ended,
@@ -98,25 +98,25 @@ func (e *edges) register() {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "edge_direct_bytes_total", Help: "Bytes that watches brought, without TLS and HTTP."}, func() float64 { return float64(e.taken.Load()) }))
 }
 
-func (e *edges) connected(w http.ResponseWriter, _ *http.Request) {
-	if open, all := e.open.Load(), int64(len(watches(""))*len(e.names)); open < all {
+func (e *edges) serveConnected(w http.ResponseWriter, _ *http.Request) {
+	if open, all := e.open.Load(), int64(len(watchPaths(""))*len(e.names)); open < all {
 		http.Error(w, fmt.Sprintf("%d of %d watches", open, all), http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ok")
 }
 
-func (e *edges) run(ctx context.Context) error {
+func (e *edges) joinEdges(ctx context.Context) error {
 	defer e.wait.Wait()
 	gap := time.Duration(float64(time.Second) / e.o.JoinRate)
 	e.o.Registry.Ready()
 	for _, name := range e.names {
-		client, err := e.client()
+		client, err := e.newClient()
 		if err != nil {
 			return err
 		}
-		for _, path := range watches(name) {
-			e.wait.Go(func() { e.watch(ctx, client, path) })
+		for _, path := range watchPaths(name) {
+			e.wait.Go(func() { e.keepWatching(ctx, client, path) })
 		}
 		if clock.Sleep(ctx, gap) != nil {
 			return nil
@@ -126,9 +126,9 @@ func (e *edges) run(ctx context.Context) error {
 	return nil
 }
 
-// client returns one that has its connection to itself: client-go's would share it
+// newClient returns one that has its connection to itself: client-go's would share it
 // with all others of the process.
-func (e *edges) client() (*http.Client, error) {
+func (e *edges) newClient() (*http.Client, error) {
 	config, err := rest.TLSConfigFor(e.o.Config)
 	if err != nil {
 		return nil, fmt.Errorf("edge-direct: %w", err)
@@ -140,10 +140,10 @@ func (e *edges) client() (*http.Client, error) {
 	return &http.Client{Transport: through}, nil
 }
 
-// watch keeps one watch open until ctx ends.
-func (e *edges) watch(ctx context.Context, client *http.Client, path string) {
+// keepWatching keeps one watch open until ctx ends.
+func (e *edges) keepWatching(ctx context.Context, client *http.Client, path string) {
 	for ctx.Err() == nil {
-		reason := e.once(ctx, client, path)
+		reason := e.watchOnce(ctx, client, path)
 		if ctx.Err() != nil {
 			return
 		}
@@ -154,8 +154,8 @@ func (e *edges) watch(ctx context.Context, client *http.Client, path string) {
 	}
 }
 
-// once opens a watch and takes what it brings until it ends; it returns how it ended.
-func (e *edges) once(ctx context.Context, client *http.Client, path string) string {
+// watchOnce opens a watch and takes what it brings until it ends; it returns how it ended.
+func (e *edges) watchOnce(ctx context.Context, client *http.Client, path string) string {
 	timeout := 5*time.Minute + rand.N(5*time.Minute) // client-go's
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s%s&timeoutSeconds=%d", e.o.Config.Host, path, int(timeout.Seconds())), nil)
 	if err != nil {

@@ -58,7 +58,7 @@ func keepDevice(d *api.Device) *object {
 func newChecker(f *Fleet) (*checker, error) {
 	core := informers.NewSharedInformerFactory(f.client, 0).Core().V1()
 	c := &checker{fleet: f, pods: core.Pods().Informer(), nodes: core.Nodes().Informer(), configs: core.ConfigMaps().Informer(), secrets: core.Secrets().Informer()}
-	c.Check = agree.New(f.o.Clock, c.differences)
+	c.Check = agree.New(f.o.Clock, c.findDifferences)
 	errs := []error{
 		slim.Keep(c.pods, slim.Always(keepPod)), slim.Keep(c.nodes, slim.Always(keepObject[*corev1.Node])),
 		slim.Keep(c.configs, slim.Always(keepObject[*corev1.ConfigMap])), slim.Keep(c.secrets, slim.Always(keepObject[*corev1.Secret])),
@@ -70,7 +70,7 @@ func newChecker(f *Fleet) (*checker, error) {
 	return c, errors.Join(errs...)
 }
 
-func (c *checker) start(ctx context.Context) error {
+func (c *checker) startInformers(ctx context.Context) error {
 	all := []cache.SharedIndexInformer{c.pods, c.nodes, c.configs, c.secrets}
 	if c.devices != nil {
 		all = append(all, c.devices, c.models, c.statuses)
@@ -91,26 +91,26 @@ const (
 	howExtra   = "extra"   // the edge alone has it
 )
 
-// differences compares everything.
-func (c *checker) differences() []agree.Difference {
-	want := c.want()
+// findDifferences compares everything.
+func (c *checker) findDifferences() []agree.Difference {
+	want := c.wantedByEdge()
 	var out []agree.Difference
 	for _, d := range c.fleet.edges {
-		have, name := d.held(), d.edge.name
+		have, name := d.heldObjects(), d.edge.name
 		if len(have) == 0 && len(want[name]) == 0 {
 			continue
 		}
-		out = append(out, compare(name, want[name], have, c.fleet.o.CompareNodes)...)
+		out = append(out, compareEdge(name, want[name], have, c.fleet.o.CompareNodes)...)
 	}
 	if c.devices != nil {
-		out = append(out, c.unreported()...)
+		out = append(out, c.unreportedDevices()...)
 	}
 	return out
 }
 
-// compare holds what an edge has against what it is to have. ConfigMaps and Secrets
+// compareEdge holds what an edge has against what it is to have. ConfigMaps and Secrets
 // that no pod uses any more may stay.
-func compare(edge string, want []wanted, have []held, nodes bool) (out []agree.Difference) {
+func compareEdge(edge string, want []wanted, have []held, nodes bool) (out []agree.Difference) {
 	there := make(map[[16]byte]held, len(have))
 	for _, h := range have {
 		there[h.uid] = h
@@ -133,8 +133,8 @@ func compare(edge string, want []wanted, have []held, nodes bool) (out []agree.D
 	return out
 }
 
-// want returns what each edge is to have.
-func (c *checker) want() map[string][]wanted {
+// wantedByEdge returns what each edge is to have.
+func (c *checker) wantedByEdge() map[string][]wanted {
 	out := map[string][]wanted{}
 	seen := map[string]map[string]bool{}
 	for _, p := range slim.All[*object](c.pods) {
@@ -193,7 +193,7 @@ func (c *checker) wantDevices(out map[string][]wanted) {
 }
 
 func wantedOf(o *object, k kind) wanted {
-	return wanted{held: held{uid: pack(string(o.UID)), sum: o.sum, kind: k}, object: strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")}
+	return wanted{held: held{uid: packUID(string(o.UID)), sum: o.sum, kind: k}, object: strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")}
 }
 
 // maxAge is how old a comparison may be of which the metric shows the count.

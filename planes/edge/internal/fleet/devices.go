@@ -38,7 +38,7 @@ func (s *step) applyDevice(d *api.Device) {
 		own.properties = append(own.properties, p.Name)
 	}
 	if isNew {
-		s.after(s.spread(s.o.ReportEvery), report{own})
+		s.addTimer(s.randomPart(s.o.ReportEvery), report{own})
 	}
 }
 
@@ -46,21 +46,21 @@ func (s *step) applyDevice(d *api.Device) {
 // While the edge is offline it says nothing, and goes on later.
 type report struct{ *device }
 
-func (r report) happen(s *step) {
+func (r report) happenTo(s *step) {
 	if s.e.devices[r.uid] != r.device {
 		return
 	}
 	if s.e.connected && len(r.properties) > 0 {
 		r.reports++
-		r.send(s)
+		r.sendReport(s)
 	}
 	if r.reports < s.o.Reports {
-		s.after(s.o.ReportEvery, r)
+		s.addTimer(s.o.ReportEvery, r)
 	}
 }
 
-// send sends a report.
-func (d *device) send(s *step) {
+// sendReport sends a report.
+func (d *device) sendReport(s *step) {
 	u := message.TwinUpdate{Timestamp: s.wall.UnixMilli(), Twin: map[string]message.TwinReport{}}
 	for _, name := range d.properties {
 		u.Twin[name] = message.TwinReport{
@@ -68,21 +68,21 @@ func (d *device) send(s *step) {
 			Metadata: &message.TwinKind{Type: "int"},
 		}
 	}
-	m := s.message(message.Route{
+	m := s.newMessage(message.Route{
 		Source: message.SourceTwin, Group: message.GroupCloud, Operation: message.Update, Resource: message.TwinResource(d.namespace, d.name),
-	}, encode(u))
-	s.send(&m)
-	s.observe(reported, "")
+	}, encodeContent(u))
+	s.sendMessage(&m)
+	s.addFact(reported, "")
 }
 
-// unreported names the devices whose status is not what they said last.
-func (c *checker) unreported() (out []agree.Difference) {
+// unreportedDevices names the devices whose status is not what they said last.
+func (c *checker) unreportedDevices() (out []agree.Difference) {
 	for _, d := range slim.All[*object](c.devices) {
 		e := c.fleet.byName[d.node]
 		if e == nil {
 			continue
 		}
-		said, id := e.reports(string(d.UID)), d.Namespace+"/"+d.Name
+		said, id := e.countReports(string(d.UID)), d.Namespace+"/"+d.Name
 		if said == 0 {
 			continue
 		}

@@ -34,10 +34,10 @@ type hubs struct {
 	http  *http.Client
 }
 
-// find waits until the plane says where its hubs are.
-func (f *Fleet) find(ctx context.Context) (hubs, error) {
+// findHubs waits until the plane says where its hubs are.
+func (f *Fleet) findHubs(ctx context.Context) (hubs, error) {
 	for {
-		h, err := f.ask(ctx)
+		h, err := f.askHubs(ctx)
 		if err == nil {
 			return h, nil
 		}
@@ -47,7 +47,7 @@ func (f *Fleet) find(ctx context.Context) (hubs, error) {
 	}
 }
 
-func (f *Fleet) ask(ctx context.Context) (h hubs, err error) {
+func (f *Fleet) askHubs(ctx context.Context) (h hubs, err error) {
 	s, err := f.client.CoreV1().Secrets(api.Namespace).Get(ctx, api.SecretToken, metav1.GetOptions{})
 	if err != nil {
 		return h, err
@@ -72,17 +72,17 @@ func (f *Fleet) ask(ctx context.Context) (h hubs, err error) {
 	if len(h.list) < f.o.Hubs {
 		return h, fmt.Errorf("%d of %d hubs say where they are", len(h.list), f.o.Hubs)
 	}
-	h.pool, err = h.enroller(0).Authority(ctx)
+	h.pool, err = h.newEnroller(0).Authority(ctx)
 	return h, err
 }
 
-func (h *hubs) enroller(i int) *trust.Enroller {
+func (h *hubs) newEnroller(i int) *trust.Enroller {
 	x := h.list[i]
 	return &trust.Enroller{Client: h.http, Token: h.token, Base: "https://" + net.JoinHostPort(x.Address, strconv.Itoa(x.Enrolment))}
 }
 
-// hub is the number of an edge's hub: the edges of each fleet spread over all hubs.
-func (f *Fleet) hub(d *driver) int {
+// hubOf is the number of an edge's hub: the edges of each fleet spread over all hubs.
+func (f *Fleet) hubOf(d *driver) int {
 	i, _ := strconv.Atoi(d.edge.name[strings.LastIndexByte(d.edge.name, '-')+1:]) // prepare named it
 	return i / f.o.Shards % len(f.hubs.list)
 }
@@ -101,12 +101,12 @@ func (f *Fleet) dialNow(d *driver) {
 // dialTimeout is how long a dial may take, with its handshake and an enrolment.
 const dialTimeout = 30 * time.Second
 
-func (f *Fleet) dialer(ctx context.Context) {
+func (f *Fleet) runDialer(ctx context.Context) {
 	for {
 		select {
 		case d := <-f.dials:
 			f.dialing.Add(1)
-			err := f.dial(ctx, d)
+			err := f.dialHub(ctx, d)
 			f.dialing.Add(-1)
 			if ctx.Err() != nil {
 				return
@@ -114,7 +114,7 @@ func (f *Fleet) dialer(ctx context.Context) {
 			f.metrics.dials.WithLabelValues(dialResult(err)).Inc()
 			if err != nil {
 				f.o.Log.Debug("dial failed", "edge", d.edge.name, "error", err)
-				d.happen(notConnected{})
+				d.handleEvent(notConnected{})
 			}
 		case <-ctx.Done():
 			return
@@ -138,15 +138,15 @@ func dialResult(err error) string {
 	return "failed"
 }
 
-// dial connects an edge, which enrols first where it has no certificate.
-func (f *Fleet) dial(ctx context.Context, d *driver) error {
+// dialHub connects an edge, which enrols first where it has no certificate.
+func (f *Fleet) dialHub(ctx context.Context, d *driver) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	certificate, err := f.certificate(ctx, d)
+	certificate, err := f.certificateOf(ctx, d)
 	if err != nil {
 		return err
 	}
-	i := f.hub(d)
+	i := f.hubOf(d)
 	x := f.hubs.list[i]
 	o := link.Options{Crypto: f.o.Crypto, Bytes: &f.bytes, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: f.hubs.pool, Certificates: []tls.Certificate{*certificate},
@@ -176,7 +176,7 @@ func (f *Fleet) dial(ctx context.Context, d *driver) error {
 		return err
 	}
 	c.SetHandler(d)
-	d.opened(c)
+	d.setConnection(c)
 	if err := f.poller.Add(c); err != nil {
 		d.Ended(err)
 	}
@@ -199,14 +199,14 @@ func (f *Fleet) dialQUIC(ctx context.Context, d *driver, to api.Hub, config *tls
 		return err
 	}
 	c.SetBytes(&f.bytes)
-	d.opened(c)
+	d.setConnection(c)
 	f.wait.Go(func() { c.Serve(d) })
 	return nil
 }
 
-// certificate returns an edge's, or the one that all share. An edge of its own keeps
+// certificateOf returns an edge's, or the one that all share. An edge of its own keeps
 // it: a key and 600 bytes.
-func (f *Fleet) certificate(ctx context.Context, d *driver) (*tls.Certificate, error) {
+func (f *Fleet) certificateOf(ctx context.Context, d *driver) (*tls.Certificate, error) {
 	own := &d.certificate
 	if f.o.Certificates == CertificatesShared {
 		f.sharing.Lock()
@@ -216,7 +216,7 @@ func (f *Fleet) certificate(ctx context.Context, d *driver) (*tls.Certificate, e
 	if *own != nil {
 		return *own, nil
 	}
-	c, err := f.hubs.enroller(f.hub(d)).Certificate(ctx, d.edge.name)
+	c, err := f.hubs.newEnroller(f.hubOf(d)).Certificate(ctx, d.edge.name)
 	if err != nil {
 		return nil, err
 	}

@@ -50,8 +50,8 @@ const (
 	keptEffects = 64
 )
 
-// happen lets something happen to the edge.
-func (d *driver) happen(e event) {
+// handleEvent lets something happen to the edge.
+func (d *driver) handleEvent(e event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.happenLocked(e)
@@ -63,9 +63,9 @@ func (d *driver) happenLocked(e event) {
 	if !ok {
 		w = &work{}
 	}
-	now := f.now()
+	now := f.clockNow()
 	w.step = step{e: &d.edge, o: &f.o, dice: f.dice, now: now, wall: f.o.Clock.Wall(now), out: &w.out}
-	e.happen(&w.step)
+	e.happenTo(&w.step)
 	for i := range w.out.messages {
 		d.sendLocked(w, &w.out.messages[i])
 	}
@@ -73,18 +73,18 @@ func (d *driver) happenLocked(e event) {
 		d.setTimer(t)
 	}
 	for _, x := range w.out.facts {
-		f.observe(x)
+		f.observeFact(x)
 	}
 	if w.out.failure != nil {
 		f.fail(w.out.failure)
 	}
 	if cap(w.buffer) <= keptBuffer && cap(w.out.messages) <= keptEffects {
-		w.clear()
+		w.resetWork()
 		f.work.Put(w)
 	}
 }
 
-func (w *work) clear() {
+func (w *work) resetWork() {
 	clear(w.out.messages)
 	clear(w.out.timers)
 	w.step, w.out = step{}, effects{messages: w.out.messages[:0], timers: w.out.timers[:0], facts: w.out.facts[:0]}
@@ -106,13 +106,13 @@ func (d *driver) setTimer(t timer) {
 	case dial:
 		at = &wheel.Timer{Fire: func() { d.fleet.dialNow(d) }}
 	default:
-		at = &wheel.Timer{Fire: func() { d.happen(t.event) }}
+		at = &wheel.Timer{Fire: func() { d.handleEvent(t.event) }}
 	}
 	d.fleet.schedule.fireAt(t.due, at)
 }
 
-// observe counts or measures a fact.
-func (f *Fleet) observe(x fact) {
+// observeFact counts or measures a fact.
+func (f *Fleet) observeFact(x fact) {
 	m := f.metrics
 	switch x.what {
 	case applied:
@@ -139,7 +139,7 @@ func (f *Fleet) observe(x fact) {
 // Message takes what the hub sends. The edge's lock is held while it is applied.
 func (d *driver) Message(raw []byte) error {
 	x := &received{}
-	if word := x.read(raw); word != "" {
+	if word := x.readMessage(raw); word != "" {
 		d.fleet.metrics.applied.WithLabelValues(word).Inc()
 		return nil
 	}
@@ -167,8 +167,8 @@ func (d *driver) pauseLocked() {
 	})
 }
 
-// opened makes a new connection the edge's.
-func (d *driver) opened(c connection) {
+// setConnection makes a new connection the edge's.
+func (d *driver) setConnection(c connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.conn = c
@@ -186,7 +186,7 @@ func (d *driver) Ended(err error) {
 	}
 	d.conn = nil
 	f.connected.Add(-1)
-	if f.ending() {
+	if f.isEnding() {
 		return
 	}
 	reason := "closed"
@@ -197,15 +197,15 @@ func (d *driver) Ended(err error) {
 	d.happenLocked(disconnected{})
 }
 
-// held returns what the edge has.
-func (d *driver) held() []held {
+// heldObjects returns what the edge has.
+func (d *driver) heldObjects() []held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]held(nil), d.edge.held...)
 }
 
-// reports returns how often a device has reported, 0 where it has not.
-func (d *driver) reports(uid string) int {
+// countReports returns how often a device has reported, 0 where it has not.
+func (d *driver) countReports(uid string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if own := d.edge.devices[uid]; own != nil {

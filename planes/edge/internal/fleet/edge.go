@@ -30,7 +30,7 @@ type edge struct {
 
 // event is something that happens to an edge: its connection is open or has ended, a
 // message has come, or the time of a timer.
-type event interface{ happen(s *step) }
+type event interface{ happenTo(s *step) }
 
 // timer is an event that is to happen at a time.
 type timer struct {
@@ -79,88 +79,88 @@ type step struct {
 	out  *effects
 }
 
-// observe adds a fact.
-func (s *step) observe(what observation, label string) {
+// addFact adds a fact.
+func (s *step) addFact(what observation, label string) {
 	s.out.facts = append(s.out.facts, fact{what: what, label: label})
 }
 
-// measure adds a fact of how long something took, since a time.
-func (s *step) measure(what observation, label string, since clock.Time) {
+// addMeasurement adds a fact of how long something took, since a time.
+func (s *step) addMeasurement(what observation, label string, since clock.Time) {
 	s.out.facts = append(s.out.facts, fact{what, label, s.now.Sub(since)})
 }
 
-// after lets an event happen after a while.
-func (s *step) after(d time.Duration, e event) {
+// addTimer lets an event happen after a while.
+func (s *step) addTimer(d time.Duration, e event) {
 	s.out.timers = append(s.out.timers, timer{s.now.Add(d), e})
 }
 
-// spread returns a random part of a period.
-func (s *step) spread(d time.Duration) time.Duration {
+// randomPart returns a random part of a period.
+func (s *step) randomPart(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
 	return time.Duration(s.dice.Int64N(int64(d)))
 }
 
-// message returns a message of the edge with an ID of its own.
-func (s *step) message(r message.Route, content []byte) message.Message {
+// newMessage returns a message of the edge with an ID of its own.
+func (s *step) newMessage(r message.Route, content []byte) message.Message {
 	id := message.UUID(s.dice.Uint64(), s.dice.Uint64())
 	return message.Message{Header: message.Header{ID: id, Timestamp: s.wall.UnixMilli()}, Route: r, Content: content}
 }
 
-// send sends a message, if there is a connection.
-func (s *step) send(m *message.Message) {
+// sendMessage sends a message, if there is a connection.
+func (s *step) sendMessage(m *message.Message) {
 	if !s.e.connected {
 		return
 	}
 	s.out.messages = append(s.out.messages, *m)
 	if p := s.o.Duplicate; p > 0 && m.Route.Operation != message.Keepalive && s.dice.Float64() < p {
 		s.out.messages = append(s.out.messages, *m)
-		s.observe(duplicated, "")
+		s.addFact(duplicated, "")
 	}
 }
 
 // connected is the event of a connection that is open.
 type connected struct{}
 
-func (connected) happen(s *step) {
+func (connected) happenTo(s *step) {
 	e := s.e
 	if e.lost != 0 {
-		s.measure(reconnected, "", e.lost)
+		s.addMeasurement(reconnected, "", e.lost)
 	}
 	e.connected, e.dials = true, 0
-	s.keepalive()
+	s.sendKeepalive()
 	// The first of each comes at a random moment of its period, or an hour of them would come at once.
 	e.next[doKeepalive] = s.now.Add(s.o.Keepalive)
-	e.next[doLease] = s.now.Add(s.spread(s.o.Lease))
-	e.next[doStatus] = s.now.Add(s.spread(s.o.Status))
+	e.next[doLease] = s.now.Add(s.randomPart(s.o.Lease))
+	e.next[doStatus] = s.now.Add(s.randomPart(s.o.Status))
 	for _, q := range e.inOrder(nil) { // what was asked before the connection was lost
 		q.sent = s.now
-		s.send(&q.message)
+		s.sendMessage(&q.message)
 	}
 	if s.o.Nodes && !e.joined && e.pending == nil {
-		s.join()
+		s.insertOwnNode()
 	}
-	s.arm()
+	s.armHeartbeat()
 }
 
 // disconnected is the event of a connection that has ended.
 type disconnected struct{}
 
-func (disconnected) happen(s *step) {
+func (disconnected) happenTo(s *step) {
 	s.e.connected, s.e.lost, s.e.dials = false, s.now, 0
-	s.redial()
+	s.dialAgain()
 }
 
 // notConnected is the event of a dial that has failed.
 type notConnected struct{}
 
-func (notConnected) happen(s *step) { s.redial() }
+func (notConnected) happenTo(s *step) { s.dialAgain() }
 
 // dial is the time to dial, which the driver does.
 type dial struct{}
 
-func (dial) happen(*step) {}
+func (dial) happenTo(*step) {}
 
 // The times of KubeEdge's reconnects.
 const (
@@ -170,19 +170,19 @@ const (
 	maxJitter  = 30 * time.Second
 )
 
-// redial lets the edge dial again.
-func (s *step) redial() {
+// dialAgain lets the edge dial again.
+func (s *step) dialAgain() {
 	s.e.dials++
 	var wait time.Duration
 	switch n := s.e.dials; {
 	case s.o.Backoff == BackoffJitter:
-		wait = s.spread(min(time.Second<<min(n, 10), maxJitter))
+		wait = s.randomPart(min(time.Second<<min(n, 10), maxJitter))
 	case n%fixedDials == 1:
 		wait = fixedWait
 	default:
 		wait = fixedGap
 	}
-	s.after(wait, dial{})
+	s.addTimer(wait, dial{})
 }
 
 // received is the event of a message that has come.
@@ -191,8 +191,8 @@ type received struct {
 	resource message.Resource
 }
 
-// read reads a message. The word says why there is nothing for the edge in it.
-func (x *received) read(raw []byte) (word string) {
+// readMessage reads a message. The word says why there is nothing for the edge in it.
+func (x *received) readMessage(raw []byte) (word string) {
 	var err error
 	if x.message, err = message.Decode(raw); err != nil {
 		return "malformed"
@@ -206,33 +206,33 @@ func (x *received) read(raw []byte) (word string) {
 	return ""
 }
 
-func (x *received) happen(s *step) {
+func (x *received) happenTo(s *step) {
 	m := &x.message
 	if m.Header.ParentID != "" {
-		s.answer(m, x.resource)
+		s.handleAnswer(m, x.resource)
 		return
 	}
-	if s.apply(m, x.resource) {
-		s.acknowledge(m)
+	if s.applyObject(m, x.resource) {
+		s.sendAcknowledgement(m)
 	}
 }
 
-// acknowledge says that a message was carried out.
-func (s *step) acknowledge(m *message.Message) {
+// sendAcknowledgement says that a message was carried out.
+func (s *step) sendAcknowledgement(m *message.Message) {
 	if s.o.DropAcks > 0 && s.dice.Float64() < s.o.DropAcks {
 		return
 	}
-	ack := s.message(message.Route{Source: m.Route.Source, Group: m.Route.Group, Operation: message.Response, Resource: m.Route.Resource}, []byte(message.OK))
+	ack := s.newMessage(message.Route{Source: m.Route.Source, Group: m.Route.Group, Operation: message.Response, Resource: m.Route.Resource}, []byte(message.OK))
 	ack.Header.ParentID = m.Header.ID
 	if s.o.DelayAcks > 0 {
 		late := ack
-		s.after(s.o.DelayAcks, delayedAck{&late})
+		s.addTimer(s.o.DelayAcks, delayedAck{&late})
 		return
 	}
-	s.send(&ack)
+	s.sendMessage(&ack)
 }
 
 // delayedAck is the time to send an acknowledgement.
 type delayedAck struct{ ack *message.Message }
 
-func (d delayedAck) happen(s *step) { s.send(d.ack) }
+func (d delayedAck) happenTo(s *step) { s.sendMessage(d.ack) }

@@ -22,8 +22,8 @@ func BenchmarkBeat(b *testing.B) {
 	f.check = &checker{}
 	f.metrics = newMetrics(f, instrument.New(""))
 	d := &driver{fleet: f, edge: edge{name: "edge-0"}}
-	d.beat.Fire = func() { d.happen(beat{}) }
-	d.opened(mute{})
+	d.beat.Fire = func() { d.handleEvent(beat{}) }
+	d.setConnection(mute{})
 	b.ReportAllocs()
 	for b.Loop() {
 		f.schedule.wheel.Stop(&d.beat)

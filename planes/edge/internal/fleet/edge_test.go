@@ -42,7 +42,7 @@ func newLab(seed uint64) *lab {
 // happen lets something happen to the edge now.
 func (l *lab) happen(e event) {
 	out := effects{}
-	e.happen(&step{e: &l.e, o: &l.o, dice: l.dice, now: l.now, wall: time.Unix(0, int64(l.now)).UTC(), out: &out})
+	e.happenTo(&step{e: &l.e, o: &l.o, dice: l.dice, now: l.now, wall: time.Unix(0, int64(l.now)).UTC(), out: &out})
 	l.timers = append(l.timers, out.timers...)
 	l.sent = out.messages
 	for _, m := range out.messages {
@@ -119,7 +119,7 @@ func (l *lab) pass(d time.Duration) {
 func (l *lab) hear(t testing.TB, m message.Message) {
 	l.heard = m
 	x := &received{}
-	if word := x.read(m.Append(nil)); word != "" {
+	if word := x.readMessage(m.Append(nil)); word != "" {
 		t.Fatalf("%s: %s", m.Route.Resource, word)
 	}
 	l.happen(x)
@@ -128,7 +128,7 @@ func (l *lab) hear(t testing.TB, m message.Message) {
 // down is a message from the hub about an object.
 func down(operation, kind string, o metav1.Object) message.Message {
 	m := message.New(1, message.Route{Source: message.SourceCloud, Group: message.GroupCloud, Operation: operation,
-		Resource: message.Resource{Namespace: "default", Type: kind, Name: o.GetName()}.String()}, encode(o))
+		Resource: message.Resource{Namespace: "default", Type: kind, Name: o.GetName()}.String()}, encodeContent(o))
 	m.Header.ResourceVersion = o.GetResourceVersion()
 	return m
 }
@@ -157,15 +157,15 @@ func contentOf(args map[string]string, words []string) []byte {
 	case slices.Contains(words, "OK"):
 		return []byte(message.OK)
 	case slices.Contains(words, "ConfigMap"):
-		return encode(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings", UID: "c"}})
+		return encodeContent(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings", UID: "c"}})
 	case slices.Contains(words, "missing"):
 		return []byte(missing)
 	case slices.Contains(words, "failure"): // an error without a reason
-		return encode(map[string]any{"Err": map[string]any{"ErrStatus": metav1.Status{Status: metav1.StatusFailure}}})
+		return encodeContent(map[string]any{"Err": map[string]any{"ErrStatus": metav1.Status{Status: metav1.StatusFailure}}})
 	case args["error"] != "":
-		return encode(map[string]any{"Err": map[string]any{"ErrStatus": metav1.Status{Reason: metav1.StatusReason(args["error"])}}})
+		return encodeContent(map[string]any{"Err": map[string]any{"ErrStatus": metav1.Status{Reason: metav1.StatusReason(args["error"])}}})
 	}
-	return encode(map[string]any{"Object": map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": args["version"]}}})
+	return encodeContent(map[string]any{"Object": map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": args["version"]}}})
 }
 
 func testPod(name string, phase corev1.PodPhase, uses string) *corev1.Pod {

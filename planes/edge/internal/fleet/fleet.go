@@ -58,12 +58,12 @@ type Fleet struct {
 // answers for it, and calls work: /differences names objects that are not as they are
 // to be, /connected says no until every edge is connected.
 func Run(ctx context.Context, o Options, serve func(routes []instrument.Route, work func() error) error) error {
-	f, err := prepare(o)
+	f, err := newFleet(o)
 	if err != nil {
 		return err
 	}
 	routes := []instrument.Route{{Path: agree.Path, Handler: f.check}, {Path: "/connected", Handler: http.HandlerFunc(f.sayConnected)}}
-	return serve(routes, func() error { return f.run(ctx) })
+	return serve(routes, func() error { return f.runEdges(ctx) })
 }
 
 func (f *Fleet) sayConnected(w http.ResponseWriter, _ *http.Request) {
@@ -74,7 +74,7 @@ func (f *Fleet) sayConnected(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-func prepare(o Options) (*Fleet, error) {
+func newFleet(o Options) (*Fleet, error) {
 	config := rest.CopyConfig(o.Config)
 	config.UserAgent, config.Timeout, config.QPS = "windtunnel-edge-fleet", 0, -1
 	o.Registry.Watch(config)
@@ -88,7 +88,7 @@ func prepare(o Options) (*Fleet, error) {
 	f := &Fleet{o: o, client: client, byName: map[string]*driver{}, dials: make(chan *driver), dice: rand.New(dice{})}
 	for i := o.Shard; i < o.Edges; i += o.Shards {
 		d := &driver{fleet: f, edge: edge{name: fmt.Sprintf("%s-%d", o.Prefix, i)}}
-		d.beat.Fire = func() { d.happen(beat{}) }
+		d.beat.Fire = func() { d.handleEvent(beat{}) }
 		f.edges, f.byName[d.edge.name] = append(f.edges, d), d
 	}
 	if f.check, err = newChecker(f); err != nil {
@@ -99,7 +99,7 @@ func prepare(o Options) (*Fleet, error) {
 	return f, nil
 }
 
-func (f *Fleet) run(ctx context.Context) (err error) {
+func (f *Fleet) runEdges(ctx context.Context) (err error) {
 	defer f.wait.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -115,20 +115,20 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 		}
 		defer func() { _ = f.quic.Close() }() // ends its connections, which f.wait waits for
 	}
-	if f.hubs, err = f.find(ctx); err != nil {
+	if f.hubs, err = f.findHubs(ctx); err != nil {
 		return err
 	}
-	if err := f.check.start(ctx); err != nil {
+	if err := f.check.startInformers(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	f.wait.Go(func() { f.schedule.run(ctx) })
+	f.wait.Go(func() { f.schedule.runDue(ctx) })
 	for range f.o.Dialers {
-		f.wait.Go(func() { f.dialer(ctx) })
+		f.wait.Go(func() { f.runDialer(ctx) })
 	}
-	f.began.Store(int64(f.now()))
+	f.began.Store(int64(f.clockNow()))
 	gap := time.Duration(float64(time.Second) / f.o.JoinRate)
 	for i, d := range f.edges {
 		f.schedule.callAfter(time.Duration(i)*gap, func() { f.dialNow(d) })
@@ -146,7 +146,7 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 // isConnected counts an edge that has connected.
 func (f *Fleet) isConnected() {
 	if f.connected.Add(1) == int64(len(f.edges)) {
-		f.allConnected.CompareAndSwap(0, int64(f.now()))
+		f.allConnected.CompareAndSwap(0, int64(f.clockNow()))
 	}
 }
 
@@ -160,6 +160,6 @@ func (f *Fleet) untilConnected() float64 {
 	return clock.Time(all).Sub(clock.Time(f.began.Load())).Seconds()
 }
 
-func (f *Fleet) ending() bool { return f.ctx().Err() != nil }
+func (f *Fleet) isEnding() bool { return f.ctx().Err() != nil }
 
-func (f *Fleet) now() clock.Time { return f.o.Clock.Now() }
+func (f *Fleet) clockNow() clock.Time { return f.o.Clock.Now() }

@@ -14,8 +14,8 @@ const (
 	doStatus
 )
 
-// arm sets the timer of the next beat.
-func (s *step) arm() {
+// armHeartbeat sets the timer of the next beat.
+func (s *step) armHeartbeat() {
 	e := s.e
 	if e.armed {
 		return // from a connection before, and soon enough
@@ -46,14 +46,14 @@ func (o *Options) onGrid(t clock.Time) clock.Time {
 // beat is the time of a keepalive, of a lease's renewal or of a status.
 type beat struct{}
 
-func (beat) happen(s *step) {
+func (beat) happenTo(s *step) {
 	e, o := s.e, s.o
 	e.armed = false
 	if !e.connected {
 		return // the next connection arms it
 	}
 	if e.next[doKeepalive] <= s.now {
-		s.keepalive()
+		s.sendKeepalive()
 		e.next[doKeepalive] = e.next[doKeepalive].Add(o.Keepalive)
 	}
 	if o.Lease > 0 && e.next[doLease] <= s.now {
@@ -69,13 +69,13 @@ func (beat) happen(s *step) {
 		e.next[doStatus] = s.now.Add(o.Status)
 	}
 	s.askAgain()
-	s.arm()
+	s.armHeartbeat()
 }
 
 // ping is the content of a keepalive.
 const ping = `"ping"`
 
-func (s *step) keepalive() {
-	m := s.message(message.Route{Source: message.SourceWS, Group: message.GroupCloud, Operation: message.Keepalive, Resource: "node"}, []byte(ping))
-	s.send(&m)
+func (s *step) sendKeepalive() {
+	m := s.newMessage(message.Route{Source: message.SourceWS, Group: message.GroupCloud, Operation: message.Keepalive, Resource: "node"}, []byte(ping))
+	s.sendMessage(&m)
 }

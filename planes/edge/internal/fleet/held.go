@@ -41,8 +41,8 @@ func kindOf(word string) (kind, bool) {
 	return 0, false
 }
 
-// pack makes 16 bytes of a UID; of one that is no UUID its hash.
-func pack(uid string) (out [16]byte) {
+// packUID makes 16 bytes of a UID; of one that is no UUID its hash.
+func packUID(uid string) (out [16]byte) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(uid, "-", ""))
 	if err == nil && len(raw) == len(out) {
 		return [16]byte(raw)
@@ -55,13 +55,13 @@ func pack(uid string) (out [16]byte) {
 // objects are what an edge has, by UID.
 type objects []held
 
-func (o objects) find(uid [16]byte) (int, bool) {
+func (o objects) findIndex(uid [16]byte) (int, bool) {
 	return slices.BinarySearchFunc(o, uid, func(h held, uid [16]byte) int { return bytes.Compare(h.uid[:], uid[:]) })
 }
 
-// put keeps an object. It returns what it was to the edge: new, changed, or a duplicate.
-func (o *objects) put(h held) string {
-	i, ok := o.find(h.uid)
+// putObject keeps an object. It returns what it was to the edge: new, changed, or a duplicate.
+func (o *objects) putObject(h held) string {
+	i, ok := o.findIndex(h.uid)
 	switch {
 	case !ok:
 		*o = slices.Insert(*o, i, h)
@@ -76,9 +76,9 @@ func (o *objects) put(h held) string {
 	return "changed"
 }
 
-// remove drops an object. It returns what it was to the edge: deleted, or a duplicate.
-func (o *objects) remove(uid [16]byte) string {
-	i, ok := o.find(uid)
+// removeObject drops an object. It returns what it was to the edge: deleted, or a duplicate.
+func (o *objects) removeObject(uid [16]byte) string {
+	i, ok := o.findIndex(uid)
 	if !ok {
 		return "duplicate"
 	}

@@ -19,9 +19,9 @@ import (
 // errForeign says that a node or a lease of an edge's name is somebody else's.
 var errForeign = errors.New("--prefix gives the edges other names")
 
-// foreign returns what an answer says of an object that is somebody else's; nil: it is no
+// foreignError returns what an answer says of an object that is somebody else's; nil: it is no
 // such answer.
-func foreign(m *message.Message) error {
+func foreignError(m *message.Message) error {
 	var a answerContent
 	if m == nil || json.Unmarshal(m.Content, &a) != nil || a.Err == nil || a.Err.ErrStatus.Reason != door.ReasonForeign {
 		return nil
@@ -34,34 +34,36 @@ func (s *step) ownNode(kind string) message.Resource {
 	return message.Resource{Namespace: message.NamespaceUp, Type: kind, Name: s.e.name}
 }
 
-// join makes the edge's node, and then its lease.
-func (s *step) join() { s.ask(insertNode, nil, message.Insert, s.ownNode(message.TypeNode), s.node()) }
+// insertOwnNode makes the edge's node, and then its lease.
+func (s *step) insertOwnNode() {
+	s.sendRequest(insertNode, nil, message.Insert, s.ownNode(message.TypeNode), s.newNode())
+}
 
 // retryJoin is the time to join again.
 type retryJoin struct{}
 
-func (retryJoin) happen(s *step) { s.join() }
+func (retryJoin) happenTo(s *step) { s.insertOwnNode() }
 
 func (s *step) nodeInserted(m *message.Message) {
-	raw, reason := read(m)
+	raw, reason := readAnswer(m)
 	switch reason {
 	case "":
 		s.keepNode(raw)
 	case metav1.StatusReasonAlreadyExists:
-		s.ask(queryNode, nil, message.Query, s.ownNode(message.TypeNode), nil)
+		s.sendRequest(queryNode, nil, message.Query, s.ownNode(message.TypeNode), nil)
 	default:
 		s.retryUnlessForeign(m, retryJoin{})
 		return
 	}
 	s.e.joined = true
-	s.observe(joined, "")
+	s.addFact(joined, "")
 	if s.o.Lease > 0 {
 		s.queryLease()
 	}
 }
 
 func (s *step) nodeQueried(m *message.Message) {
-	if raw, reason := read(m); reason == "" {
+	if raw, reason := readAnswer(m); reason == "" {
 		s.keepNode(raw)
 	}
 }
@@ -70,15 +72,15 @@ func (s *step) nodeQueried(m *message.Message) {
 func (s *step) keepNode(raw json.RawMessage) {
 	var n corev1.Node
 	if json.Unmarshal(raw, &n) == nil && n.UID != "" {
-		s.e.held.put(held{uid: pack(string(n.UID)), sum: api.Sum(&n), kind: kindNode})
+		s.e.held.putObject(held{uid: packUID(string(n.UID)), sum: api.Sum(&n), kind: kindNode})
 	}
 }
 
 // retryUnlessForeign does again after a while what was answered with an error. If that
 // says that the object is somebody else's, the fleet ends.
 func (s *step) retryUnlessForeign(m *message.Message, again event) {
-	if s.out.failure = foreign(m); s.out.failure == nil {
-		s.after(retryAfter, again)
+	if s.out.failure = foreignError(m); s.out.failure == nil {
+		s.addTimer(retryAfter, again)
 	}
 }
 
@@ -86,27 +88,27 @@ func (s *step) leaseName() message.Resource {
 	return message.Resource{Namespace: message.NamespaceLeases, Type: message.TypeLease, Name: s.e.name}
 }
 
-func (s *step) queryLease() { s.ask(queryLease, nil, message.Query, s.leaseName(), nil) }
+func (s *step) queryLease() { s.sendRequest(queryLease, nil, message.Query, s.leaseName(), nil) }
 
 // retryLease is the time to ask for the lease again.
 type retryLease struct{}
 
-func (retryLease) happen(s *step) { s.queryLease() }
+func (retryLease) happenTo(s *step) { s.queryLease() }
 
 func (s *step) leaseQueried(m *message.Message) {
-	raw, reason := read(m)
+	raw, reason := readAnswer(m)
 	switch reason {
 	case "":
 		s.e.keepLease(raw)
 	case metav1.StatusReasonNotFound:
-		s.ask(insertLease, nil, message.Insert, s.leaseName(), s.newLease(""))
+		s.sendRequest(insertLease, nil, message.Insert, s.leaseName(), s.newLease(""))
 	default:
-		s.after(retryAfter, retryLease{})
+		s.addTimer(retryAfter, retryLease{})
 	}
 }
 
 func (s *step) leaseInserted(m *message.Message) {
-	if raw, reason := read(m); reason == "" {
+	if raw, reason := readAnswer(m); reason == "" {
 		s.e.keepLease(raw)
 	} else {
 		s.retryUnlessForeign(m, retryLease{})
@@ -118,17 +120,17 @@ func (s *step) leaseInserted(m *message.Message) {
 func (s *step) renewLease() {
 	version := s.e.lease
 	s.e.lease = ""
-	s.ask(updateLease, nil, message.Update, s.leaseName(), s.newLease(version))
+	s.sendRequest(updateLease, nil, message.Update, s.leaseName(), s.newLease(version))
 }
 
 func (s *step) leaseUpdated(m *message.Message) {
-	raw, reason := read(m)
+	raw, reason := readAnswer(m)
 	if reason == "" {
 		s.e.keepLease(raw)
 		return
 	}
-	s.observe(refused, "lease")
-	if s.out.failure = foreign(m); s.out.failure == nil {
+	s.addFact(refused, "lease")
+	if s.out.failure = foreignError(m); s.out.failure == nil {
 		s.queryLease()
 	}
 }
@@ -151,8 +153,8 @@ func (s *step) newLease(version string) *coordv1.Lease {
 	}
 }
 
-// node is how an edge registers itself.
-func (s *step) node() *corev1.Node {
+// newNode is how an edge registers itself.
+func (s *step) newNode() *corev1.Node {
 	fits := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
 		corev1.ResourcePods: resource.MustParse(strconv.Itoa(s.o.Pods)),
@@ -163,7 +165,7 @@ func (s *step) node() *corev1.Node {
 			api.LabelEdge: "", "node-role.kubernetes.io/agent": "", corev1.LabelHostname: s.e.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		}},
 		Status: corev1.NodeStatus{
-			Capacity: fits, Allocatable: fits, Conditions: s.conditions(),
+			Capacity: fits, Allocatable: fits, Conditions: s.nodeConditions(),
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: s.e.name}},
 			NodeInfo:  corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.31.12-kubeedge-v1.23.0"},
 		},
@@ -173,7 +175,7 @@ func (s *step) node() *corev1.Node {
 // nodeStatus is what an edge as old as v1.11 sends of its node.
 type nodeStatus struct{ Status corev1.NodeStatus }
 
-func (s *step) conditions() []corev1.NodeCondition {
+func (s *step) nodeConditions() []corev1.NodeCondition {
 	now := metav1.NewTime(s.wall)
 	return []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "EdgeReady", Message: "edge is posting ready status", LastHeartbeatTime: now, LastTransitionTime: now,
@@ -183,21 +185,21 @@ func (s *step) conditions() []corev1.NodeCondition {
 // reportStatus tells that the node is well.
 func (s *step) reportStatus() {
 	if s.o.Heartbeat == HeartbeatStatus {
-		s.ask(updateNodeStatus, nil, message.Update, s.ownNode(message.TypeNodeStatus), nodeStatus{s.node().Status})
+		s.sendRequest(updateNodeStatus, nil, message.Update, s.ownNode(message.TypeNodeStatus), nodeStatus{s.newNode().Status})
 		return
 	}
-	patch := encode(map[string]any{"status": map[string]any{"conditions": s.conditions()}})
-	s.ask(patchNode, nil, message.Patch, s.ownNode(message.TypeNodePatch), string(patch))
+	patch := encodeContent(map[string]any{"status": map[string]any{"conditions": s.nodeConditions()}})
+	s.sendRequest(patchNode, nil, message.Patch, s.ownNode(message.TypeNodePatch), string(patch))
 }
 
 func (s *step) nodePatched(m *message.Message) {
-	if _, reason := read(m); reason != "" {
-		s.observe(refused, "status")
+	if _, reason := readAnswer(m); reason != "" {
+		s.addFact(refused, "status")
 	}
 }
 
 func (s *step) nodeStatusUpdated(m *message.Message) {
 	if m == nil || string(m.Content) != message.OK {
-		s.observe(refused, "status")
+		s.addFact(refused, "status")
 	}
 }

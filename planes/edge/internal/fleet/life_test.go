@@ -178,7 +178,7 @@ func TestEdgeComesToItsEnd(t *testing.T) {
 		}
 		f.settle()
 		for name, p := range f.newest {
-			i, ok := f.e.held.find(pack(name))
+			i, ok := f.e.held.findIndex(packUID(name))
 			if !ok || f.e.held[i].sum != api.Sum(p) {
 				t.Fatalf("seed %d: the edge does not have the last state of %s", seed, name)
 			}

@@ -30,34 +30,34 @@ type pod struct {
 	patches         []corev1.PodPhase // that wait for its answer: the hub does not keep the order of requests
 }
 
-// apply takes an object that the hub sent. It returns false if the object is not to be
+// applyObject takes an object that the hub sent. It returns false if the object is not to be
 // acknowledged.
-func (s *step) apply(m *message.Message, r message.Resource) bool {
+func (s *step) applyObject(m *message.Message, r message.Resource) bool {
 	k, ok := kindOf(r.Type)
 	if !ok {
 		return false
 	}
 	o := newObject(k)
 	if json.Unmarshal(m.Content, o) != nil || o.GetUID() == "" {
-		s.observe(applied, "malformed")
+		s.addFact(applied, "malformed")
 		return false
 	}
 	uid := string(o.GetUID())
 	if m.Route.Operation == message.Delete {
-		s.observe(applied, s.e.held.remove(pack(uid)))
+		s.addFact(applied, s.e.held.removeObject(packUID(uid)))
 		delete(s.e.pods, uid)
 		delete(s.e.behind, uid)
 		delete(s.e.devices, uid)
 		return true
 	}
-	result := s.e.held.put(held{uid: pack(uid), sum: api.Sum(o), kind: k})
+	result := s.e.held.putObject(held{uid: packUID(uid), sum: api.Sum(o), kind: k})
 	switch x := o.(type) {
 	case *corev1.Pod:
 		s.applyPod(x, result)
 	case *api.Device:
 		s.applyDevice(x)
 	}
-	s.observe(applied, result)
+	s.addFact(applied, result)
 	return true
 }
 
@@ -89,14 +89,14 @@ func (s *step) applyPod(p *corev1.Pod, result string) {
 			return
 		}
 		own = newPod(p, s.now)
-		s.e.remember(own)
+		s.e.addPod(own)
 	}
 	switch {
 	case p.DeletionTimestamp != nil && !own.ending:
 		own.ending = true
-		s.after(s.o.draw(uid, s.o.PodStop), endPod{own})
+		s.addTimer(s.o.drawTime(uid, s.o.PodStop), endPod{own})
 	case p.DeletionTimestamp == nil && result == "new":
-		own.prepare(s, p)
+		own.preparePod(s, p)
 	}
 }
 
@@ -108,14 +108,14 @@ func newPod(p *corev1.Pod, now clock.Time) *pod {
 	return own
 }
 
-func (e *edge) remember(p *pod) {
+func (e *edge) addPod(p *pod) {
 	if e.pods == nil {
 		e.pods = map[string]*pod{}
 	}
 	e.pods[p.uid] = p
 }
 
-func (e *edge) forget(p *pod) {
+func (e *edge) removePod(p *pod) {
 	delete(e.pods, p.uid)
 	if len(e.pods) == 0 {
 		e.pods = nil
@@ -139,29 +139,29 @@ func (s *step) comparePhase(p *corev1.Pod) {
 		s.e.behind = map[string]*pod{}
 	}
 	s.e.behind[uid] = own
-	s.after(s.o.CompareAfter, stillBehind{own})
+	s.addTimer(s.o.CompareAfter, stillBehind{own})
 }
 
 // stillBehind is the time to say again that a pod runs, if nothing newer came of it.
 type stillBehind struct{ *pod }
 
-func (b stillBehind) happen(s *step) {
+func (b stillBehind) happenTo(s *step) {
 	if s.e.behind[b.uid] != b.pod {
 		return
 	}
 	delete(s.e.behind, b.uid)
 	if s.e.pods[b.uid] == nil {
-		s.e.remember(b.pod)
-		b.patch(s, corev1.PodRunning)
+		s.e.addPod(b.pod)
+		b.patchStatus(s, corev1.PodRunning)
 	}
 }
 
-// prepare says that a pod is there, fetches what it uses, and starts it.
-func (p *pod) prepare(s *step, object *corev1.Pod) {
-	p.patch(s, corev1.PodPending)
+// preparePod says that a pod is there, fetches what it uses, and starts it.
+func (p *pod) preparePod(s *step, object *corev1.Pod) {
+	p.patchStatus(s, corev1.PodPending)
 	for _, id := range api.References(object) {
 		parts := strings.SplitN(id, "/", 3)
-		p.fetch(s, message.Resource{Namespace: parts[1], Type: parts[0], Name: parts[2]}, nil)
+		p.fetchUsed(s, message.Resource{Namespace: parts[1], Type: parts[0], Name: parts[2]}, nil)
 	}
 	for _, v := range object.Spec.Volumes {
 		if v.Projected == nil {
@@ -169,12 +169,12 @@ func (p *pod) prepare(s *step, object *corev1.Pod) {
 		}
 		for _, x := range v.Projected.Sources {
 			if t := x.ServiceAccountToken; t != nil {
-				p.fetch(s, message.Resource{Namespace: p.namespace, Type: message.TypeToken, Name: object.Spec.ServiceAccountName}, tokenRequest(object, t))
+				p.fetchUsed(s, message.Resource{Namespace: p.namespace, Type: message.TypeToken, Name: object.Spec.ServiceAccountName}, tokenRequest(object, t))
 			}
 		}
 	}
 	if p.missing == 0 {
-		p.start(s)
+		p.startContainers(s)
 	}
 }
 
@@ -185,38 +185,38 @@ func tokenRequest(p *corev1.Pod, t *corev1.ServiceAccountTokenProjection) any {
 	}}
 }
 
-// fetch asks for what a pod uses, until it is there.
-func (p *pod) fetch(s *step, r message.Resource, content any) {
+// fetchUsed asks for what a pod uses, until it is there.
+func (p *pod) fetchUsed(s *step, r message.Resource, content any) {
 	p.missing++
-	s.ask(fetchObject, p, message.Query, r, content)
+	s.sendRequest(fetchObject, p, message.Query, r, content)
 }
 
-// fetched goes on after the answer to a fetch.
-func (p *pod) fetched(s *step, q *request, m *message.Message) {
+// onFetched goes on after the answer to a fetch.
+func (p *pod) onFetched(s *step, q *request, m *message.Message) {
 	if m == nil || m.Route.Operation == message.Error {
-		s.after(retryAfter, retryFetch{q})
+		s.addTimer(retryAfter, retryFetch{q})
 		return
 	}
 	p.missing--
 	if p.missing == 0 {
-		p.start(s)
+		p.startContainers(s)
 	}
 }
 
 // retryFetch is the time to ask again for what a pod uses.
 type retryFetch struct{ *request }
 
-func (r retryFetch) happen(s *step) {
+func (r retryFetch) happenTo(s *step) {
 	if s.e.pods[r.pod.uid] == r.pod && !r.pod.ending {
 		s.askRaw(fetchObject, r.pod, message.Query, r.message.Route.Resource, r.message.Content)
 	}
 }
 
-// start lets the containers of a pod start.
-func (p *pod) start(s *step) { s.after(s.o.draw(p.uid, s.o.PodStart), runPod{p}) }
+// startContainers lets the containers of a pod start.
+func (p *pod) startContainers(s *step) { s.addTimer(s.o.drawTime(p.uid, s.o.PodStart), runPod{p}) }
 
-// draw returns a time around a median, the same for the same pod.
-func (o *Options) draw(uid string, median time.Duration) time.Duration {
+// drawTime returns a time around a median, the same for the same pod.
+func (o *Options) drawTime(uid string, median time.Duration) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid)) // a hash takes everything
 	dice := rand.New(rand.NewPCG(o.Seed, h.Sum64()))
@@ -226,57 +226,57 @@ func (o *Options) draw(uid string, median time.Duration) time.Duration {
 // runPod is the time at which a pod's containers have started.
 type runPod struct{ *pod }
 
-func (r runPod) happen(s *step) {
+func (r runPod) happenTo(s *step) {
 	if s.e.pods[r.uid] != r.pod || r.ending {
 		return
 	}
-	s.measure(podStarted, "", r.received)
-	r.patch(s, corev1.PodRunning)
+	s.addMeasurement(podStarted, "", r.received)
+	r.patchStatus(s, corev1.PodRunning)
 }
 
 // endPod is the time at which a pod's containers have ended.
 type endPod struct{ *pod }
 
-func (p endPod) happen(s *step) { p.patch(s, corev1.PodSucceeded) }
+func (p endPod) happenTo(s *step) { p.patchStatus(s, corev1.PodSucceeded) }
 
-// patch sends a pod's status, or lets it wait for the answer to the one before.
-func (p *pod) patch(s *step, phase corev1.PodPhase) {
+// patchStatus sends a pod's status, or lets it wait for the answer to the one before.
+func (p *pod) patchStatus(s *step, phase corev1.PodPhase) {
 	if p.latest = phase; p.patching != "" {
 		p.patches = append(p.patches, phase)
 		return
 	}
 	p.patching = phase
-	patch := encode(map[string]any{"metadata": map[string]any{"uid": p.uid}, "status": p.status(phase, s.wall)})
-	s.ask(patchPod, p, message.Patch, p.resource(message.TypePodPatch), string(patch))
+	patch := encodeContent(map[string]any{"metadata": map[string]any{"uid": p.uid}, "status": p.statusIn(phase, s.wall)})
+	s.sendRequest(patchPod, p, message.Patch, p.resourceOf(message.TypePodPatch), string(patch))
 }
 
-func (p *pod) resource(kind string) message.Resource {
+func (p *pod) resourceOf(kind string) message.Resource {
 	return message.Resource{Namespace: p.namespace, Type: kind, Name: p.name}
 }
 
-// patched goes on after the answer to a status: to what comes after that, or to the
+// onPatched goes on after the answer to a status: to what comes after that, or to the
 // same again if it failed but for good.
-func (p *pod) patched(s *step, m *message.Message) {
+func (p *pod) onPatched(s *step, m *message.Message) {
 	phase := p.patching
 	p.patching = ""
-	switch _, reason := read(m); reason {
+	switch _, reason := readAnswer(m); reason {
 	case "", metav1.StatusReasonNotFound, metav1.StatusReasonConflict, metav1.StatusReasonInvalid: // a later pod of its name is invalid by its UID
 		switch {
 		case phase == corev1.PodSucceeded:
-			p.delete(s)
+			p.deleteObject(s)
 		case phase == corev1.PodRunning && s.e.pods[p.uid] == p && !p.ending:
-			s.e.forget(p)
+			s.e.removePod(p)
 		}
 	default:
-		s.observe(refused, "status")
+		s.addFact(refused, "status")
 		if len(p.patches) == 0 { // a newer status says more
-			s.after(retryAfter, retryPatch{p, phase})
+			s.addTimer(retryAfter, retryPatch{p, phase})
 		}
 	}
 	if len(p.patches) > 0 {
 		next := p.patches[0]
 		p.patches = p.patches[1:]
-		p.patch(s, next)
+		p.patchStatus(s, next)
 	}
 }
 
@@ -286,41 +286,41 @@ type retryPatch struct {
 	phase corev1.PodPhase
 }
 
-func (r retryPatch) happen(s *step) {
+func (r retryPatch) happenTo(s *step) {
 	if s.e.pods[r.uid] == r.pod && r.latest == r.phase { // a newer status may be on its way, which it would undo
-		r.patch(s, r.phase)
+		r.patchStatus(s, r.phase)
 	}
 }
 
-// delete deletes the API object of a pod whose containers have ended.
-func (p *pod) delete(s *step) {
+// deleteObject deletes the API object of a pod whose containers have ended.
+func (p *pod) deleteObject(s *step) {
 	zero, uid := int64(0), types.UID(p.uid)
 	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &uid}}
-	s.ask(deletePod, p, message.Delete, p.resource(message.TypePod), options)
+	s.sendRequest(deletePod, p, message.Delete, p.resourceOf(message.TypePod), options)
 }
 
-// deleted goes on after the answer to a deletion.
-func (p *pod) deleted(s *step, m *message.Message) {
+// onDeleted goes on after the answer to a deletion.
+func (p *pod) onDeleted(s *step, m *message.Message) {
 	if m != nil && string(m.Content) == message.OK {
-		s.e.forget(p)
+		s.e.removePod(p)
 		return
 	}
-	switch _, reason := read(m); reason {
+	switch _, reason := readAnswer(m); reason {
 	case metav1.StatusReasonNotFound, metav1.StatusReasonConflict: // it is gone, or another has its name
-		s.e.forget(p)
+		s.e.removePod(p)
 	default:
-		s.observe(refused, "delete")
-		s.after(retryAfter, retryDelete{p})
+		s.addFact(refused, "delete")
+		s.addTimer(retryAfter, retryDelete{p})
 	}
 }
 
 // retryDelete is the time to delete a pod again.
 type retryDelete struct{ *pod }
 
-func (r retryDelete) happen(s *step) { r.delete(s) }
+func (r retryDelete) happenTo(s *step) { r.deleteObject(s) }
 
-// status returns a pod's status in a phase.
-func (p *pod) status(phase corev1.PodPhase, at time.Time) *corev1.PodStatus {
+// statusIn returns a pod's status in a phase.
+func (p *pod) statusIn(phase corev1.PodPhase, at time.Time) *corev1.PodStatus {
 	now, ready := metav1.NewTime(at), corev1.ConditionFalse
 	if phase == corev1.PodRunning {
 		ready = corev1.ConditionTrue

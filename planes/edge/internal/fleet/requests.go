@@ -46,26 +46,26 @@ const (
 	retryAfter    = 5 * time.Second // what did not succeed
 )
 
-// ask sends a request.
-func (s *step) ask(what purpose, p *pod, operation string, r message.Resource, content any) {
-	s.askRaw(what, p, operation, r.String(), encode(content))
+// sendRequest sends a request.
+func (s *step) sendRequest(what purpose, p *pod, operation string, r message.Resource, content any) {
+	s.askRaw(what, p, operation, r.String(), encodeContent(content))
 }
 
 func (s *step) askRaw(what purpose, p *pod, operation, resource string, content []byte) {
 	e := s.e
 	e.asked++
 	q := &request{sent: s.now, number: e.asked, tries: 1, purpose: what, pod: p}
-	q.message = s.message(message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: operation, Resource: resource}, content)
+	q.message = s.newMessage(message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: operation, Resource: resource}, content)
 	q.message.Header.Sync = true
 	if e.pending == nil {
 		e.pending = map[string]*request{}
 	}
 	e.pending[q.message.Header.ID] = q
-	s.send(&q.message)
+	s.sendMessage(&q.message)
 }
 
-// encode writes a content. The types here can always be written.
-func encode(content any) []byte {
+// encodeContent writes a content. The types here can always be written.
+func encodeContent(content any) []byte {
 	raw, err := json.Marshal(content)
 	if err != nil {
 		panic(err)
@@ -85,23 +85,23 @@ func (e *edge) inOrder(wanted func(*request) bool) (out []*request) {
 	return out
 }
 
-// answer ends the request that a message answers, and acknowledges answers that the hub
+// handleAnswer ends the request that a message answers, and acknowledges answers that the hub
 // counts on.
-func (s *step) answer(m *message.Message, r message.Resource) {
+func (s *step) handleAnswer(m *message.Message, r message.Resource) {
 	q := s.e.pending[m.Header.ParentID]
-	if r.Acked() && m.Route.Operation == message.Response && s.apply(m, r) {
-		s.acknowledge(m)
+	if r.Acked() && m.Route.Operation == message.Response && s.applyObject(m, r) {
+		s.sendAcknowledgement(m)
 	}
 	if q == nil {
-		s.observe(applied, "answer to nothing")
+		s.addFact(applied, "answer to nothing")
 		return
 	}
 	delete(s.e.pending, m.Header.ParentID)
 	if len(s.e.pending) == 0 {
 		s.e.pending = nil
 	}
-	s.measure(answered, r.Type, q.sent)
-	s.conclude(q, m)
+	s.addMeasurement(answered, r.Type, q.sent)
+	s.concludeRequest(q, m)
 }
 
 // askAgain asks again what was not answered in time, and gives up at last.
@@ -109,17 +109,17 @@ func (s *step) askAgain() {
 	for _, q := range s.e.inOrder(func(q *request) bool { return s.now.Sub(q.sent) >= answerTimeout }) {
 		if q.tries < maxTries {
 			q.tries, q.sent = q.tries+1, s.now
-			s.send(&q.message)
+			s.sendMessage(&q.message)
 			continue
 		}
 		delete(s.e.pending, q.message.Header.ID)
-		s.observe(unanswered, "")
-		s.conclude(q, nil)
+		s.addFact(unanswered, "")
+		s.concludeRequest(q, nil)
 	}
 }
 
-// conclude goes on with what a request was for. m is its answer, nil if nobody answered.
-func (s *step) conclude(q *request, m *message.Message) {
+// concludeRequest goes on with what a request was for. m is its answer, nil if nobody answered.
+func (s *step) concludeRequest(q *request, m *message.Message) {
 	switch q.purpose {
 	case insertNode:
 		s.nodeInserted(m)
@@ -136,11 +136,11 @@ func (s *step) conclude(q *request, m *message.Message) {
 	case updateLease:
 		s.leaseUpdated(m)
 	case fetchObject:
-		q.pod.fetched(s, q, m)
+		q.pod.onFetched(s, q, m)
 	case patchPod:
-		q.pod.patched(s, m)
+		q.pod.onPatched(s, m)
 	case deletePod:
-		q.pod.deleted(s, m)
+		q.pod.onDeleted(s, m)
 	}
 }
 
@@ -154,8 +154,8 @@ type answerContent struct {
 // the empty text, as if there were no error.
 const unknown metav1.StatusReason = "Unknown"
 
-// read returns what an answer says, and why it is no success; nil is one that nobody gave.
-func read(m *message.Message) (object json.RawMessage, reason metav1.StatusReason) {
+// readAnswer returns what an answer says, and why it is no success; nil is one that nobody gave.
+func readAnswer(m *message.Message) (object json.RawMessage, reason metav1.StatusReason) {
 	if m == nil {
 		return nil, metav1.StatusReasonTimeout
 	}

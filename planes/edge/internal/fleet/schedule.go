@@ -46,8 +46,8 @@ func (s *schedule) callAfter(d time.Duration, fire func()) {
 	s.fireAt(s.clock.Now().Add(d), &wheel.Timer{Fire: fire})
 }
 
-// run fires what is due until ctx ends.
-func (s *schedule) run(ctx context.Context) {
+// runDue fires what is due until ctx ends.
+func (s *schedule) runDue(ctx context.Context) {
 	sleep := time.NewTimer(0)
 	defer sleep.Stop()
 	for ctx.Err() == nil {

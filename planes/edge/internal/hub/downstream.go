@@ -43,11 +43,11 @@ func newDownstream(h *Hub) *downstream {
 	return d
 }
 
-// run dispatches until ctx ends. There is one dispatcher, or an edge's changes go
+// startDispatchers dispatches until ctx ends. There is one dispatcher, or an edge's changes go
 // all to the same.
-func (d *downstream) run(ctx context.Context) {
+func (d *downstream) startDispatchers(ctx context.Context) {
 	for _, q := range d.queue {
-		d.hub.wait.Go(func() { work(ctx, q, d.dispatch) })
+		d.hub.wait.Go(func() { runQueue(ctx, q, d.dispatchChange) })
 	}
 }
 
@@ -59,50 +59,50 @@ func (d *downstream) enqueue(ctx context.Context, c change) {
 	}
 }
 
-// dispatch does with a change what follows from its situation.
-func (d *downstream) dispatch(ctx context.Context, c change) {
+// dispatchChange does with a change what follows from its situation.
+func (d *downstream) dispatchChange(ctx context.Context, c change) {
 	h := d.hub
 	s := h.sessions.get(c.node)
-	now := d.look(s, c)
-	to := now.route(&h.o)
-	if now.begins(&h.o) && !d.begin(ctx, c) {
+	now := d.situationOf(s, c)
+	to := now.routeTo(&h.o)
+	if now.needsBirth(&h.o) && !d.beginRecord(ctx, c) {
 		return
 	}
 	switch to {
 	case toForeign:
 		h.sessions.addForeign(c.node)
 	case toSession, toLeft:
-		m, err := c.outgoing(h)
+		m, err := c.newOutgoing(h)
 		switch {
 		case err != nil:
 			h.o.Log.Error("object cannot be sent", "node", c.node, "object", c.name, "error", err)
 		case to == toSession:
 			s.enqueue(m)
-		case !h.sessions.more(m):
+		case !h.sessions.addUnsent(m):
 			h.sessions.addForeign(c.node)
 		}
 	}
 }
 
-// look returns what is known when a change comes.
-func (d *downstream) look(s *session, c change) situation {
+// situationOf returns what is known when a change comes.
+func (d *downstream) situationOf(s *session, c change) situation {
 	now := situation{deletion: c.operation == message.Delete, version: c.version, connected: s != nil}
 	if s != nil {
-		now.waiting = s.newest(c.key)
+		now.waiting = s.newestOf(c.key)
 	} else if d.hub.o.Owner == OwnerOwn {
 		return now // of what concerns edges of other hubs there is much, and nothing follows from it
 	}
 	if now.waiting == nil && !now.deletion {
-		now.acked, now.stored = d.hub.store.version(c.key)
+		now.acked, now.stored = d.hub.store.versionOf(c.key)
 	}
 	return now
 }
 
-// begin writes down that a new object is sent. It returns false if that is not to be, or
+// beginRecord writes down that a new object is sent. It returns false if that is not to be, or
 // did not succeed: the next round sends the object.
-func (d *downstream) begin(ctx context.Context, c change) bool {
+func (d *downstream) beginRecord(ctx context.Context, c change) bool {
 	h := d.hub
-	err := h.store.begin(ctx, c.key)
+	err := h.store.beginObject(ctx, c.key)
 	switch {
 	case err == nil:
 		return true
@@ -115,8 +115,8 @@ func (d *downstream) begin(ctx context.Context, c change) bool {
 	return false
 }
 
-// outgoing makes the message of a change.
-func (c change) outgoing(h *Hub) (*outgoing, error) {
+// newOutgoing makes the message of a change.
+func (c change) newOutgoing(h *Hub) (*outgoing, error) {
 	raw, err := json.Marshal(c.object)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (c change) outgoing(h *Hub) (*outgoing, error) {
 	if c.kind == message.TypeNode {
 		namespace = message.NamespaceDown
 	}
-	m := message.New(h.wall(), message.Route{
+	m := message.New(h.wallMillis(), message.Route{
 		Source: message.SourceCloud, Group: message.GroupCloud, Operation: c.operation,
 		Resource: message.Resource{Namespace: namespace, Type: c.kind, Name: c.name}.String(),
 	}, raw)
@@ -139,16 +139,16 @@ func (c change) outgoing(h *Hub) (*outgoing, error) {
 
 func metaOf(o any) metav1.Object { return o.(metav1.Object) }
 
-// change makes one of an object that concerns a node.
-func (h *Hub) change(node, kind, operation string, o metav1.Object) change {
+// newChange makes one of an object that concerns a node.
+func (h *Hub) newChange(node, kind, operation string, o metav1.Object) change {
 	return change{
 		key:       key{node: node, kind: kind, namespace: o.GetNamespace(), name: o.GetName(), uid: string(o.GetUID())},
-		operation: operation, object: o, version: parse(o.GetResourceVersion()), at: h.o.Clock.Now(),
+		operation: operation, object: o, version: parseVersion(o.GetResourceVersion()), at: h.o.Clock.Now(),
 	}
 }
 
-// edge says whether a node is one.
-func (h *Hub) edge(name string) bool {
+// isEdge says whether a node is one.
+func (h *Hub) isEdge(name string) bool {
 	o, ok, err := h.nodes.GetStore().GetByKey(name)
 	if err != nil || !ok {
 		return false
@@ -157,29 +157,29 @@ func (h *Hub) edge(name string) bool {
 	return ok
 }
 
-// watch says what events bring.
-func (d *downstream) watch(ctx context.Context) error {
+// addHandlers says what events bring.
+func (d *downstream) addHandlers(ctx context.Context) error {
 	h := d.hub
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}{
 		{h.pods, cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { d.pod(ctx, nil, o.(*corev1.Pod)) },
-			UpdateFunc: func(a, b any) { d.pod(ctx, a.(*corev1.Pod), b.(*corev1.Pod)) },
+			AddFunc:    func(o any) { d.onPod(ctx, nil, o.(*corev1.Pod)) },
+			UpdateFunc: func(a, b any) { d.onPod(ctx, a.(*corev1.Pod), b.(*corev1.Pod)) },
 			DeleteFunc: func(o any) {
-				if p, ok := loop.Last[*corev1.Pod](o); ok && h.edge(p.Spec.NodeName) {
-					d.enqueue(ctx, h.change(p.Spec.NodeName, message.TypePod, message.Delete, p))
+				if p, ok := loop.Last[*corev1.Pod](o); ok && h.isEdge(p.Spec.NodeName) {
+					d.enqueue(ctx, h.newChange(p.Spec.NodeName, message.TypePod, message.Delete, p))
 				}
 			},
 		}},
 		{h.nodes, cache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(o any, first bool) { // nobody is connected at the first list
-				if n := o.(*corev1.Node); !first && h.edge(n.Name) {
+				if n := o.(*corev1.Node); !first && h.isEdge(n.Name) {
 					d.seenBefore(ctx, n.Name)
 				}
 			},
-			UpdateFunc: func(a, b any) { d.node(ctx, a.(*corev1.Node), b.(*corev1.Node)) },
+			UpdateFunc: func(a, b any) { d.onNode(ctx, a.(*corev1.Node), b.(*corev1.Node)) },
 			DeleteFunc: func(o any) {
 				if n, ok := loop.Last[*corev1.Node](o); ok {
 					h.nodeDeleted(ctx, n.Name)
@@ -196,18 +196,18 @@ func (d *downstream) watch(ctx context.Context) error {
 	return nil
 }
 
-func (d *downstream) pod(ctx context.Context, old, now *corev1.Pod) {
-	if now.Spec.NodeName == "" || !d.hub.edge(now.Spec.NodeName) {
+func (d *downstream) onPod(ctx context.Context, old, now *corev1.Pod) {
+	if now.Spec.NodeName == "" || !d.hub.isEdge(now.Spec.NodeName) {
 		return
 	}
-	d.reference(now)
+	d.addReferences(now)
 	operation := message.Update
 	if old == nil || old.Spec.NodeName == "" {
 		operation = message.Insert
 	} else if d.samePod(old, now) {
 		return
 	}
-	d.enqueue(ctx, d.hub.change(now.Spec.NodeName, message.TypePod, operation, now))
+	d.enqueue(ctx, d.hub.newChange(now.Spec.NodeName, message.TypePod, operation, now))
 }
 
 // samePod says that nothing changed that an edge is told. KubeEdge leaves out
@@ -229,14 +229,14 @@ func (d *downstream) samePod(a, b *corev1.Pod) bool {
 // watches of both are two.
 func (d *downstream) seenBefore(ctx context.Context, node string) {
 	for _, o := range d.hub.podsOf(node) {
-		d.pod(ctx, nil, o.(*corev1.Pod))
+		d.onPod(ctx, nil, o.(*corev1.Pod))
 	}
 	if d.hub.devices != nil {
-		d.hub.devices.missing(ctx, node)
+		d.hub.devices.sendMissing(ctx, node)
 	}
 }
 
-func (d *downstream) node(ctx context.Context, a, b *corev1.Node) {
+func (d *downstream) onNode(ctx context.Context, a, b *corev1.Node) {
 	_, edge := b.Labels[api.LabelEdge]
 	if _, before := a.Labels[api.LabelEdge]; edge && !before {
 		d.seenBefore(ctx, b.Name)
@@ -247,11 +247,11 @@ func (d *downstream) node(ctx context.Context, a, b *corev1.Node) {
 	if d.hub.o.NodeFilter == FilterSpec && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && reflect.DeepEqual(a.Spec, b.Spec) {
 		return
 	}
-	d.enqueue(ctx, d.hub.change(b.Name, message.TypeNode, message.Update, b))
+	d.enqueue(ctx, d.hub.newChange(b.Name, message.TypeNode, message.Update, b))
 }
 
-// reference remembers which ConfigMaps and Secrets an edge has pods with.
-func (d *downstream) reference(p *corev1.Pod) {
+// addReferences remembers which ConfigMaps and Secrets an edge has pods with.
+func (d *downstream) addReferences(p *corev1.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range api.References(p) {
@@ -273,7 +273,7 @@ func (d *downstream) onReferenced(ctx context.Context, kind string) cache.Resour
 		d.mu.Unlock()
 		slices.Sort(nodes)
 		for _, node := range nodes {
-			d.enqueue(ctx, d.hub.change(node, kind, operation, o))
+			d.enqueue(ctx, d.hub.newChange(node, kind, operation, o))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

@@ -54,7 +54,7 @@ type Hub struct {
 
 // Run runs a hub until ctx ends; it returns when all has ended.
 func Run(ctx context.Context, o Options) error {
-	h, err := prepare(o)
+	h, err := newHub(o)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h.ctx = func() context.Context { return ctx }
-	if h.authority, err = h.trusted(ctx); err != nil {
+	if h.authority, err = h.loadAuthority(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -72,16 +72,16 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer h.poller.Close()
-	if err := h.downstream.watch(ctx); err != nil {
+	if err := h.downstream.addHandlers(ctx); err != nil {
 		return err
 	}
-	h.downstream.run(ctx)
+	h.downstream.startDispatchers(ctx)
 	informers := []cache.SharedIndexInformer{h.nodes, h.pods, h.configs, h.secrets}
 	if h.devices != nil {
-		if err := h.devices.watch(ctx); err != nil {
+		if err := h.devices.addHandlers(ctx); err != nil {
 			return err
 		}
-		h.wait.Go(func() { h.devices.run(ctx) })
+		h.wait.Go(func() { h.devices.runTurns(ctx) })
 		informers = append(informers, h.devices.models, h.devices.informer)
 	}
 	if s, ok := h.store.(*crdStore); ok {
@@ -95,15 +95,15 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	h.wait.Go(func() { h.upstream.run(ctx) })
+	h.wait.Go(func() { h.upstream.startWorkers(ctx) })
 	if o.Store != StoreNone {
-		h.wait.Go(func() { h.rounds(ctx) })
+		h.wait.Go(func() { h.runRounds(ctx) })
 	}
-	h.wait.Go(func() { h.liveness(ctx) })
-	return h.serve(ctx)
+	h.wait.Go(func() { h.endSilentSessions(ctx) })
+	return h.serveEdges(ctx)
 }
 
-func prepare(o Options) (*Hub, error) {
+func newHub(o Options) (*Hub, error) {
 	if o.Queues == QueuesV111 {
 		o.NodeFilter = FilterOff
 	}
@@ -151,20 +151,20 @@ func prepare(o Options) (*Hub, error) {
 
 const byNode = "node" // index of pods
 
-// wall returns the time for messages, in ms since 1970.
-func (h *Hub) wall() int64 { return h.now().UnixMilli() }
+// wallMillis returns the time for messages, in ms since 1970.
+func (h *Hub) wallMillis() int64 { return h.wallNow().UnixMilli() }
 
-func (h *Hub) now() time.Time { return h.o.Clock.Wall(h.o.Clock.Now()) }
+func (h *Hub) wallNow() time.Time { return h.o.Clock.Wall(h.o.Clock.Now()) }
 
-// acknowledged writes down what an edge has.
-func (h *Hub) acknowledged(ctx context.Context, s *session, m *outgoing) {
+// recordAcknowledged writes down what an edge has.
+func (h *Hub) recordAcknowledged(ctx context.Context, s *session, m *outgoing) {
 	var err error
 	if m.deletion {
-		h.lastSent.forget(m.key)
-		err = h.store.deleted(ctx, m.key)
+		h.lastSent.forgetObject(m.key)
+		err = h.store.recordDeleted(ctx, m.key)
 	} else {
-		h.lastSent.set(m)
-		err = h.store.acked(ctx, m.key, m.version)
+		h.lastSent.setSent(m)
+		err = h.store.recordVersion(ctx, m.key, m.version)
 	}
 	if err != nil && ctx.Err() == nil {
 		h.metrics.dropped.WithLabelValues("acknowledgement not written down").Inc()
@@ -172,8 +172,8 @@ func (h *Hub) acknowledged(ctx context.Context, s *session, m *outgoing) {
 	}
 }
 
-// liveness ends sessions whose keepalives stay away.
-func (h *Hub) liveness(ctx context.Context) {
+// endSilentSessions ends sessions whose keepalives stay away.
+func (h *Hub) endSilentSessions(ctx context.Context) {
 	tick := time.NewTicker(min(time.Second, h.o.Keepalive/4))
 	defer tick.Stop()
 	for {
@@ -183,22 +183,22 @@ func (h *Hub) liveness(ctx context.Context) {
 			return
 		}
 		deadline := int64(h.o.Clock.Now().Add(-h.o.Keepalive))
-		for _, s := range h.sessions.all() {
+		for _, s := range h.sessions.listSessions() {
 			if s.last.Load() < deadline {
-				s.end("no keepalive")
+				s.closeWithReason("no keepalive")
 			}
 		}
 	}
 }
 
-// annotate writes at the node which hub it hangs at.
-func (h *Hub) annotate(ctx context.Context, node string) {
+// annotateNode writes at the node which hub it hangs at.
+func (h *Hub) annotateNode(ctx context.Context, node string) {
 	if h.o.Annotate == AnnotateWatch {
-		if n := object(h.nodes, node); n == nil || n.GetAnnotations()[api.AnnotationHub] == h.o.Address {
+		if n := objectIn(h.nodes, node); n == nil || n.GetAnnotations()[api.AnnotationHub] == h.o.Address {
 			return
 		}
 	}
-	err := retry.OnError(wait3(), func(error) bool { return ctx.Err() == nil }, func() error {
+	err := retry.OnError(annotateBackoff(), func(error) bool { return ctx.Err() == nil }, func() error {
 		n, err := h.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 		if err != nil || n.Annotations[api.AnnotationHub] == h.o.Address {
 			return err
@@ -215,5 +215,5 @@ func (h *Hub) annotate(ctx context.Context, node string) {
 	}
 }
 
-// cut splits KIND/NAMESPACE/NAME behind the kind.
-func cut(id string) (kind, rest string, ok bool) { return strings.Cut(id, "/") }
+// cutKind splits KIND/NAMESPACE/NAME behind the kind.
+func cutKind(id string) (kind, rest string, ok bool) { return strings.Cut(id, "/") }

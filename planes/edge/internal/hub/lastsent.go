@@ -25,7 +25,7 @@ func newLastSent(o Options) *lastSent {
 	return &lastSent{filtered: o.PodFilter == FilterSpec || o.NodeFilter == FilterSpec, last: map[string]sentState{}}
 }
 
-func (l *lastSent) set(m *outgoing) {
+func (l *lastSent) setSent(m *outgoing) {
 	if m.sum == 0 {
 		return
 	}
@@ -34,9 +34,9 @@ func (l *lastSent) set(m *outgoing) {
 	l.last[m.node+"/"+m.uid] = sentState{m.sum, m.version}
 }
 
-// has says whether the edge has what is in an object now.
-func (l *lastSent) has(k key, o metav1.Object) bool {
-	id, version := k.node+"/"+k.uid, parse(o.GetResourceVersion())
+// hasSent says whether the edge has what is in an object now.
+func (l *lastSent) hasSent(k key, o metav1.Object) bool {
+	id, version := k.node+"/"+k.uid, parseVersion(o.GetResourceVersion())
 	l.mu.Lock()
 	last, ok := l.last[id]
 	l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *lastSent) has(k key, o metav1.Object) bool {
 	return true
 }
 
-func (l *lastSent) forget(k key) {
+func (l *lastSent) forgetObject(k key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.last, k.node+"/"+k.uid)

@@ -21,7 +21,7 @@ func TestLastSent(t *testing.T) {
 	}
 	last := newLastSent(Options{PodFilter: FilterSpec})
 	tell := func(p *corev1.Pod) {
-		last.set(&outgoing{key: k, version: parse(p.ResourceVersion), sum: api.Sum(p)})
+		last.setSent(&outgoing{key: k, version: parseVersion(p.ResourceVersion), sum: api.Sum(p)})
 	}
 	for i, step := range []struct {
 		pod  *corev1.Pod
@@ -40,12 +40,12 @@ func TestLastSent(t *testing.T) {
 		if step.tell {
 			tell(step.pod)
 		}
-		if got := last.has(k, step.pod); got != step.want {
+		if got := last.hasSent(k, step.pod); got != step.want {
 			t.Errorf("step %d, version %s: has it %v, want %v", i, step.pod.ResourceVersion, got, step.want)
 		}
 	}
-	last.forget(k)
-	if last.has(k, pod("10", "a")) {
+	last.forgetObject(k)
+	if last.hasSent(k, pod("10", "a")) {
 		t.Error("has what was forgotten")
 	}
 }
@@ -56,17 +56,17 @@ func TestHolders(t *testing.T) {
 	s := &localStore{versions: map[string]map[key]uint64{}}
 	one, two := key{node: "edge-0", uid: "a"}, key{node: "edge-1", uid: "b"}
 	for _, k := range []key{one, two} {
-		if err := s.acked(t.Context(), k, 7); err != nil {
+		if err := s.recordVersion(t.Context(), k, 7); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := s.of("edge-1"); len(got) != 1 || got[0] != two || len(s.of("")) != 2 || len(s.holders()) != 2 {
-		t.Errorf("edge-1 has %v, all have %v, who has something: %v", got, s.of(""), s.holders())
+	if got := s.keysOf("edge-1"); len(got) != 1 || got[0] != two || len(s.keysOf("")) != 2 || len(s.nodesWithObjects()) != 2 {
+		t.Errorf("edge-1 has %v, all have %v, who has something: %v", got, s.keysOf(""), s.nodesWithObjects())
 	}
-	if err := s.deleted(t.Context(), one); err != nil {
+	if err := s.recordDeleted(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.holders(); len(got) != 1 || got[0] != "edge-1" {
+	if got := s.nodesWithObjects(); len(got) != 1 || got[0] != "edge-1" {
 		t.Errorf("when edge-0 has nothing any more: %v have something", got)
 	}
 }

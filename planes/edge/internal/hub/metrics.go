@@ -47,8 +47,8 @@ func newMetrics(h *Hub, r *instrument.Registry) *metrics {
 	m.keepalives = m.messages.WithLabelValues("up", message.Keepalive, message.TypeNode)
 	r.MustRegister(m.resends)
 	gauge("KubeEdge_CloudHub_connected_nodes", "Edges that are connected.", func() float64 { return float64(h.sessions.len()) })
-	gauge("edge_hub_queue_depth", "Messages that wait to be sent or acknowledged.", func() float64 { return float64(h.sessions.depth()) })
-	gauge("edge_hub_upstream_depth", "Messages of edges that wait for a worker.", func() float64 { return float64(h.upstream.depth()) })
+	gauge("edge_hub_queue_depth", "Messages that wait to be sent or acknowledged.", func() float64 { return float64(h.sessions.queueDepth()) })
+	gauge("edge_hub_upstream_depth", "Messages of edges that wait for a worker.", func() float64 { return float64(h.upstream.queueDepth()) })
 	gauge("edge_hub_foreign_queues", "Edges that hang at another hub, and for which this one made a queue.", func() float64 { return float64(h.sessions.foreignLen()) })
 	for direction, bytes := range map[string]*atomic.Uint64{"down": &h.bytes.Sent, "up": &h.bytes.Received} {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -58,8 +58,8 @@ func newMetrics(h *Hub, r *instrument.Registry) *metrics {
 	return m
 }
 
-// call counts one call on a Sync and returns its error.
-func (m *metrics) call(verb string, err error) error {
+// countCall counts one call on a Sync and returns its error.
+func (m *metrics) countCall(verb string, err error) error {
 	code := "200"
 	var status apierrors.APIStatus
 	switch {

@@ -21,9 +21,9 @@ type outgoing struct {
 	tries    int        // how often all sends went by without an acknowledgement
 }
 
-// queued returns the identity under which an object waits: of two states with the same
+// queueID returns the identity under which an object waits: of two states with the same
 // identity the newer replaces the older.
-func (k key) queued(o *Options) string {
+func (k key) queueID(o *Options) string {
 	if o.Queues == QueuesV111 {
 		return k.kind + "/" + k.namespace + "/" + k.name
 	}
@@ -83,7 +83,7 @@ func newOutbox(o *Options) *outbox {
 // enqueue takes a state of an object. It returns false if it drops it: the state is no
 // newer than the one that waits, or a deletion waits.
 func (b *outbox) enqueue(m *outgoing) bool {
-	id := m.queued(b.o)
+	id := m.queueID(b.o)
 	d := b.store[id]
 	if d == nil {
 		b.store[id] = &delivery{newest: m}
@@ -97,11 +97,11 @@ func (b *outbox) enqueue(m *outgoing) bool {
 	return true
 }
 
-// next returns the next action, if there is one.
-func (b *outbox) next(now clock.Time) (a action, ok bool) {
+// nextAction returns the next action, if there is one.
+func (b *outbox) nextAction(now clock.Time) (a action, ok bool) {
 	for _, d := range b.window {
 		if d.todo != "" {
-			return d.do(), true
+			return d.takeAction(), true
 		}
 	}
 	if len(b.queue) == 0 || len(b.window) >= b.o.Window {
@@ -112,11 +112,11 @@ func (b *outbox) next(now clock.Time) (a action, ok bool) {
 	d.sent, d.sends, d.acked, d.todo = d.newest, 0, false, send
 	d.sent.began = now
 	b.window = append(b.window, d)
-	return d.do(), true
+	return d.takeAction(), true
 }
 
-// do returns what is to be done about a message that has a place in the window.
-func (d *delivery) do() action {
+// takeAction returns what is to be done about a message that has a place in the window.
+func (d *delivery) takeAction() action {
 	a := action{verb: d.todo, m: d.sent}
 	if d.todo = ""; a.verb == send {
 		d.sends++
@@ -125,9 +125,9 @@ func (d *delivery) do() action {
 	return a
 }
 
-// find returns the delivery of a message that has a place in the window; nil: the message
+// findDelivery returns the delivery of a message that has a place in the window; nil: the message
 // has none.
-func (b *outbox) find(id string) *delivery {
+func (b *outbox) findDelivery(id string) *delivery {
 	for _, d := range b.window {
 		if d.sent.message.Header.ID == id {
 			return d
@@ -136,20 +136,20 @@ func (b *outbox) find(id string) *delivery {
 	return nil
 }
 
-// sent says that the connection has taken a message: the time for its acknowledgement
+// onSent says that the connection has taken a message: the time for its acknowledgement
 // begins.
-func (b *outbox) sent(m *outgoing, now clock.Time) {
-	d := b.find(m.message.Header.ID)
+func (b *outbox) onSent(m *outgoing, now clock.Time) {
+	d := b.findDelivery(m.message.Header.ID)
 	if d.sending = false; d.acked {
 		d.todo = record
 		return
 	}
-	b.wake(d, now.Add(b.o.ResendAfter))
+	b.wakeAfter(d, now.Add(b.o.ResendAfter))
 }
 
-// failed says that the connection has not taken a message.
-func (b *outbox) failed(m *outgoing, now clock.Time) {
-	d := b.find(m.message.Header.ID)
+// onFailed says that the connection has not taken a message.
+func (b *outbox) onFailed(m *outgoing, now clock.Time) {
+	d := b.findDelivery(m.message.Header.ID)
 	if d.sending = false; d.acked {
 		d.todo = record
 		return
@@ -157,10 +157,10 @@ func (b *outbox) failed(m *outgoing, now clock.Time) {
 	b.backOff(d, now)
 }
 
-// acknowledged takes the edge's acknowledgement of a message. It returns false if no
+// onAcknowledged takes the edge's acknowledgement of a message. It returns false if no
 // message waits for it.
-func (b *outbox) acknowledged(id string) bool {
-	d := b.find(id)
+func (b *outbox) onAcknowledged(id string) bool {
+	d := b.findDelivery(id)
 	if d == nil {
 		return false
 	}
@@ -174,12 +174,12 @@ func (b *outbox) acknowledged(id string) bool {
 	return true
 }
 
-// recorded says that an acknowledgement is written down: the message's place in the
+// onRecorded says that an acknowledgement is written down: the message's place in the
 // window is free.
-func (b *outbox) recorded(m *outgoing) {
-	d := b.find(m.message.Header.ID)
-	b.leave(d)
-	id := m.queued(b.o)
+func (b *outbox) onRecorded(m *outgoing) {
+	d := b.findDelivery(m.message.Header.ID)
+	b.leaveWindow(d)
+	id := m.queueID(b.o)
 	if d.newest == m {
 		delete(b.store, id)
 	} else {
@@ -187,9 +187,9 @@ func (b *outbox) recorded(m *outgoing) {
 	}
 }
 
-// expire sends again what was not acknowledged in time, lets what was sent often enough
+// expireDue sends again what was not acknowledged in time, lets what was sent often enough
 // back off, and queues what has done so.
-func (b *outbox) expire(now clock.Time) {
+func (b *outbox) expireDue(now clock.Time) {
 	var due []*delivery
 	b.wakeAt = 0
 	for _, d := range b.store {
@@ -198,22 +198,22 @@ func (b *outbox) expire(now clock.Time) {
 		case d.due <= now:
 			due = append(due, d)
 		default:
-			b.wake(d, d.due)
+			b.wakeAfter(d, d.due)
 		}
 	}
 	slices.SortFunc(due, func(x, y *delivery) int {
-		return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.newest.queued(b.o), y.newest.queued(b.o)))
+		return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.newest.queueID(b.o), y.newest.queueID(b.o)))
 	})
 	for _, d := range due {
-		b.overdue(d, now)
+		b.handleOverdue(d, now)
 	}
 }
 
-func (b *outbox) overdue(d *delivery, now clock.Time) {
+func (b *outbox) handleOverdue(d *delivery, now clock.Time) {
 	d.due = 0
 	switch {
 	case d.sent == nil:
-		b.queue = append(b.queue, d.newest.queued(b.o))
+		b.queue = append(b.queue, d.newest.queueID(b.o))
 	case d.sends < b.o.Resends:
 		d.todo = send
 	default:
@@ -232,40 +232,40 @@ const (
 // tries. If a newer state waits, that one is queued at once.
 func (b *outbox) backOff(d *delivery, now clock.Time) {
 	m := d.sent
-	b.leave(d)
+	b.leaveWindow(d)
 	if d.newest != m {
-		b.queue = append(b.queue, m.queued(b.o))
+		b.queue = append(b.queue, m.queueID(b.o))
 		return
 	}
-	b.wake(d, now.Add(min(firstDelay<<min(max(m.tries-1, 0), 30), lastDelay)))
+	b.wakeAfter(d, now.Add(min(firstDelay<<min(max(m.tries-1, 0), 30), lastDelay)))
 }
 
-// leave frees a delivery's place in the window.
-func (b *outbox) leave(d *delivery) {
+// leaveWindow frees a delivery's place in the window.
+func (b *outbox) leaveWindow(d *delivery) {
 	i := slices.Index(b.window, d)
 	b.window = slices.Delete(b.window, i, i+1)
 	d.sent, d.due = nil, 0
 }
 
-// wake makes a delivery due at a time.
-func (b *outbox) wake(d *delivery, due clock.Time) {
+// wakeAfter makes a delivery due at a time.
+func (b *outbox) wakeAfter(d *delivery, due clock.Time) {
 	d.due = due
 	if b.wakeAt == 0 || due < b.wakeAt {
 		b.wakeAt = due
 	}
 }
 
-// newest returns the newest state of an object that waits or is on its way; nil: none.
-func (b *outbox) newest(k key) *outgoing {
-	if d := b.store[k.queued(b.o)]; d != nil {
+// newestOf returns the newest state of an object that waits or is on its way; nil: none.
+func (b *outbox) newestOf(k key) *outgoing {
+	if d := b.store[k.queueID(b.o)]; d != nil {
 		return d.newest
 	}
 	return nil
 }
 
-// left returns the newest state of each object that is not recorded, to be sent over
+// takeUnrecorded returns the newest state of each object that is not recorded, to be sent over
 // another connection.
-func (b *outbox) left() (out []*outgoing) {
+func (b *outbox) takeUnrecorded() (out []*outgoing) {
 	for _, d := range b.store {
 		m := *d.newest
 		m.tries = 0

@@ -36,7 +36,7 @@ func state(node, name string, version uint64, deletion bool) *outgoing {
 func (r *boxRig) name(m *outgoing) string { return m.name + "@" + strconv.FormatUint(m.version, 10) }
 
 func (r *boxRig) act() {
-	for a, ok := r.box.next(r.now); ok; a, ok = r.box.next(r.now) {
+	for a, ok := r.box.nextAction(r.now); ok; a, ok = r.box.nextAction(r.now) {
 		name, again := r.name(a.m), ""
 		if a.m.deletion {
 			name += " (deletion)"
@@ -48,9 +48,9 @@ func (r *boxRig) act() {
 		if a.verb == send {
 			r.said[r.name(a.m)] = a.m
 			if r.refuses {
-				r.box.failed(a.m, r.now)
+				r.box.onFailed(a.m, r.now)
 			} else {
-				r.box.sent(a.m, r.now)
+				r.box.onSent(a.m, r.now)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (r *boxRig) pass(d time.Duration) {
 	for r.box.wakeAt != 0 && r.box.wakeAt <= until {
 		r.now = r.box.wakeAt
 		before := r.out.Len()
-		r.box.expire(r.now)
+		r.box.expireDue(r.now)
 		if r.act(); r.out.Len() > before {
 			said := r.out.String()
 			r.out.Reset()
@@ -87,15 +87,15 @@ func (r *boxRig) do(t *testing.T, s repotest.Step) string {
 			r.out.WriteString("dropped\n")
 		}
 	case "ack":
-		if m := r.said[s.Words[0]]; m == nil || !r.box.acknowledged(m.message.Header.ID) {
+		if m := r.said[s.Words[0]]; m == nil || !r.box.onAcknowledged(m.message.Header.ID) {
 			r.out.WriteString("acknowledges nothing\n")
 		}
 	case "recorded":
 		m := r.said[s.Words[0]]
-		if m == nil || r.box.find(m.message.Header.ID) == nil {
+		if m == nil || r.box.findDelivery(m.message.Header.ID) == nil {
 			t.Fatalf("%s: it is not on its way", s.Line)
 		}
-		r.box.recorded(m)
+		r.box.onRecorded(m)
 	case "refuse":
 		r.refuses = s.Words[0] == "on"
 	case "pass":
@@ -106,7 +106,7 @@ func (r *boxRig) do(t *testing.T, s repotest.Step) string {
 		r.pass(d)
 	case "left":
 		var names []string
-		for _, m := range r.box.left() {
+		for _, m := range r.box.takeUnrecorded() {
 			names = append(names, r.name(m))
 		}
 		slices.Sort(names)
@@ -165,7 +165,7 @@ func (w *world) change() {
 // reconnect is a new session, with what its hub's rounds find missing; or in v1.11 with
 // what the old one has left.
 func (w *world) reconnect() {
-	left := w.box.left()
+	left := w.box.takeUnrecorded()
 	w.box, w.under, w.acks = newOutbox(&w.o), nil, nil
 	if w.o.Queues == QueuesHead {
 		left = nil
@@ -183,7 +183,7 @@ func (w *world) reconnect() {
 
 // begin takes what the outbox wants done.
 func (w *world) begin() {
-	for a, ok := w.box.next(w.now); ok; a, ok = w.box.next(w.now) {
+	for a, ok := w.box.nextAction(w.now); ok; a, ok = w.box.nextAction(w.now) {
 		if m := a.m; a.verb == send && w.synced[m.name] >= m.version {
 			w.t.Fatalf("%s@%d is sent, and version %d is acknowledged", m.name, m.version, w.synced[m.name])
 		}
@@ -205,14 +205,14 @@ func (w *world) end() {
 	w.under = slices.Delete(w.under, i, i+1)
 	if a.verb == record {
 		w.synced[a.m.name] = a.m.version
-		w.box.recorded(a.m)
+		w.box.onRecorded(a.m)
 		return
 	}
 	if w.lost() {
-		w.box.failed(a.m, w.now)
+		w.box.onFailed(a.m, w.now)
 		return
 	}
-	w.box.sent(a.m, w.now)
+	w.box.onSent(a.m, w.now)
 	if w.lost() {
 		return // on its way to the edge
 	}
@@ -238,13 +238,13 @@ func (w *world) ack() {
 		return
 	}
 	i := w.dice.IntN(len(w.acks))
-	w.box.acknowledged(w.acks[i].message.Header.ID)
+	w.box.onAcknowledged(w.acks[i].message.Header.ID)
 	w.acks = slices.Delete(w.acks, i, i+1)
 }
 
 func (w *world) pass(until clock.Time) {
 	w.now = until
-	w.box.expire(w.now)
+	w.box.expireDue(w.now)
 }
 
 func (w *world) step() {

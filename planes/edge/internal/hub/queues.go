@@ -16,8 +16,8 @@ func queueOf[T any](queues []chan T, key string) chan T {
 	return queues[h.Sum32()%uint32(len(queues))]
 }
 
-// work does what waits in a queue until ctx ends.
-func work[T any](ctx context.Context, queue <-chan T, do func(context.Context, T)) {
+// runQueue does what waits in a queue until ctx ends.
+func runQueue[T any](ctx context.Context, queue <-chan T, do func(context.Context, T)) {
 	for {
 		select {
 		case one := <-queue:

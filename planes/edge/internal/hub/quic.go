@@ -15,9 +15,9 @@ import (
 
 // listenQUIC takes edges by QUIC until ctx ends, on the port of before or on a free one.
 func (h *Hub) listenQUIC(ctx context.Context, accepting *sync.WaitGroup, config *tls.Config, before int) (port int, err error) {
-	admit := h.admission().TryAccept
+	admit := h.newAdmission().TryAccept
 	config = config.Clone()
-	config.ClientAuth, config.VerifyConnection = tls.RequireAnyClientCert, h.verified
+	config.ClientAuth, config.VerifyConnection = tls.RequireAnyClientCert, h.verifyEdge
 	l, err := stream.Listen(net.JoinHostPort(h.o.Address, strconv.Itoa(before)), config, h.o.HandshakeTimeout, admit)
 	if err != nil && before != 0 {
 		l, err = stream.Listen(net.JoinHostPort(h.o.Address, "0"), config, h.o.HandshakeTimeout, admit)
@@ -40,12 +40,12 @@ func (h *Hub) listenQUIC(ctx context.Context, accepting *sync.WaitGroup, config 
 	return l.Port(), nil
 }
 
-// verified checks an edge's certificate here and not in crypto/tls, whose refusals QUIC
+// verifyEdge checks an edge's certificate here and not in crypto/tls, whose refusals QUIC
 // tells nobody of: they are counted.
-func (h *Hub) verified(state tls.ConnectionState) error {
-	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: h.authority.Pool(), CurrentTime: h.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+func (h *Hub) verifyEdge(state tls.ConnectionState) error {
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: h.authority.Pool(), CurrentTime: h.wallNow(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
-		h.metrics.connects.WithLabelValues(refusal(err)).Inc()
+		h.metrics.connects.WithLabelValues(refusalReason(err)).Inc()
 	}
 	return err
 }
@@ -62,11 +62,11 @@ func (h *Hub) connectQUIC(ctx context.Context, c *stream.Conn) {
 	c.SetBytes(&h.bytes)
 	s, deaf := &session{hub: h, over: make(chan struct{}), conn: c}, ""
 	err := c.Welcome(greeting, func(header http.Header, state *tls.ConnectionState) (why error) {
-		deaf, why = h.allow(s, header, state)
+		deaf, why = h.admitEdge(s, header, state)
 		return why
 	})
 	if err != nil {
-		reason := refusal(err)
+		reason := refusalReason(err)
 		if errors.Is(greeting.Err(), context.DeadlineExceeded) {
 			reason = "handshake timeout"
 		}
@@ -82,7 +82,7 @@ func (h *Hub) connectQUIC(ctx context.Context, c *stream.Conn) {
 		return
 	}
 	h.metrics.handshake.WithLabelValues().Observe(h.o.Clock.Now().Sub(began).Seconds())
-	h.begin(ctx, s, func() error {
+	h.beginSession(ctx, s, func() error {
 		h.wait.Go(func() { defer stop(); c.Serve(s) })
 		return nil
 	})

@@ -13,44 +13,44 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
-// rounds looks at all that edges have, again and again.
-func (h *Hub) rounds(ctx context.Context) {
+// runRounds looks at all that edges have, again and again.
+func (h *Hub) runRounds(ctx context.Context) {
 	tick := time.NewTicker(h.o.Round)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			h.round(ctx)
+			h.resyncAll(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// round compares what is written down with what there is: all of it, or what the
+// resyncAll compares what is written down with what there is: all of it, or what the
 // hub's own edges have.
-func (h *Hub) round(ctx context.Context) {
+func (h *Hub) resyncAll(ctx context.Context) {
 	stale := 0
 	if h.o.Owner == OwnerAll {
-		for _, k := range h.store.of("") {
-			stale += h.compare(ctx, k)
+		for _, k := range h.store.keysOf("") {
+			stale += h.resyncObject(ctx, k)
 		}
 	} else {
-		for _, s := range h.concerned() {
-			for _, k := range h.store.of(s.node) {
-				stale += h.compare(ctx, k)
+		for _, s := range h.sessionsToResync() {
+			for _, k := range h.store.keysOf(s.node) {
+				stale += h.resyncObject(ctx, k)
 			}
-			h.missing(ctx, s)
+			h.sendMissing(ctx, s)
 		}
 	}
 	h.stale.Set(float64(stale))
 }
 
-// concerned returns the sessions of nodes that have anything or are to have it: to look
+// sessionsToResync returns the sessions of nodes that have anything or are to have it: to look
 // at each of thousands that have nothing costs more than all that they send.
-func (h *Hub) concerned() (out []*session) {
+func (h *Hub) sessionsToResync() (out []*session) {
 	seen := map[*session]bool{}
-	for _, nodes := range [][]string{h.store.holders(), h.pods.GetIndexer().ListIndexFuncValues(byNode), h.nodes.GetStore().ListKeys()} {
+	for _, nodes := range [][]string{h.store.nodesWithObjects(), h.pods.GetIndexer().ListIndexFuncValues(byNode), h.nodes.GetStore().ListKeys()} {
 		for _, node := range nodes {
 			if s := h.sessions.get(node); s != nil && !seen[s] {
 				seen[s] = true
@@ -61,41 +61,41 @@ func (h *Hub) concerned() (out []*session) {
 	return out
 }
 
-// compare sends what is newer than the edge has, or that it is gone; it returns 1
+// resyncObject sends what is newer than the edge has, or that it is gone; it returns 1
 // where the edge is behind.
-func (h *Hub) compare(ctx context.Context, k key) int {
-	o := h.current(k)
+func (h *Hub) resyncObject(ctx context.Context, k key) int {
+	o := h.currentObject(k)
 	if o == nil || string(o.GetUID()) != k.uid {
-		h.downstream.enqueue(ctx, h.change(k.node, k.kind, message.Delete, h.remains(k)))
+		h.downstream.enqueue(ctx, h.newChange(k.node, k.kind, message.Delete, h.objectOfKey(k)))
 		return 1
 	}
 	if k.kind == message.TypeNode && h.o.NodeFilter == FilterOff {
 		return 0
 	}
-	if version, _ := h.store.version(k); h.behind(k, version, o) {
-		h.downstream.enqueue(ctx, h.change(k.node, k.kind, message.Update, o))
+	if version, _ := h.store.versionOf(k); h.isBehind(k, version, o) {
+		h.downstream.enqueue(ctx, h.newChange(k.node, k.kind, message.Update, o))
 		return 1
 	}
 	return 0
 }
 
-// behind says whether an object has a version that the edge is to have and has
+// isBehind says whether an object has a version that the edge is to have and has
 // not. Where changes of status do not go down, the version is that of another
 // change; whether one was missed while nobody watched cannot be told from it, so
 // that it goes down once more when the edge is back, and never again for that.
-func (h *Hub) behind(k key, version uint64, o metav1.Object) bool {
-	if parse(o.GetResourceVersion()) <= version {
+func (h *Hub) isBehind(k key, version uint64, o metav1.Object) bool {
+	if parseVersion(o.GetResourceVersion()) <= version {
 		return false
 	}
 	filtered := k.kind == message.TypePod && h.o.PodFilter == FilterSpec || k.kind == message.TypeNode && h.o.NodeFilter == FilterSpec
 	if !filtered || version == 0 {
 		return true
 	}
-	return !h.lastSent.has(k, o)
+	return !h.lastSent.hasSent(k, o)
 }
 
-// current returns an object as it is.
-func (h *Hub) current(k key) metav1.Object {
+// currentObject returns an object as it is.
+func (h *Hub) currentObject(k key) metav1.Object {
 	informer, id := h.pods, k.namespace+"/"+k.name
 	switch k.kind {
 	case message.TypeConfigMap:
@@ -115,10 +115,10 @@ func (h *Hub) current(k key) metav1.Object {
 			}
 		}
 	}
-	return object(informer, id)
+	return objectIn(informer, id)
 }
 
-func object(i cache.SharedIndexInformer, id string) metav1.Object {
+func objectIn(i cache.SharedIndexInformer, id string) metav1.Object {
 	o, ok, err := i.GetStore().GetByKey(id)
 	if err != nil || !ok {
 		return nil
@@ -126,8 +126,8 @@ func object(i cache.SharedIndexInformer, id string) metav1.Object {
 	return o.(metav1.Object)
 }
 
-// remains is what is known of an object that is gone.
-func (h *Hub) remains(k key) metav1.Object {
+// objectOfKey is what is known of an object that is gone.
+func (h *Hub) objectOfKey(k key) metav1.Object {
 	m := metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, UID: types.UID(k.uid)}
 	switch k.kind {
 	case message.TypeConfigMap:
@@ -144,57 +144,57 @@ func (h *Hub) remains(k key) metav1.Object {
 	return &corev1.Pod{ObjectMeta: m}
 }
 
-// back sends an edge that has come back what it has missed, if that is not left to
+// resyncReturned sends an edge that has come back what it has missed, if that is not left to
 // the rounds.
-func (h *Hub) back(ctx context.Context, s *session) {
+func (h *Hub) resyncReturned(ctx context.Context, s *session) {
 	full := h.o.Resync == ResyncFull || h.o.Store == StoreNone
 	switch {
 	case full:
 		for _, o := range h.podsOf(s.node) {
-			h.forced(s, h.change(s.node, message.TypePod, message.Update, o.(*corev1.Pod)))
+			h.sendAlways(s, h.newChange(s.node, message.TypePod, message.Update, o.(*corev1.Pod)))
 			for _, c := range h.usedBy(s.node, o.(*corev1.Pod)) {
-				h.forced(s, c)
+				h.sendAlways(s, c)
 			}
 		}
 		if h.devices != nil {
-			devices, models := h.devices.of(s.node)
+			devices, models := h.devices.devicesOf(s.node)
 			for _, m := range models {
-				h.forced(s, h.change(s.node, message.TypeModel, message.Update, m))
+				h.sendAlways(s, h.newChange(s.node, message.TypeModel, message.Update, m))
 			}
 			for _, x := range devices {
-				h.forced(s, h.change(s.node, message.TypeDevice, message.Update, x))
+				h.sendAlways(s, h.newChange(s.node, message.TypeDevice, message.Update, x))
 			}
 		}
 	case h.o.Resync == ResyncConnect || h.o.Owner == OwnerOwn:
-		for _, k := range h.store.of(s.node) {
-			h.compare(ctx, k)
+		for _, k := range h.store.keysOf(s.node) {
+			h.resyncObject(ctx, k)
 		}
-		h.missing(ctx, s)
+		h.sendMissing(ctx, s)
 	}
 }
 
-// forced sends an object whatever the edge has.
-func (h *Hub) forced(s *session, c change) {
-	if m, err := c.outgoing(h); err == nil {
+// sendAlways sends an object whatever the edge has.
+func (h *Hub) sendAlways(s *session, c change) {
+	if m, err := c.newOutgoing(h); err == nil {
 		s.enqueue(m)
 	}
 }
 
-// missing sends the pods of an edge, its devices and its node, of which nothing is
+// sendMissing sends the pods of an edge, its devices and its node, of which nothing is
 // written down.
-func (h *Hub) missing(ctx context.Context, s *session) {
+func (h *Hub) sendMissing(ctx context.Context, s *session) {
 	if h.devices != nil {
-		h.devices.missing(ctx, s.node)
+		h.devices.sendMissing(ctx, s.node)
 	}
 	for _, o := range h.podsOf(s.node) {
-		c := h.change(s.node, message.TypePod, message.Insert, o.(*corev1.Pod))
-		if _, ok := h.store.version(c.key); !ok {
+		c := h.newChange(s.node, message.TypePod, message.Insert, o.(*corev1.Pod))
+		if _, ok := h.store.versionOf(c.key); !ok {
 			h.downstream.enqueue(ctx, c)
 		}
 	}
-	if n, ok := object(h.nodes, s.node).(*corev1.Node); ok && h.o.NodeFilter != FilterOff {
-		c := h.change(s.node, message.TypeNode, message.Update, n)
-		if _, ok := h.store.version(c.key); !ok {
+	if n, ok := objectIn(h.nodes, s.node).(*corev1.Node); ok && h.o.NodeFilter != FilterOff {
+		c := h.newChange(s.node, message.TypeNode, message.Update, n)
+		if _, ok := h.store.versionOf(c.key); !ok {
 			h.downstream.enqueue(ctx, c)
 		}
 	}
@@ -208,13 +208,13 @@ func (h *Hub) podsOf(node string) []any {
 // usedBy are the ConfigMaps and Secrets of a pod, as changes for its node.
 func (h *Hub) usedBy(node string, p *corev1.Pod) (out []change) {
 	for _, id := range api.References(p) {
-		kind, rest, _ := cut(id)
+		kind, rest, _ := cutKind(id)
 		informer := h.configs
 		if kind == message.TypeSecret {
 			informer = h.secrets
 		}
-		if o := object(informer, rest); o != nil {
-			out = append(out, h.change(node, kind, message.Update, o))
+		if o := objectIn(informer, rest); o != nil {
+			out = append(out, h.newChange(node, kind, message.Update, o))
 		}
 	}
 	return out
@@ -222,14 +222,14 @@ func (h *Hub) usedBy(node string, p *corev1.Pod) (out []change) {
 
 // nodeDeleted ends the edge's session and forgets what it had.
 func (h *Hub) nodeDeleted(ctx context.Context, node string) {
-	_ = h.sessions.take(node)
+	_ = h.sessions.takeUnsent(node)
 	if s := h.sessions.get(node); s != nil {
-		s.end("node deleted")
+		s.closeWithReason("node deleted")
 	} else if h.o.Owner == OwnerOwn {
 		return
 	}
-	for _, k := range h.store.of(node) {
-		if err := h.store.deleted(ctx, k); err != nil {
+	for _, k := range h.store.keysOf(node) {
+		if err := h.store.recordDeleted(ctx, k); err != nil {
 			h.o.Log.Warn("ObjectSync not deleted", "name", api.SyncName(k.node, k.uid), "error", err)
 		}
 	}

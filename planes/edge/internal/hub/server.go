@@ -27,14 +27,14 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
 )
 
-// wait3 is how often and how far apart a node's annotation is tried.
-func wait3() wait.Backoff { return wait.Backoff{Steps: 3, Duration: time.Second, Factor: 1} }
+// annotateBackoff is how often and how far apart a node's annotation is tried.
+func annotateBackoff() wait.Backoff { return wait.Backoff{Steps: 3, Duration: time.Second, Factor: 1} }
 
-// trusted returns the authority of the plane, which the first hub makes: hubs that
+// loadAuthority returns the authority of the plane, which the first hub makes: hubs that
 // start together agree by who was first at the API server.
-func (h *Hub) trusted(ctx context.Context) (*trust.Authority, error) {
+func (h *Hub) loadAuthority(ctx context.Context) (*trust.Authority, error) {
 	secrets := h.client.CoreV1().Secrets(api.Namespace)
-	a, err := trust.NewAuthority(h.now())
+	a, err := trust.NewAuthority(h.wallNow())
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (h *Hub) renewToken(ctx context.Context, a *trust.Authority) error {
 	secrets := h.client.CoreV1().Secrets(api.Namespace)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: api.SecretToken},
-		Data:       map[string][]byte{api.KeyToken: []byte(a.Token(h.now().Add(trust.TokenLasts)))},
+		Data:       map[string][]byte{api.KeyToken: []byte(a.Token(h.wallNow().Add(trust.TokenLasts)))},
 	}
 	_, err := secrets.Create(ctx, s, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -72,23 +72,23 @@ func (h *Hub) renewToken(ctx context.Context, a *trust.Authority) error {
 	return nil
 }
 
-// serve listens, says where, and takes edges until ctx ends.
-func (h *Hub) serve(ctx context.Context) (err error) {
-	before := h.before(ctx)
-	sockets, err := h.listen(ctx, h.o.WebsocketPort, before.Websocket)
+// serveEdges listens, says where, and takes edges until ctx ends.
+func (h *Hub) serveEdges(ctx context.Context) (err error) {
+	before := h.earlierAddress(ctx)
+	sockets, err := h.listenOn(ctx, h.o.WebsocketPort, before.Websocket)
 	if err != nil {
 		return err
 	}
-	enrolment, err := h.listen(ctx, h.o.EnrolmentPort, before.Enrolment)
+	enrolment, err := h.listenOn(ctx, h.o.EnrolmentPort, before.Enrolment)
 	if err != nil {
 		return errors.Join(err, sockets.Close())
 	}
-	certificate, err := h.authority.Server([]net.IP{net.ParseIP(h.o.Address)}, nil, h.now())
+	certificate, err := h.authority.Server([]net.IP{net.ParseIP(h.o.Address)}, nil, h.wallNow())
 	if err != nil {
 		return errors.Join(err, sockets.Close(), enrolment.Close())
 	}
 	server := &http.Server{
-		Handler: h.authority.Handler(h.now, func(path string, code int) { h.metrics.enrolments.WithLabelValues(path, strconv.Itoa(code)).Inc() }),
+		Handler: h.authority.Handler(h.wallNow, func(path string, code int) { h.metrics.enrolments.WithLabelValues(path, strconv.Itoa(code)).Inc() }),
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert,
 		},
@@ -104,7 +104,7 @@ func (h *Hub) serve(ctx context.Context) (err error) {
 		config.SetSessionTicketKeys([][32]byte{key})
 	}
 	var accepting sync.WaitGroup
-	accepting.Go(func() { h.accept(ctx, sockets.(*net.TCPListener), config) })
+	accepting.Go(func() { h.acceptConnections(ctx, sockets.(*net.TCPListener), config) })
 	streams := 0
 	if h.o.QUIC {
 		streams, err = h.listenQUIC(ctx, &accepting, config, before.QUIC)
@@ -113,7 +113,7 @@ func (h *Hub) serve(ctx context.Context) (err error) {
 		Address: h.o.Address, Websocket: sockets.Addr().(*net.TCPAddr).Port, Enrolment: enrolment.Addr().(*net.TCPAddr).Port, QUIC: streams,
 	}
 	if err == nil {
-		err = h.publish(ctx, where)
+		err = h.publishAddress(ctx, where)
 	}
 	if ctx.Err() != nil { // ended while it said so, it has not failed
 		err = nil
@@ -128,8 +128,8 @@ func (h *Hub) serve(ctx context.Context) (err error) {
 	return err
 }
 
-// listen listens on a port that is given, or on the one of before, or on a free one.
-func (h *Hub) listen(ctx context.Context, given, before int) (net.Listener, error) {
+// listenOn listens on a port that is given, or on the one of before, or on a free one.
+func (h *Hub) listenOn(ctx context.Context, given, before int) (net.Listener, error) {
 	var l net.ListenConfig
 	port := given
 	if port == 0 {
@@ -145,16 +145,16 @@ func (h *Hub) listen(ctx context.Context, given, before int) (net.Listener, erro
 	return out, nil
 }
 
-// before returns where this hub was, if it was there before.
-func (h *Hub) before(ctx context.Context) (p api.Hub) {
+// earlierAddress returns where this hub was, if it was there before.
+func (h *Hub) earlierAddress(ctx context.Context) (p api.Hub) {
 	if c, err := h.client.CoreV1().ConfigMaps(api.Namespace).Get(ctx, api.ConfigMapHubs, metav1.GetOptions{}); err == nil {
 		_ = json.Unmarshal([]byte(c.Data[h.o.Name]), &p) // what is no place is none
 	}
 	return p
 }
 
-// publish says where fleets find the hub.
-func (h *Hub) publish(ctx context.Context, where api.Hub) error {
+// publishAddress says where fleets find the hub.
+func (h *Hub) publishAddress(ctx context.Context, where api.Hub) error {
 	text, err := json.Marshal(where)
 	if err != nil {
 		return err
@@ -174,19 +174,19 @@ func (h *Hub) publish(ctx context.Context, where api.Hub) error {
 	return nil
 }
 
-// admission lets so many handshakes a second go as the options say, of one way in.
-func (h *Hub) admission() flowcontrol.RateLimiter {
+// newAdmission lets so many handshakes a second go as the options say, of one way in.
+func (h *Hub) newAdmission() flowcontrol.RateLimiter {
 	if h.o.Admit <= 0 {
 		return flowcontrol.NewFakeAlwaysRateLimiter()
 	}
 	return flowcontrol.NewTokenBucketRateLimiter(float32(h.o.Admit), max(int(h.o.Admit/10), 1))
 }
 
-// accept takes connections, no faster than they are admitted.
-func (h *Hub) accept(ctx context.Context, l *net.TCPListener, config *tls.Config) {
+// acceptConnections takes connections, no faster than they are admitted.
+func (h *Hub) acceptConnections(ctx context.Context, l *net.TCPListener, config *tls.Config) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	admit := h.admission()
+	admit := h.newAdmission()
 	for admit.Wait(ctx) == nil {
 		c, err := l.AcceptTCP()
 		switch {
@@ -197,7 +197,7 @@ func (h *Hub) accept(ctx context.Context, l *net.TCPListener, config *tls.Config
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		wait.Go(func() { h.connect(ctx, c, config) })
+		wait.Go(func() { h.connectEdge(ctx, c, config) })
 	}
 }
 
@@ -208,8 +208,8 @@ var (
 	errUse    = errors.New("no ConnectionUse: msg")
 )
 
-// connect opens an edge's websocket and makes it a session.
-func (h *Hub) connect(ctx context.Context, raw *net.TCPConn, config *tls.Config) {
+// connectEdge opens an edge's websocket and makes it a session.
+func (h *Hub) connectEdge(ctx context.Context, raw *net.TCPConn, config *tls.Config) {
 	began := h.o.Clock.Now()
 	shaking, cancel := ctx, context.CancelFunc(func() {})
 	if h.o.HandshakeTimeout > 0 {
@@ -220,11 +220,11 @@ func (h *Hub) connect(ctx context.Context, raw *net.TCPConn, config *tls.Config)
 	deaf := ""
 	conn, err := link.Accept(shaking, raw, link.Options{TLS: config, Crypto: h.o.Crypto, Bytes: &h.bytes}, func(q *http.Request, state *tls.ConnectionState) error {
 		var why error
-		deaf, why = h.allow(s, q.Header, state)
+		deaf, why = h.admitEdge(s, q.Header, state)
 		return why
 	})
 	if err != nil {
-		h.metrics.connects.WithLabelValues(refusal(err)).Inc()
+		h.metrics.connects.WithLabelValues(refusalReason(err)).Inc()
 		h.o.Log.Debug("edge refused", "node", s.node, "peer", raw.RemoteAddr().String(), "error", err)
 		return
 	}
@@ -238,7 +238,7 @@ func (h *Hub) connect(ctx context.Context, raw *net.TCPConn, config *tls.Config)
 		return
 	}
 	h.metrics.handshake.WithLabelValues().Observe(h.o.Clock.Now().Sub(began).Seconds())
-	h.begin(ctx, s, func() error {
+	h.beginSession(ctx, s, func() error {
 		conn.SetHandler(s)
 		return h.poller.Add(conn)
 	})
@@ -250,18 +250,18 @@ type deafened struct{}
 func (deafened) Message([]byte) error { return nil }
 func (deafened) Ended(error)          {}
 
-// allow says why an edge is not let in, or where that is KubeEdge's answer, why it is let
+// admitEdge says why an edge is not let in, or where that is KubeEdge's answer, why it is let
 // in and not heard.
-func (h *Hub) allow(s *session, header http.Header, state *tls.ConnectionState) (deaf string, why error) {
+func (h *Hub) admitEdge(s *session, header http.Header, state *tls.ConnectionState) (deaf string, why error) {
 	s.node = header.Get("Node_id")
-	why = h.refuses(s.node, header.Get("ConnectionUse"), state)
+	why = h.refuseEdge(s.node, header.Get("ConnectionUse"), state)
 	if (errors.Is(why, errLimit) || errors.Is(why, errUse)) && h.o.LimitAnswer == LimitSilent {
 		return why.Error(), nil
 	}
 	return "", why
 }
 
-func (h *Hub) refuses(node, use string, state *tls.ConnectionState) error {
+func (h *Hub) refuseEdge(node, use string, state *tls.ConnectionState) error {
 	switch {
 	case node == "":
 		return errNoName
@@ -275,8 +275,8 @@ func (h *Hub) refuses(node, use string, state *tls.ConnectionState) error {
 	return nil
 }
 
-// refusal is a word for why a connection did not come about.
-func refusal(err error) string {
+// refusalReason is a word for why a connection did not come about.
+func refusalReason(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	var verify *tls.CertificateVerificationError
@@ -306,8 +306,8 @@ func refusal(err error) string {
 	return "handshake failed"
 }
 
-// begin makes a session its node's and lets it be read.
-func (h *Hub) begin(ctx context.Context, s *session, read func() error) {
+// beginSession makes a session its node's and lets it be read.
+func (h *Hub) beginSession(ctx context.Context, s *session, read func() error) {
 	old, ok := h.sessions.add(s, h.o.NodeLimit)
 	if !ok {
 		h.metrics.connects.WithLabelValues("limit").Inc()
@@ -315,38 +315,38 @@ func (h *Hub) begin(ctx context.Context, s *session, read func() error) {
 		return
 	}
 	if old != nil {
-		old.end("a newer connection of the node")
+		old.closeWithReason("a newer connection of the node")
 	}
 	h.metrics.connects.WithLabelValues("ok").Inc()
 	if err := read(); err != nil {
-		h.ended(s, err)
+		h.endSession(s, err)
 		return
 	}
-	for _, m := range h.sessions.take(s.node) {
+	for _, m := range h.sessions.takeUnsent(s.node) {
 		s.enqueue(m)
 	}
 	h.wait.Go(func() {
-		h.annotate(ctx, s.node)
-		h.back(ctx, s)
+		h.annotateNode(ctx, s.node)
+		h.resyncReturned(ctx, s)
 	})
 }
 
-// outlive keeps what waits of a session that has ended.
-func (h *Hub) outlive(s *session) {
-	left := s.left()
-	if now := h.sessions.keep(s.node, left); now != nil {
+// keepUnsent keeps what waits of a session that has ended.
+func (h *Hub) keepUnsent(s *session) {
+	left := s.takeUnrecorded()
+	if now := h.sessions.keepUnsent(s.node, left); now != nil {
 		for _, m := range left {
 			now.enqueue(m)
 		}
 	}
 }
 
-// ended takes a session out. Its node may have a newer one, which stays.
-func (h *Hub) ended(s *session, err error) {
+// endSession takes a session out. Its node may have a newer one, which stays.
+func (h *Hub) endSession(s *session, err error) {
 	h.sessions.remove(s)
-	s.finish()
+	s.finishSession()
 	if h.o.Queues == QueuesV111 {
-		h.outlive(s)
+		h.keepUnsent(s)
 	}
 	reason := "closed by the edge"
 	if why := s.reason.Load(); why != nil {

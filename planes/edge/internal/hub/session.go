@@ -46,24 +46,24 @@ func (s *session) enqueue(m *outgoing) {
 	s.actLocked()
 }
 
-// acknowledge takes an acknowledgement of the edge.
-func (s *session) acknowledge(id string) {
+// onAcknowledgement takes an acknowledgement of the edge.
+func (s *session) onAcknowledgement(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.box == nil || !s.box.acknowledged(id) {
+	if s.box == nil || !s.box.onAcknowledged(id) {
 		s.hub.metrics.dropped.WithLabelValues("acknowledges nothing").Inc()
 		return
 	}
 	s.actLocked()
 }
 
-// expire lets the outbox look for what is due.
-func (s *session) expire() {
+// expireDue lets the outbox look for what is due.
+func (s *session) expireDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.armed = 0
 	if s.box != nil {
-		s.box.expire(s.hub.o.Clock.Now())
+		s.box.expireDue(s.hub.o.Clock.Now())
 		s.actLocked()
 	}
 }
@@ -71,15 +71,15 @@ func (s *session) expire() {
 // actLocked starts what the outbox wants done. A goroutine is started before the session
 // is over only, so that who waits for the hub's goroutines waits for this one, too.
 func (s *session) actLocked() {
-	if s.ended() {
+	if s.hasEnded() {
 		return
 	}
 	for {
-		a, ok := s.box.next(s.hub.o.Clock.Now())
+		a, ok := s.box.nextAction(s.hub.o.Clock.Now())
 		if !ok {
 			break
 		}
-		s.hub.wait.Go(func() { s.act(a) })
+		s.hub.wait.Go(func() { s.doActions(a) })
 	}
 	s.restLocked()
 }
@@ -99,26 +99,26 @@ func (s *session) restLocked() {
 	}
 	s.armed = due
 	if s.timer == nil {
-		s.timer = time.AfterFunc(s.hub.o.Clock.Until(due), s.expire)
+		s.timer = time.AfterFunc(s.hub.o.Clock.Until(due), s.expireDue)
 	} else {
 		s.timer.Reset(s.hub.o.Clock.Until(due))
 	}
 }
 
-// act does one thing after the other until the outbox has nothing more.
-func (s *session) act(a action) {
+// doActions does one thing after the other until the outbox has nothing more.
+func (s *session) doActions(a action) {
 	for ok := true; ok; {
 		switch a.verb {
 		case send:
-			a, ok = s.send(a)
+			a, ok = s.sendMessage(a)
 		case record:
-			a, ok = s.record(a)
+			a, ok = s.recordAcknowledged(a)
 		}
 	}
 }
 
-// send sends a message and returns what is to be done next.
-func (s *session) send(a action) (next action, ok bool) {
+// sendMessage sends a message and returns what is to be done next.
+func (s *session) sendMessage(a action) (next action, ok bool) {
 	m := a.m
 	if a.try > 1 || m.tries > 0 {
 		s.hub.metrics.resends.Inc()
@@ -128,39 +128,39 @@ func (s *session) send(a action) (next action, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.hub.o.Clock.Now(); err != nil {
-		s.box.failed(m, now)
+		s.box.onFailed(m, now)
 	} else {
-		s.box.sent(m, now)
+		s.box.onSent(m, now)
 	}
 	return s.nextLocked()
 }
 
-// record writes down what an edge has acknowledged and returns what is to be done next.
-func (s *session) record(a action) (next action, ok bool) {
+// recordAcknowledged writes down what an edge has acknowledged and returns what is to be done next.
+func (s *session) recordAcknowledged(a action) (next action, ok bool) {
 	m, now := a.m, s.hub.o.Clock.Now()
 	s.hub.metrics.ack.WithLabelValues(m.kind).Observe(now.Sub(m.began).Seconds())
 	s.hub.metrics.delivery.WithLabelValues(m.kind).Observe(now.Sub(m.event).Seconds())
-	s.hub.acknowledged(s.hub.ctx(), s, m)
+	s.hub.recordAcknowledged(s.hub.ctx(), s, m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.box.recorded(m)
+	s.box.onRecorded(m)
 	return s.nextLocked()
 }
 
 // nextLocked returns what whoever has done something does next.
 func (s *session) nextLocked() (a action, ok bool) {
-	if s.ended() {
+	if s.hasEnded() {
 		return a, false
 	}
-	if a, ok = s.box.next(s.hub.o.Clock.Now()); ok {
+	if a, ok = s.box.nextAction(s.hub.o.Clock.Now()); ok {
 		return a, true
 	}
 	s.restLocked()
 	return a, false
 }
 
-// finish makes the session over: nothing more is started for it.
-func (s *session) finish() {
+// finishSession makes the session over: nothing more is started for it.
+func (s *session) finishSession() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.over)
@@ -169,7 +169,7 @@ func (s *session) finish() {
 	}
 }
 
-func (s *session) ended() bool {
+func (s *session) hasEnded() bool {
 	select {
 	case <-s.over:
 		return true
@@ -178,35 +178,35 @@ func (s *session) ended() bool {
 	}
 }
 
-// left returns what waits, of a session that has ended.
-func (s *session) left() []*outgoing {
+// takeUnrecorded returns what waits, of a session that has ended.
+func (s *session) takeUnrecorded() []*outgoing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.box == nil {
 		return nil
 	}
-	return s.box.left()
+	return s.box.takeUnrecorded()
 }
 
-// newest returns the newest state of an object that waits to be sent or acknowledged;
+// newestOf returns the newest state of an object that waits to be sent or acknowledged;
 // nil: there is none.
-func (s *session) newest(k key) *outgoing {
+func (s *session) newestOf(k key) *outgoing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.box == nil {
 		return nil
 	}
-	return s.box.newest(k)
+	return s.box.newestOf(k)
 }
 
-// answer sends what is not acknowledged, in order and without waiting for it.
-func (s *session) answer(m *message.Message) {
+// sendAnswer sends what is not acknowledged, in order and without waiting for it.
+func (s *session) sendAnswer(m *message.Message) {
 	raw := m.Append(nil)
 	s.hub.metrics.messages.WithLabelValues("down", m.Route.Operation, typeOf(m.Route.Resource)).Inc()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers = append(s.answers, raw)
-	if s.writing || s.ended() {
+	if s.writing || s.hasEnded() {
 		return
 	}
 	s.writing = true
@@ -218,7 +218,7 @@ func (s *session) writeAnswers() {
 		s.mu.Lock()
 		todo := s.answers
 		s.answers = nil
-		if len(todo) == 0 || s.ended() {
+		if len(todo) == 0 || s.hasEnded() {
 			s.writing = false
 			s.mu.Unlock()
 			return
@@ -232,7 +232,7 @@ func (s *session) writeAnswers() {
 	}
 }
 
-func (s *session) depth() int {
+func (s *session) queueDepth() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.answers)
@@ -242,8 +242,8 @@ func (s *session) depth() int {
 	return n
 }
 
-// end closes the session and says why.
-func (s *session) end(reason string) {
+// closeWithReason closes the session and says why.
+func (s *session) closeWithReason(reason string) {
 	s.reason.CompareAndSwap(nil, &reason)
 	_ = s.conn.Close() // it never fails
 }
@@ -255,9 +255,9 @@ func (s *session) Message(raw []byte) error {
 		s.hub.metrics.dropped.WithLabelValues("malformed").Inc()
 		return nil // as KubeEdge does: it is logged and the next one is read
 	}
-	s.hub.received(s, m)
+	s.hub.onMessage(s, m)
 	return nil
 }
 
 // Ended takes the session out of the hub, unless the edge has a newer one.
-func (s *session) Ended(err error) { s.hub.ended(s, err) }
+func (s *session) Ended(err error) { s.hub.endSession(s, err) }

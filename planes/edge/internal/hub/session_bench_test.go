@@ -21,7 +21,7 @@ type noted struct {
 	done chan struct{}
 }
 
-func (s *noted) acked(context.Context, key, uint64) error { s.done <- struct{}{}; return nil }
+func (s *noted) recordVersion(context.Context, key, uint64) error { s.done <- struct{}{}; return nil }
 
 // BenchmarkDelivery sends one message after the other to an edge that acknowledges each.
 func BenchmarkDelivery(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkDelivery(b *testing.B) {
 		m := &outgoing{key: key{node: "edge-0", kind: "pod", uid: "u"}, version: version, message: message.New(1, message.Route{Operation: message.Update}, nil)}
 		s.enqueue(m)
 		<-conn.taken
-		s.acknowledge(m.message.Header.ID)
+		s.onAcknowledgement(m.message.Header.ID)
 		<-store.done
 	}
 	h.wait.Wait()

@@ -41,7 +41,7 @@ func (s *sessions) addForeign(node string) {
 	s.foreign[node] = struct{}{}
 }
 
-func (s *sessions) all() []*session {
+func (s *sessions) listSessions() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]*session, 0, len(s.byNode))
@@ -51,9 +51,9 @@ func (s *sessions) all() []*session {
 	return out
 }
 
-func (s *sessions) depth() (n int) {
-	for _, x := range s.all() {
-		n += x.depth()
+func (s *sessions) queueDepth() (n int) {
+	for _, x := range s.listSessions() {
+		n += x.queueDepth()
 	}
 	return n
 }
@@ -72,8 +72,8 @@ func (s *sessions) add(x *session, limit int) (old *session, ok bool) {
 	return old, true
 }
 
-// keep keeps what waits for a node that is gone, or returns the session that it has.
-func (s *sessions) keep(node string, left []*outgoing) *session {
+// keepUnsent keeps what waits for a node that is gone, or returns the session that it has.
+func (s *sessions) keepUnsent(node string, left []*outgoing) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.byNode[node]; now != nil {
@@ -83,8 +83,8 @@ func (s *sessions) keep(node string, left []*outgoing) *session {
 	return nil
 }
 
-// more adds to what is kept for a node that is gone; false: nothing is.
-func (s *sessions) more(m *outgoing) bool {
+// addUnsent adds to what is kept for a node that is gone; false: nothing is.
+func (s *sessions) addUnsent(m *outgoing) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left, ok := s.left[m.node]
@@ -100,8 +100,8 @@ func (s *sessions) more(m *outgoing) bool {
 	return true
 }
 
-// take returns what was kept for a node, and keeps it no longer.
-func (s *sessions) take(node string) []*outgoing {
+// takeUnsent returns what was kept for a node, and keeps it no longer.
+func (s *sessions) takeUnsent(node string) []*outgoing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := s.left[node]

@@ -22,8 +22,8 @@ const (
 	toLeft    route = "left"    // to what an edge has left when its connection ended; if it never had one, as toForeign
 )
 
-// route decides where a change goes.
-func (s situation) route(o *Options) route {
+// routeTo decides where a change goes.
+func (s situation) routeTo(o *Options) route {
 	switch {
 	case !s.connected && o.Owner == OwnerOwn:
 		return toNobody // the edge's own hub sends it, or whichever the edge comes back to
@@ -46,8 +46,8 @@ func (s situation) isNewer() bool {
 	return !s.stored || s.version > s.acked
 }
 
-// begins says whether it has to be written down first that the object is sent.
-func (s situation) begins(o *Options) bool {
+// needsBirth says whether it has to be written down first that the object is sent.
+func (s situation) needsBirth(o *Options) bool {
 	isNew := !s.deletion && s.waiting == nil && !s.stored
-	return isNew && o.Birth == BirthDispatch && s.route(o) != toNobody
+	return isNew && o.Birth == BirthDispatch && s.routeTo(o) != toNobody
 }

@@ -31,8 +31,8 @@ func TestSituations(t *testing.T) {
 		"edge is away in v1.11":         {situation{version: 5}, v111, toLeft, true},
 		"deleted, edge not ours":        {situation{deletion: true}, own, toNobody, false},
 	} {
-		if got := c.s.route(&c.o); got != c.want || c.s.begins(&c.o) != c.begins {
-			t.Errorf("%s: goes to %s, written down first %v, want %s, %v", name, got, c.s.begins(&c.o), c.want, c.begins)
+		if got := c.s.routeTo(&c.o); got != c.want || c.s.needsBirth(&c.o) != c.begins {
+			t.Errorf("%s: goes to %s, written down first %v, want %s, %v", name, got, c.s.needsBirth(&c.o), c.want, c.begins)
 		}
 	}
 }

@@ -20,17 +20,17 @@ type key struct{ node, kind, namespace, name, uid string }
 
 // store is where it stands what an edge has acknowledged.
 type store interface {
-	// version returns the version acknowledged, 0 where none was yet; ok is false
+	// versionOf returns the version acknowledged, 0 where none was yet; ok is false
 	// for what the store does not know.
-	version(k key) (version uint64, ok bool)
-	// begin notes that a new object is sent.
-	begin(ctx context.Context, k key) error
-	acked(ctx context.Context, k key, version uint64) error
-	deleted(ctx context.Context, k key) error
-	// of returns what an edge has, or with an empty name what all have.
-	of(node string) []key
-	// holders returns the nodes of which of would return something.
-	holders() []string
+	versionOf(k key) (version uint64, ok bool)
+	// beginObject notes that a new object is sent.
+	beginObject(ctx context.Context, k key) error
+	recordVersion(ctx context.Context, k key, version uint64) error
+	recordDeleted(ctx context.Context, k key) error
+	// keysOf returns what an edge has, or with an empty name what all have.
+	keysOf(node string) []key
+	// nodesWithObjects returns the nodes of which of would return something.
+	nodesWithObjects() []string
 }
 
 // kinds of objects by the type of their messages.
@@ -80,7 +80,7 @@ func newCRDStore(h *Hub) (*crdStore, error) {
 	s := &crdStore{hub: h, newer: map[string]*api.Sync{}, objects: h.client.SyncInformer(api.ResourceSyncs), nodes: h.client.SyncInformer(api.ResourceNodeSyncs)}
 	for _, i := range []cache.SharedIndexInformer{s.objects, s.nodes} {
 		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: s.seen, UpdateFunc: func(_, o any) { s.seen(o) }, DeleteFunc: s.gone,
+			AddFunc: s.onSync, UpdateFunc: func(_, o any) { s.onSync(o) }, DeleteFunc: s.onSyncDeleted,
 		}); err != nil {
 			return nil, err
 		}
@@ -88,17 +88,17 @@ func newCRDStore(h *Hub) (*crdStore, error) {
 	return s, nil
 }
 
-func (s *crdStore) seen(o any) {
+func (s *crdStore) onSync(o any) {
 	sync := o.(*api.Sync)
 	id := sync.Namespace + "/" + sync.Name
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if own := s.newer[id]; own != nil && parse(own.ResourceVersion) <= parse(sync.ResourceVersion) {
+	if own := s.newer[id]; own != nil && parseVersion(own.ResourceVersion) <= parseVersion(sync.ResourceVersion) {
 		delete(s.newer, id)
 	}
 }
 
-func (s *crdStore) gone(o any) {
+func (s *crdStore) onSyncDeleted(o any) {
 	if sync, ok := loop.Last[*api.Sync](o); ok {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *crdStore) gone(o any) {
 	}
 }
 
-func (s *crdStore) wrote(sync *api.Sync) {
+func (s *crdStore) rememberWritten(sync *api.Sync) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newer[sync.Namespace+"/"+sync.Name] = sync
@@ -120,7 +120,7 @@ func (k key) namespaceOf() string {
 	return k.namespace
 }
 
-func (s *crdStore) get(k key) *api.Sync {
+func (s *crdStore) syncOf(k key) *api.Sync {
 	namespace, name := k.namespaceOf(), api.SyncName(k.node, k.uid)
 	s.mu.Lock()
 	own := s.newer[namespace+"/"+name]
@@ -139,15 +139,15 @@ func (s *crdStore) get(k key) *api.Sync {
 	return o.(*api.Sync)
 }
 
-func (s *crdStore) version(k key) (uint64, bool) {
-	sync := s.get(k)
+func (s *crdStore) versionOf(k key) (uint64, bool) {
+	sync := s.syncOf(k)
 	if sync == nil {
 		return 0, false
 	}
-	return parse(sync.Status.ResourceVersion), true
+	return parseVersion(sync.Status.ResourceVersion), true
 }
 
-func (s *crdStore) make(k key) *api.Sync {
+func (s *crdStore) newSync(k key) *api.Sync {
 	version, kind := kindOf(k.kind)
 	return &api.Sync{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespaceOf(), Name: api.SyncName(k.node, k.uid)},
@@ -155,44 +155,44 @@ func (s *crdStore) make(k key) *api.Sync {
 	}
 }
 
-// begin makes the Sync; AlreadyExists says that another hub did.
-func (s *crdStore) begin(ctx context.Context, k key) error {
-	return s.birth(ctx, k, 0)
+// beginObject makes the Sync; AlreadyExists says that another hub did.
+func (s *crdStore) beginObject(ctx context.Context, k key) error {
+	return s.createSync(ctx, k, 0)
 }
 
-// birth makes a Sync and then its status, which is a part of its own.
-func (s *crdStore) birth(ctx context.Context, k key, version uint64) error {
-	made, err := s.hub.client.CreateSync(ctx, s.make(k))
-	if err := s.hub.metrics.call("CREATE", err); err != nil {
+// createSync makes a Sync and then its status, which is a part of its own.
+func (s *crdStore) createSync(ctx context.Context, k key, version uint64) error {
+	made, err := s.hub.client.CreateSync(ctx, s.newSync(k))
+	if err := s.hub.metrics.countCall("CREATE", err); err != nil {
 		return err
 	}
 	made.Status.ResourceVersion = strconv.FormatUint(version, 10)
 	made, err = s.hub.client.UpdateSync(ctx, made)
-	if err := s.hub.metrics.call("UPDATE", err); err != nil {
+	if err := s.hub.metrics.countCall("UPDATE", err); err != nil {
 		return err
 	}
-	s.wrote(made)
+	s.rememberWritten(made)
 	return nil
 }
 
-// acked writes the version that an edge has. Another hub or an older copy may be
+// recordVersion writes the version that an edge has. Another hub or an older copy may be
 // in the way, twice at most.
-func (s *crdStore) acked(ctx context.Context, k key, version uint64) (err error) {
-	sync := s.get(k)
+func (s *crdStore) recordVersion(ctx context.Context, k key, version uint64) (err error) {
+	sync := s.syncOf(k)
 	if sync == nil && s.hub.o.Birth == BirthAck && !s.hub.o.SuccessGet {
-		if err := s.birth(ctx, k, version); !apierrors.IsAlreadyExists(err) {
+		if err := s.createSync(ctx, k, version); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
-	if sync != nil && !s.hub.o.SuccessGet && parse(sync.Status.ResourceVersion) == version {
+	if sync != nil && !s.hub.o.SuccessGet && parseVersion(sync.Status.ResourceVersion) == version {
 		return nil // sent again, or asked for again: it stands there
 	}
 	for try := range 3 {
 		if sync == nil || s.hub.o.SuccessGet || try > 0 {
 			sync, err = s.hub.client.GetSync(ctx, k.namespaceOf(), api.SyncName(k.node, k.uid))
-			err = s.hub.metrics.call("GET", err)
+			err = s.hub.metrics.countCall("GET", err)
 			if apierrors.IsNotFound(err) {
-				return s.birth(ctx, k, version)
+				return s.createSync(ctx, k, version)
 			}
 			if err != nil {
 				return err
@@ -201,8 +201,8 @@ func (s *crdStore) acked(ctx context.Context, k key, version uint64) (err error)
 		next := sync.DeepCopyObject().(*api.Sync)
 		next.Status.ResourceVersion = strconv.FormatUint(version, 10)
 		next, err = s.hub.client.UpdateSync(ctx, next)
-		if err = s.hub.metrics.call("UPDATE", err); err == nil {
-			s.wrote(next)
+		if err = s.hub.metrics.countCall("UPDATE", err); err == nil {
+			s.rememberWritten(next)
 			return nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -212,9 +212,9 @@ func (s *crdStore) acked(ctx context.Context, k key, version uint64) (err error)
 	return err
 }
 
-func (s *crdStore) deleted(ctx context.Context, k key) error {
+func (s *crdStore) recordDeleted(ctx context.Context, k key) error {
 	name := api.SyncName(k.node, k.uid)
-	err := s.hub.metrics.call("DELETE", s.hub.client.DeleteSync(ctx, k.namespaceOf(), name))
+	err := s.hub.metrics.countCall("DELETE", s.hub.client.DeleteSync(ctx, k.namespaceOf(), name))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.newer, k.namespaceOf()+"/"+name)
@@ -224,7 +224,7 @@ func (s *crdStore) deleted(ctx context.Context, k key) error {
 	return err
 }
 
-func (s *crdStore) of(node string) []key {
+func (s *crdStore) keysOf(node string) []key {
 	var out []key
 	for _, i := range []cache.SharedIndexInformer{s.objects, s.nodes} {
 		var list []any
@@ -242,7 +242,7 @@ func (s *crdStore) of(node string) []key {
 	return out
 }
 
-func (s *crdStore) holders() []string {
+func (s *crdStore) nodesWithObjects() []string {
 	return append(s.objects.GetIndexer().ListIndexFuncValues(api.ByNode), s.nodes.GetIndexer().ListIndexFuncValues(api.ByNode)...)
 }
 
@@ -253,16 +253,16 @@ type localStore struct {
 	versions  map[string]map[key]uint64 // by node: an edge's are asked for again and again
 }
 
-func (s *localStore) version(k key) (uint64, bool) {
+func (s *localStore) versionOf(k key) (uint64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.versions[k.node][k]
 	return v, ok
 }
 
-func (s *localStore) begin(context.Context, key) error { return nil }
+func (s *localStore) beginObject(context.Context, key) error { return nil }
 
-func (s *localStore) acked(_ context.Context, k key, version uint64) error {
+func (s *localStore) recordVersion(_ context.Context, k key, version uint64) error {
 	if s.forgetful {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (s *localStore) acked(_ context.Context, k key, version uint64) error {
 	return nil
 }
 
-func (s *localStore) deleted(_ context.Context, k key) error {
+func (s *localStore) recordDeleted(_ context.Context, k key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.versions[k.node], k)
@@ -285,7 +285,7 @@ func (s *localStore) deleted(_ context.Context, k key) error {
 	return nil
 }
 
-func (s *localStore) of(node string) (out []key) {
+func (s *localStore) keysOf(node string) (out []key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if node != "" {
@@ -297,14 +297,14 @@ func (s *localStore) of(node string) (out []key) {
 	return out
 }
 
-func (s *localStore) holders() []string {
+func (s *localStore) nodesWithObjects() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.versions))
 }
 
-// parse reads a resource version; what is no number is as old as can be.
-func parse(version string) uint64 {
+// parseVersion reads a resource version; what is no number is as old as can be.
+func parseVersion(version string) uint64 {
 	n, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
 		return 0

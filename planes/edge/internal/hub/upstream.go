@@ -43,15 +43,15 @@ type requestQueues struct {
 	workers int // of each
 }
 
-// handled are the types of messages from edges that a hub does something about.
-func handled() []string {
+// handledTypes are the types of messages from edges that a hub does something about.
+func handledTypes() []string {
 	return []string{message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch,
 		message.TypeConfigMap, message.TypeSecret, message.TypeToken, message.TypeTwin}
 }
 
 func newUpstream(h *Hub) *upstream {
 	u := &upstream{hub: h, wake: make(chan struct{}, 1), channels: map[string]requestQueues{}}
-	for _, kind := range handled() {
+	for _, kind := range handledTypes() {
 		l, queues := requestQueues{workers: h.o.Workers}, 1
 		switch {
 		case kind == message.TypeTwin && h.devices == nil:
@@ -71,7 +71,7 @@ func newUpstream(h *Hub) *upstream {
 	return u
 }
 
-func (u *upstream) depth() int {
+func (u *upstream) queueDepth() int {
 	u.mu.Lock()
 	n := len(u.waiting)
 	u.mu.Unlock()
@@ -83,7 +83,7 @@ func (u *upstream) depth() int {
 	return n
 }
 
-func (u *upstream) add(q *request) {
+func (u *upstream) addRequest(q *request) {
 	u.mu.Lock()
 	u.waiting = append(u.waiting, q)
 	u.mu.Unlock()
@@ -93,11 +93,11 @@ func (u *upstream) add(q *request) {
 	}
 }
 
-func (u *upstream) run(ctx context.Context) {
+func (u *upstream) startWorkers(ctx context.Context) {
 	for _, l := range u.channels {
 		for _, c := range l.queues {
 			for range l.workers {
-				u.hub.wait.Go(func() { work(ctx, c, u.answer) })
+				u.hub.wait.Go(func() { runQueue(ctx, c, u.answerRequest) })
 			}
 		}
 	}
@@ -121,18 +121,18 @@ func (u *upstream) run(ctx context.Context) {
 	}
 }
 
-// received sorts what an edge sends.
-func (h *Hub) received(s *session, m message.Message) {
+// onMessage sorts what an edge sends.
+func (h *Hub) onMessage(s *session, m message.Message) {
 	if m.Route.Operation == message.Keepalive {
 		h.metrics.keepalives.Inc()
 		s.last.Store(int64(h.o.Clock.Now()))
 		return
 	}
 	kind := typeOf(m.Route.Resource)
-	h.metrics.messages.WithLabelValues("up", known(m.Route.Operation, message.Insert, message.Update, message.Patch, message.Delete, message.Query, message.Response, message.Error), kind).Inc()
+	h.metrics.messages.WithLabelValues("up", knownOrOther(m.Route.Operation, message.Insert, message.Update, message.Patch, message.Delete, message.Query, message.Response, message.Error), kind).Inc()
 	switch {
 	case m.Ack():
-		s.acknowledge(m.Header.ParentID)
+		s.onAcknowledgement(m.Header.ParentID)
 	case m.Header.ParentID != "":
 		h.metrics.dropped.WithLabelValues("an edge's error").Inc()
 	case m.Route.Source == message.SourceCloud || m.Route.Source == message.SourceHub:
@@ -143,7 +143,7 @@ func (h *Hub) received(s *session, m message.Message) {
 			h.metrics.dropped.WithLabelValues("unknown resource").Inc()
 			return
 		}
-		h.upstream.add(&request{session: s, message: m, resource: r})
+		h.upstream.addRequest(&request{session: s, message: m, resource: r})
 	}
 }
 
@@ -151,13 +151,13 @@ func (h *Hub) received(s *session, m message.Message) {
 func typeOf(resource string) string {
 	r, err := message.ParseResource(resource)
 	if err != nil {
-		return known(resource, message.TypeNode)
+		return knownOrOther(resource, message.TypeNode)
 	}
-	return known(r.Type, handled()...)
+	return knownOrOther(r.Type, handledTypes()...)
 }
 
-// known returns a word if it is one of those, so that peers cannot make labels.
-func known(word string, words ...string) string {
+// knownOrOther returns a word if it is one of those, so that peers cannot make labels.
+func knownOrOther(word string, words ...string) string {
 	for _, w := range words {
 		if w == word {
 			return w
@@ -169,21 +169,21 @@ func known(word string, words ...string) string {
 // errOperation says that a resource has no such operation.
 var errOperation = errors.New("no such operation")
 
-// answer does what an edge asks and answers.
-func (u *upstream) answer(ctx context.Context, q *request) {
-	if q.session.ended() {
+// answerRequest does what an edge asks and answers.
+func (u *upstream) answerRequest(ctx context.Context, q *request) {
+	if q.session.hasEnded() {
 		return
 	}
 	if q.resource.Type == message.TypeTwin {
-		u.hub.devices.report(ctx, q)
+		u.hub.devices.recordReport(ctx, q)
 		return
 	}
-	o, err := u.do(ctx, q)
+	o, err := u.doRequest(ctx, q)
 	if ctx.Err() != nil {
 		return
 	}
 	if q.resource.Acked() {
-		u.object(q, o, err)
+		u.answerObject(q, o, err)
 		return
 	}
 	var content []byte
@@ -191,17 +191,17 @@ func (u *upstream) answer(ctx context.Context, q *request) {
 	case (q.resource.Type == message.TypePod || q.resource.Type == message.TypeNodeStatus) && err == nil:
 		content = []byte(message.OK)
 	default:
-		if content, err = result(o, err); err != nil {
+		if content, err = encodeResult(o, err); err != nil {
 			u.hub.o.Log.Error("answer cannot be written", "resource", q.message.Route.Resource, "error", err)
 			return
 		}
 	}
-	m := q.message.Reply(u.hub.wall(), message.SourceCloud, content)
-	q.session.answer(&m)
+	m := q.message.Reply(u.hub.wallMillis(), message.SourceCloud, content)
+	q.session.sendAnswer(&m)
 }
 
-// result is the content of an answer: an object and an error.
-func result(o any, err error) ([]byte, error) {
+// encodeResult is the content of an answer: an object and an error.
+func encodeResult(o any, err error) ([]byte, error) {
 	var out struct {
 		Object any
 		Err    any
@@ -218,35 +218,35 @@ func result(o any, err error) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// object answers with a ConfigMap or Secret, which the edge acknowledges.
-func (u *upstream) object(q *request, o any, err error) {
+// answerObject answers with a ConfigMap or Secret, which the edge acknowledges.
+func (u *upstream) answerObject(q *request, o any, err error) {
 	if err != nil {
 		text, _ := json.Marshal(err.Error()) // a string can always be
-		m := q.message.Reply(u.hub.wall(), message.SourceCloud, text)
+		m := q.message.Reply(u.hub.wallMillis(), message.SourceCloud, text)
 		m.Route.Operation = message.Error
-		q.session.answer(&m)
+		q.session.sendAnswer(&m)
 		return
 	}
-	c := u.hub.change(q.session.node, q.resource.Type, message.Response, metaOf(o))
+	c := u.hub.newChange(q.session.node, q.resource.Type, message.Response, metaOf(o))
 	c.object = o
-	out, err := c.outgoing(u.hub)
+	out, err := c.newOutgoing(u.hub)
 	if err != nil {
 		u.hub.o.Log.Error("object cannot be sent", "resource", q.message.Route.Resource, "error", err)
 		return
 	}
 	out.message.Header.ParentID, out.message.Route.Resource = q.message.Header.ID, q.message.Route.Resource
-	if q.session.newest(out.key) != nil {
-		q.session.answer(&out.message) // what waits for an acknowledgement is the same or newer
+	if q.session.newestOf(out.key) != nil {
+		q.session.sendAnswer(&out.message) // what waits for an acknowledgement is the same or newer
 		return
 	}
 	q.session.enqueue(out)
 }
 
-func (u *upstream) do(ctx context.Context, q *request) (any, error) {
+func (u *upstream) doRequest(ctx context.Context, q *request) (any, error) {
 	c, m, r := u.hub.client, &q.message, q.resource
 	switch m.Route.Operation + " " + r.Type {
 	case "insert node":
-		return u.join(ctx, m)
+		return u.createNode(ctx, m)
 	case "query node":
 		return c.CoreV1().Nodes().Get(ctx, r.Name, metav1.GetOptions{})
 	case "patch nodepatch":
@@ -262,7 +262,7 @@ func (u *upstream) do(ctx context.Context, q *request) (any, error) {
 		}
 		return c.CoreV1().Pods(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	case "update nodestatus":
-		return nil, u.status(ctx, m, r.Name)
+		return nil, u.writeStatus(ctx, m, r.Name)
 	case "delete pod":
 		var o metav1.DeleteOptions
 		if err := json.Unmarshal(m.Content, &o); err != nil {
@@ -270,11 +270,11 @@ func (u *upstream) do(ctx context.Context, q *request) (any, error) {
 		}
 		return nil, c.CoreV1().Pods(r.Namespace).Delete(ctx, r.Name, o)
 	case "query lease", "insert lease", "update lease":
-		return u.lease(ctx, m, r)
+		return u.handleLease(ctx, m, r)
 	case "query configmap":
-		return held[*corev1.ConfigMap](u.hub.configs, r)
+		return objectHeld[*corev1.ConfigMap](u.hub.configs, r)
 	case "query secret":
-		return held[*corev1.Secret](u.hub.secrets, r)
+		return objectHeld[*corev1.Secret](u.hub.secrets, r)
 	case "query serviceaccounttoken":
 		var t authv1.TokenRequest
 		if err := json.Unmarshal(m.Content, &t); err != nil {
@@ -285,8 +285,8 @@ func (u *upstream) do(ctx context.Context, q *request) (any, error) {
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s of %s: %v", m.Route.Operation, r.Type, errOperation))
 }
 
-// held returns what the hub's own watch has of a ConfigMap or Secret.
-func held[T metav1.Object](i cache.SharedIndexInformer, r message.Resource) (T, error) {
+// objectHeld returns what the hub's own watch has of a ConfigMap or Secret.
+func objectHeld[T metav1.Object](i cache.SharedIndexInformer, r message.Resource) (T, error) {
 	var none T
 	o, ok, err := i.GetStore().GetByKey(r.Namespace + "/" + r.Name)
 	if err != nil || !ok {
@@ -295,7 +295,7 @@ func held[T metav1.Object](i cache.SharedIndexInformer, r message.Resource) (T, 
 	return o.(T), nil
 }
 
-func (u *upstream) lease(ctx context.Context, m *message.Message, r message.Resource) (any, error) {
+func (u *upstream) handleLease(ctx context.Context, m *message.Message, r message.Resource) (any, error) {
 	leases := u.hub.client.CoordinationV1().Leases(r.Namespace)
 	if m.Route.Operation == message.Query {
 		return leases.Get(ctx, r.Name, metav1.GetOptions{})
@@ -310,9 +310,9 @@ func (u *upstream) lease(ctx context.Context, m *message.Message, r message.Reso
 	return leases.Update(ctx, &l, metav1.UpdateOptions{})
 }
 
-// status writes the status that an edge as old as v1.11 has sent: it reads the node
+// writeStatus writes the status that an edge as old as v1.11 has sent: it reads the node
 // and writes all of it back.
-func (u *upstream) status(ctx context.Context, m *message.Message, node string) error {
+func (u *upstream) writeStatus(ctx context.Context, m *message.Message, node string) error {
 	var said struct{ Status *corev1.NodeStatus }
 	if err := json.Unmarshal(m.Content, &said); err != nil || said.Status == nil {
 		return apierrors.NewBadRequest("no status of a node")
@@ -327,9 +327,9 @@ func (u *upstream) status(ctx context.Context, m *message.Message, node string) 
 	return err
 }
 
-// join makes a node: at KubeEdge's hub without the labels that are Kubernetes' own,
+// createNode makes a node: at KubeEdge's hub without the labels that are Kubernetes' own,
 // which a second call brings.
-func (u *upstream) join(ctx context.Context, m *message.Message) (any, error) {
+func (u *upstream) createNode(ctx context.Context, m *message.Message) (any, error) {
 	var n corev1.Node
 	if err := json.Unmarshal(m.Content, &n); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

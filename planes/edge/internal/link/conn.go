@@ -54,14 +54,14 @@ func (c *Conn) Close() error {
 
 // Send sends one text message. It returns when the kernel has taken it; the error
 // is ErrSlow where the peer does not read, and ends the connection.
-func (c *Conn) Send(message []byte) error { return c.send(opText, message) }
+func (c *Conn) Send(message []byte) error { return c.sendFrame(opText, message) }
 
 // buffers are taken for the time of one write.
 var buffers = sync.Pool{New: func() any { return new([2][]byte) }}
 
 const keptBuffer = 64 << 10 // a larger one is not kept
 
-func (c *Conn) send(op byte, payload []byte) error {
+func (c *Conn) sendFrame(op byte, payload []byte) error {
 	b := buffers.Get().(*[2][]byte)
 	defer func() {
 		if cap(b[0]) <= keptBuffer && cap(b[1]) <= keptBuffer {
@@ -79,7 +79,7 @@ func (c *Conn) send(op byte, payload []byte) error {
 	var err error
 	switch {
 	case c.tls != nil:
-		if b[1], err = c.tls.out.seal(b[1][:0], b[0], typeData); err == nil {
+		if b[1], err = c.tls.out.sealRecords(b[1][:0], b[0], typeData); err == nil {
 			err = c.writeLocked(b[1])
 		}
 	case c.crypto != nil:
@@ -101,8 +101,8 @@ func (c *Conn) writeLocked(b []byte) error {
 	return err
 }
 
-// end closes the connection and tells the handler, once.
-func (c *Conn) end(err error) {
+// endWith closes the connection and tells the handler, once.
+func (c *Conn) endWith(err error) {
 	c.ended.Do(func() {
 		if why := c.failed.Load(); why != nil && !errors.Is(*why, net.ErrClosed) {
 			err = *why // what the reader sees is that it was closed for that
@@ -116,7 +116,7 @@ func (c *Conn) end(err error) {
 func (c *Conn) readAll(buffer []byte) error {
 	if early := c.early; early != nil {
 		c.early = nil
-		if err := c.in.feed(early, c.frame); err != nil {
+		if err := c.in.feedBytes(early, c.onFrame); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (c *Conn) readAll(buffer []byte) error {
 		}
 		c.bytes.Received.Add(uint64(n))
 		if n > 0 {
-			if err := c.received(buffer[:n]); err != nil {
+			if err := c.onBytes(buffer[:n]); err != nil {
 				return err
 			}
 		}
@@ -143,15 +143,15 @@ func (c *Conn) readAll(buffer []byte) error {
 	}
 }
 
-// received takes bytes as they came.
-func (c *Conn) received(b []byte) error {
+// onBytes takes bytes as they came.
+func (c *Conn) onBytes(b []byte) error {
 	if c.tls == nil {
-		return c.in.feed(b, c.frame)
+		return c.in.feedBytes(b, c.onFrame)
 	}
 	if len(c.cipher) > 0 {
 		b = append(c.cipher, b...)
 	}
-	rest, update, err := c.tls.opened(b, func(plain []byte) error { return c.in.feed(plain, c.frame) })
+	rest, update, err := c.tls.openRecords(b, func(plain []byte) error { return c.in.feedBytes(plain, c.onFrame) })
 	if err != nil {
 		if errors.Is(err, errClosed) {
 			return io.EOF
@@ -163,28 +163,28 @@ func (c *Conn) received(b []byte) error {
 		c.cipher = append([]byte(nil), rest...)
 	}
 	if update {
-		return c.update()
+		return c.answerKeyUpdate()
 	}
 	return nil
 }
 
-// update answers a key update.
-func (c *Conn) update() error {
+// answerKeyUpdate answers a key update.
+func (c *Conn) answerKeyUpdate() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	b, err := c.tls.updated(nil)
+	b, err := c.tls.appendKeyUpdate(nil)
 	if err == nil {
 		err = c.writeLocked(b)
 	}
 	return err
 }
 
-func (c *Conn) frame(op byte, payload []byte) error {
+func (c *Conn) onFrame(op byte, payload []byte) error {
 	switch op {
 	case opText:
 		return c.handler.Message(payload)
 	case opPing:
-		return c.send(opPong, payload)
+		return c.sendFrame(opPong, payload)
 	case opClose:
 		return io.EOF
 	}

@@ -32,8 +32,8 @@ type frame struct {
 	length uint64
 }
 
-// parse reads a frame's head; ok is false where b ends before the head does.
-func parse(b []byte) (f frame, ok bool, err error) {
+// parseHead reads a frame's head; ok is false where b ends before the head does.
+func parseHead(b []byte) (f frame, ok bool, err error) {
 	if len(b) < 2 {
 		return f, false, nil
 	}
@@ -114,14 +114,14 @@ type assembler struct {
 	client  bool // our side is: the peer's frames are not masked
 }
 
-// feed takes bytes and hands on whole messages, and control frames with their
+// feedBytes takes bytes and hands on whole messages, and control frames with their
 // opcode. data is overwritten; what f gets is valid until it returns.
-func (a *assembler) feed(data []byte, f func(op byte, payload []byte) error) error {
+func (a *assembler) feedBytes(data []byte, f func(op byte, payload []byte) error) error {
 	if len(a.pending) > 0 {
 		data = append(a.pending, data...)
 	}
 	for {
-		h, ok, err := parse(data)
+		h, ok, err := parseHead(data)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (a *assembler) feed(data []byte, f func(op byte, payload []byte) error) err
 		if h.masked {
 			applyMask(payload, h.mask)
 		}
-		if err := a.frame(h, payload, f); err != nil {
+		if err := a.addFrame(h, payload, f); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (a *assembler) feed(data []byte, f func(op byte, payload []byte) error) err
 	return nil
 }
 
-func (a *assembler) frame(h frame, payload []byte, f func(op byte, payload []byte) error) error {
+func (a *assembler) addFrame(h frame, payload []byte, f func(op byte, payload []byte) error) error {
 	switch {
 	case h.op >= opClose:
 		return f(h.op, payload)

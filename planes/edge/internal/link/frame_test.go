@@ -18,7 +18,7 @@ func TestForeignPeer(t *testing.T) {
 	server, client := net.Pipe()
 	go func() {
 		defer server.Close()
-		_, err := answer(server, nil, func(*http.Request, *tls.ConnectionState) error { return nil })
+		_, err := answerUpgrade(server, nil, func(*http.Request, *tls.ConnectionState) error { return nil })
 		if err != nil {
 			return
 		}
@@ -29,7 +29,7 @@ func TestForeignPeer(t *testing.T) {
 			if err != nil {
 				return
 			}
-			err = a.feed(buffer[:n], func(op byte, payload []byte) error {
+			err = a.feedBytes(buffer[:n], func(op byte, payload []byte) error {
 				if op == opClose {
 					return errClosed
 				}
@@ -68,7 +68,7 @@ func TestFragments(t *testing.T) {
 	for size := 1; size <= len(stream); size++ {
 		a, got := assembler{limit: 100}, ""
 		for part := range slices.Chunk(slices.Clone(stream), size) {
-			if err := a.feed(slices.Clone(part), func(op byte, p []byte) error { got += string(rune('0'+op)) + string(p) + ";"; return nil }); err != nil {
+			if err := a.feedBytes(slices.Clone(part), func(op byte, p []byte) error { got += string(rune('0'+op)) + string(p) + ";"; return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestHostileFrames(t *testing.T) {
 		{"more than an int", []byte{0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, ErrTooLarge},
 	} {
 		a := assembler{limit: 1 << 20}
-		if err := a.feed(c.raw, func(byte, []byte) error { return nil }); !errors.Is(err, c.want) {
+		if err := a.feedBytes(c.raw, func(byte, []byte) error { return nil }); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -110,7 +110,7 @@ func FuzzFrames(f *testing.F) {
 		read := func(size int) (out string) {
 			a := assembler{limit: limit}
 			for part := range slices.Chunk(slices.Clone(raw), size) {
-				err := a.feed(slices.Clone(part), func(op byte, p []byte) error { out += string(rune('0'+op)) + string(p); return nil })
+				err := a.feedBytes(slices.Clone(part), func(op byte, p []byte) error { out += string(rune('0'+op)) + string(p); return nil })
 				if err != nil {
 					break
 				}
@@ -136,14 +136,14 @@ func FuzzRecords(f *testing.F) {
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		stream, err := out.seal(nil, plain, typeData)
+		stream, err := out.sealRecords(nil, plain, typeData)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, got := records{in: in, out: out}, []byte{}
 		var rest []byte
 		for part := range slices.Chunk(stream, max(size&0xfff, 1)) {
-			rest, _, err = r.opened(append(rest, part...), func(b []byte) error { got = append(got, b...); return nil })
+			rest, _, err = r.openRecords(append(rest, part...), func(b []byte) error { got = append(got, b...); return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,6 +152,6 @@ func FuzzRecords(f *testing.F) {
 		if !bytes.Equal(got, plain) || len(rest) > 0 {
 			t.Errorf("%q became %q", plain, got)
 		}
-		_, _, _ = r.opened(slices.Clone(junk), func([]byte) error { return nil }) // must return
+		_, _, _ = r.openRecords(slices.Clone(junk), func([]byte) error { return nil }) // must return
 	})
 }

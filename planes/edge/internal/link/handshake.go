@@ -27,18 +27,18 @@ var ErrRefused = errors.New("websocket refused")
 // goes over to the socket where crypto/tls stays.
 type switching struct {
 	*net.TCPConn
-	after *socket
-	head  [recordHeader]byte
-	have  int // of head
-	left  int // of the record's body
-	whole bool
+	after    *socket
+	head     [recordHeader]byte
+	have     int // of head
+	left     int // of the record's body
+	complete bool
 }
 
 func (s *switching) Read(b []byte) (int, error) {
 	switch {
 	case s.after != nil:
 		return s.after.Read(b)
-	case s.whole || len(b) == 0:
+	case s.complete || len(b) == 0:
 		return s.TCPConn.Read(b)
 	case s.left == 0:
 		n, err := s.TCPConn.Read(b[:min(len(b), recordHeader-s.have)])
@@ -108,18 +108,18 @@ func Dial(ctx context.Context, address, path string, header http.Header, o Optio
 	if err != nil {
 		return nil, err
 	}
-	s := &switching{TCPConn: raw.(*net.TCPConn), whole: o.Crypto}
+	s := &switching{TCPConn: raw.(*net.TCPConn), complete: o.Crypto}
 	stop := context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	t, err := o.handshake(ctx, s, address)
+	t, err := o.handshakeTLS(ctx, s, address)
 	var early []byte
 	if err == nil {
-		early, err = upgrade(t.stream, address, path, header)
+		early, err = requestUpgrade(t.stream, address, path, header)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return t.rest(s, early, true, o)
+	return t.newRestingConn(s, early, true, o)
 }
 
 // lateBind lets the kernel choose a port when it knows the destination: a port
@@ -135,18 +135,18 @@ func lateBind(c syscall.RawConn) error {
 // Accept opens a websocket that a peer asks for. allow sees the request and may
 // refuse it. It closes the connection where it fails.
 func Accept(ctx context.Context, raw *net.TCPConn, o Options, allow func(*http.Request, *tls.ConnectionState) error) (*Conn, error) {
-	s := &switching{TCPConn: raw, whole: o.Crypto}
+	s := &switching{TCPConn: raw, complete: o.Crypto}
 	stop := context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	t, err := o.handshake(ctx, s, "")
+	t, err := o.handshakeTLS(ctx, s, "")
 	var early []byte
 	if err == nil {
-		early, err = answer(t.stream, t.state, allow)
+		early, err = answerUpgrade(t.stream, t.state, allow)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return t.rest(s, early, false, o)
+	return t.newRestingConn(s, early, false, o)
 }
 
 // session is a connection between its handshake and its rest.
@@ -157,10 +157,10 @@ type session struct {
 	records *records
 }
 
-// handshake makes TLS with a peer: a hub at an address, or with an empty one an edge.
-func (o Options) handshake(ctx context.Context, s *switching, address string) (*session, error) {
+// handshakeTLS makes TLS with a peer: a hub at an address, or with an empty one an edge.
+func (o Options) handshakeTLS(ctx context.Context, s *switching, address string) (*session, error) {
 	if o.TLS == nil {
-		s.whole = true
+		s.complete = true
 		return &session{stream: s}, nil
 	}
 	client := address != ""
@@ -181,7 +181,7 @@ func (o Options) handshake(ctx context.Context, s *switching, address string) (*
 	state := c.ConnectionState()
 	t := &session{stream: c, state: &state, crypto: c}
 	if o.Crypto || state.Version != tls.VersionTLS13 || state.CipherSuite != tls.TLS_AES_128_GCM_SHA256 || taken.client == nil {
-		s.whole = true
+		s.complete = true
 		return t, nil
 	}
 	in, err := newTraffic(taken.server)
@@ -212,7 +212,7 @@ func (r *recordStream) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		rest, update, err := r.records.opened(append(r.cipher, chunk[:n]...), func(plain []byte) error {
+		rest, update, err := r.records.openRecords(append(r.cipher, chunk[:n]...), func(plain []byte) error {
 			r.plain = append(r.plain, plain...)
 			return nil
 		})
@@ -221,7 +221,7 @@ func (r *recordStream) Read(b []byte) (int, error) {
 		}
 		r.cipher = append([]byte(nil), rest...)
 		if update {
-			out, err := r.records.updated(nil)
+			out, err := r.records.appendKeyUpdate(nil)
 			if err == nil {
 				_, err = r.conn.Write(out)
 			}
@@ -236,20 +236,20 @@ func (r *recordStream) Read(b []byte) (int, error) {
 }
 
 func (r *recordStream) Write(b []byte) (int, error) {
-	out, err := r.records.out.seal(nil, b, typeData)
+	out, err := r.records.out.sealRecords(nil, b, typeData)
 	if err == nil {
 		_, err = r.conn.Write(out)
 	}
 	return len(b), err
 }
 
-// rest makes the connection one that rests. early is what the peer sent behind the
+// newRestingConn makes the connection one that rests. early is what the peer sent behind the
 // request or answer that opened the websocket.
-func (t *session) rest(s *switching, early []byte, client bool, o Options) (*Conn, error) {
+func (t *session) newRestingConn(s *switching, early []byte, client bool, o Options) (*Conn, error) {
 	if err := s.SetDeadline(time.Time{}); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	fd, err := detach(s.TCPConn)
+	fd, err := detachSocket(s.TCPConn)
 	if err != nil {
 		return nil, err
 	}

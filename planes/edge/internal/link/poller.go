@@ -74,7 +74,7 @@ func (p *Poller) Add(c *Conn) error {
 		return net.ErrClosed
 	}
 	p.conns[c.socket.fd] = c
-	err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, c.socket.fd, event(c, unix.EPOLLOUT)) // so that what came before is looked at
+	err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, c.socket.fd, epollEvent(c, unix.EPOLLOUT)) // so that what came before is looked at
 	if err != nil {
 		delete(p.conns, c.socket.fd)
 		c.socket.release()
@@ -85,13 +85,13 @@ func (p *Poller) Add(c *Conn) error {
 
 // Pause leaves a connection unread until Resume, as a slow peer does: what comes fills the
 // kernel's buffers, and then its sender's.
-func (p *Poller) Pause(c *Conn) { p.want(c, 0) }
+func (p *Poller) Pause(c *Conn) { p.setEvents(c, 0) }
 
 // Resume ends a Pause. Of a connection that has ended it does nothing.
-func (p *Poller) Resume(c *Conn) { p.want(c, unix.EPOLLIN|unix.EPOLLRDHUP) }
+func (p *Poller) Resume(c *Conn) { p.setEvents(c, unix.EPOLLIN|unix.EPOLLRDHUP) }
 
-// want says what the poller is to be told of a connection, if it still has it.
-func (p *Poller) want(c *Conn, events uint32) {
+// setEvents says what the poller is to be told of a connection, if it still has it.
+func (p *Poller) setEvents(c *Conn, events uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns[c.socket.fd] == c {
@@ -113,8 +113,8 @@ func (p *Poller) run(ctx context.Context) {
 			if c == nil {
 				continue // the eventfd, or one that ended meanwhile
 			}
-			if err := p.read(c, e); err != nil {
-				p.remove(c, err)
+			if err := p.readConn(c, e); err != nil {
+				p.removeConn(c, err)
 			}
 		}
 	}
@@ -123,29 +123,29 @@ func (p *Poller) run(ctx context.Context) {
 	p.conns, p.closed = map[int]*Conn{}, true
 	p.mu.Unlock()
 	for _, c := range rest {
-		c.end(context.Cause(ctx))
+		c.endWith(context.Cause(ctx))
 		c.socket.release()
 	}
 }
 
-func event(c *Conn, more uint32) *unix.EpollEvent {
+func epollEvent(c *Conn, more uint32) *unix.EpollEvent {
 	return &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | more, Fd: int32(c.socket.fd)}
 }
 
-func (p *Poller) read(c *Conn, e unix.EpollEvent) error {
+func (p *Poller) readConn(c *Conn, e unix.EpollEvent) error {
 	if e.Events&unix.EPOLLOUT != 0 {
-		if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_MOD, c.socket.fd, event(c, 0)); err != nil {
+		if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_MOD, c.socket.fd, epollEvent(c, 0)); err != nil {
 			return fmt.Errorf("poll a connection: %w", err)
 		}
 	}
 	return c.readAll(p.buffer)
 }
 
-func (p *Poller) remove(c *Conn, err error) {
+func (p *Poller) removeConn(c *Conn, err error) {
 	_ = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, c.socket.fd, nil) // it was added
 	p.mu.Lock()
 	delete(p.conns, c.socket.fd)
 	p.mu.Unlock()
-	c.end(err)
+	c.endWith(err)
 	c.socket.release()
 }

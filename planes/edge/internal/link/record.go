@@ -51,23 +51,23 @@ func newTraffic(secret []byte) (*traffic, error) {
 		return nil, fmt.Errorf("%w: a secret of %d bytes", errRecord, len(secret))
 	}
 	copy(t.secret[:], secret)
-	return t, t.derive()
+	return t, t.deriveKeys()
 }
 
-// derive makes key and iv of the secret (section 7.3).
-func (t *traffic) derive() error {
+// deriveKeys makes key and iv of the secret (section 7.3).
+func (t *traffic) deriveKeys() error {
 	t.seq = 0
-	return errors.Join(expand(t.secret[:], "key", t.key[:]), expand(t.secret[:], "iv", t.iv[:]))
+	return errors.Join(expandLabel(t.secret[:], "key", t.key[:]), expandLabel(t.secret[:], "iv", t.iv[:]))
 }
 
-// advance goes to the next secret (section 7.2).
-func (t *traffic) advance() error {
+// advanceSecret goes to the next secret (section 7.2).
+func (t *traffic) advanceSecret() error {
 	old := t.secret
-	return errors.Join(expand(old[:], "traffic upd", t.secret[:]), t.derive())
+	return errors.Join(expandLabel(old[:], "traffic upd", t.secret[:]), t.deriveKeys())
 }
 
-// expand is HKDF-Expand-Label with an empty context (section 7.1).
-func expand(secret []byte, label string, out []byte) error {
+// expandLabel is HKDF-Expand-Label with an empty context (section 7.1).
+func expandLabel(secret []byte, label string, out []byte) error {
 	label = "tls13 " + label
 	info := binary.BigEndian.AppendUint16(nil, uint16(len(out)))
 	info = append(append(append(info, byte(len(label))), label...), 0)
@@ -76,7 +76,7 @@ func expand(secret []byte, label string, out []byte) error {
 	return err
 }
 
-func (t *traffic) aead() (cipher.AEAD, [12]byte, error) {
+func (t *traffic) newAEAD() (cipher.AEAD, [12]byte, error) {
 	block, err := aes.NewCipher(t.key[:])
 	if err != nil {
 		return nil, t.iv, err
@@ -90,12 +90,12 @@ func (t *traffic) aead() (cipher.AEAD, [12]byte, error) {
 	return gcm, nonce, err
 }
 
-// seal appends the records of plain, which has at least a byte.
-func (t *traffic) seal(out, plain []byte, kind byte) ([]byte, error) {
+// sealRecords appends the records of plain, which has at least a byte.
+func (t *traffic) sealRecords(out, plain []byte, kind byte) ([]byte, error) {
 	for len(plain) > 0 {
 		part := plain[:min(len(plain), maxPlain)]
 		plain = plain[len(part):]
-		gcm, nonce, err := t.aead()
+		gcm, nonce, err := t.newAEAD()
 		if err != nil {
 			return nil, err
 		}
@@ -110,12 +110,12 @@ func (t *traffic) seal(out, plain []byte, kind byte) ([]byte, error) {
 	return out, nil
 }
 
-// open decrypts one whole record in place and returns its type and content.
-func (t *traffic) open(record []byte) (kind byte, plain []byte, err error) {
+// openRecord decrypts one whole record in place and returns its type and content.
+func (t *traffic) openRecord(record []byte) (kind byte, plain []byte, err error) {
 	if record[0] != typeData {
 		return 0, nil, fmt.Errorf("%w: type %d", errRecord, record[0])
 	}
-	gcm, nonce, err := t.aead()
+	gcm, nonce, err := t.newAEAD()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -136,9 +136,9 @@ func (t *traffic) open(record []byte) (kind byte, plain []byte, err error) {
 // records is the TLS of a connection after its handshake.
 type records struct{ in, out *traffic }
 
-// opened hands the data in b to f, record by record, and returns what is left of
+// openRecords hands the data in b to f, record by record, and returns what is left of
 // b, the begin of a record. b is overwritten. errClosed says that the peer ended.
-func (r *records) opened(b []byte, f func([]byte) error) (rest []byte, update bool, err error) {
+func (r *records) openRecords(b []byte, f func([]byte) error) (rest []byte, update bool, err error) {
 	for len(b) >= recordHeader {
 		n := recordHeader + int(binary.BigEndian.Uint16(b[3:]))
 		if n > recordHeader+maxCipher {
@@ -147,17 +147,17 @@ func (r *records) opened(b []byte, f func([]byte) error) (rest []byte, update bo
 		if len(b) < n {
 			break
 		}
-		kind, plain, err := r.in.open(b[:n])
+		kind, plain, err := r.in.openRecord(b[:n])
 		b = b[n:]
 		if err == nil {
 			switch kind {
 			case typeData:
 				err = f(plain)
 			case typeAlert:
-				err = alert(plain)
+				err = alertError(plain)
 			case typeHandshake:
 				var more bool
-				more, err = r.handshake(plain)
+				more, err = r.readPostHandshake(plain)
 				update = update || more
 			default:
 				err = fmt.Errorf("%w: content type %d", errRecord, kind)
@@ -170,17 +170,17 @@ func (r *records) opened(b []byte, f func([]byte) error) (rest []byte, update bo
 	return b, update, nil
 }
 
-// alert is the error that an alert stands for (section 6).
-func alert(b []byte) error {
+// alertError is the error that an alert stands for (section 6).
+func alertError(b []byte) error {
 	if len(b) == 2 && b[1] != 0 {
 		return fmt.Errorf("the peer says: %w", tls.AlertError(b[1]))
 	}
 	return errClosed
 }
 
-// handshake takes messages that come after the handshake: tickets are of no use
+// readPostHandshake takes messages that come after the handshake: tickets are of no use
 // to who resumes nothing, a key update may ask for ours.
-func (r *records) handshake(b []byte) (update bool, err error) {
+func (r *records) readPostHandshake(b []byte) (update bool, err error) {
 	for len(b) >= handshakeStart {
 		n := handshakeStart + int(b[1])<<16 + int(b[2])<<8 + int(b[3])
 		if len(b) < n {
@@ -189,7 +189,7 @@ func (r *records) handshake(b []byte) (update bool, err error) {
 		switch {
 		case b[0] == sessionTicket:
 		case b[0] == keyUpdate && n == handshakeStart+1:
-			if err := r.in.advance(); err != nil {
+			if err := r.in.advanceSecret(); err != nil {
 				return false, err
 			}
 			update = update || b[handshakeStart] == 1
@@ -204,8 +204,8 @@ func (r *records) handshake(b []byte) (update bool, err error) {
 	return update, nil
 }
 
-// updated appends the answer to a key update and goes to the next secret.
-func (r *records) updated(out []byte) ([]byte, error) {
-	out, err := r.out.seal(out, []byte{keyUpdate, 0, 0, 1, 0}, typeHandshake)
-	return out, errors.Join(err, r.out.advance())
+// appendKeyUpdate appends the answer to a key update and goes to the next secret.
+func (r *records) appendKeyUpdate(out []byte) ([]byte, error) {
+	out, err := r.out.sealRecords(out, []byte{keyUpdate, 0, 0, 1, 0}, typeHandshake)
+	return out, errors.Join(err, r.out.advanceSecret())
 }

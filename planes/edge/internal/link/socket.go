@@ -129,8 +129,8 @@ func (s *socket) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// detach takes a connection's descriptor out of package net and closes the rest.
-func detach(c *net.TCPConn) (int, error) {
+// detachSocket takes a connection's descriptor out of package net and closes the rest.
+func detachSocket(c *net.TCPConn) (int, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, fmt.Errorf("take the socket: %w", err)

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// accepted is what a server answers to a key (RFC 6455, section 4.2.2).
-func accepted(key string) string {
+// acceptKey is what a server answers to a key (RFC 6455, section 4.2.2).
+func acceptKey(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // as above
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// upgrade asks for a websocket; early is what came behind the answer.
-func upgrade(stream io.ReadWriter, host, path string, header http.Header) (early []byte, err error) {
+// requestUpgrade asks for a websocket; early is what came behind the answer.
+func requestUpgrade(stream io.ReadWriter, host, path string, header http.Header) (early []byte, err error) {
 	var nonce [16]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
 		return nil, err
@@ -39,14 +39,14 @@ func upgrade(stream io.ReadWriter, host, path string, header http.Header) (early
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	_ = answer.Body.Close() // a websocket's answer has none
-	if answer.StatusCode != http.StatusSwitchingProtocols || answer.Header.Get("Sec-Websocket-Accept") != accepted(key) {
+	if answer.StatusCode != http.StatusSwitchingProtocols || answer.Header.Get("Sec-Websocket-Accept") != acceptKey(key) {
 		return nil, fmt.Errorf("%w: %s", ErrRefused, answer.Status)
 	}
-	return rest(r)
+	return takeBuffered(r)
 }
 
-// rest returns what a reader has and nobody has taken.
-func rest(r *bufio.Reader) ([]byte, error) {
+// takeBuffered returns what a reader has and nobody has taken.
+func takeBuffered(r *bufio.Reader) ([]byte, error) {
 	b := make([]byte, r.Buffered())
 	_, err := io.ReadFull(r, b)
 	return b, err
@@ -55,8 +55,8 @@ func rest(r *bufio.Reader) ([]byte, error) {
 // maxRequest bounds the request that opens a websocket, in bytes.
 const maxRequest = 16 << 10
 
-// answer reads a request for a websocket, asks whether it is allowed, and answers.
-func answer(stream io.ReadWriter, state *tls.ConnectionState, allow func(*http.Request, *tls.ConnectionState) error) (early []byte, err error) {
+// answerUpgrade reads a request for a websocket, asks whether it is allowed, and answers.
+func answerUpgrade(stream io.ReadWriter, state *tls.ConnectionState, allow func(*http.Request, *tls.ConnectionState) error) (early []byte, err error) {
 	r := bufio.NewReaderSize(io.LimitReader(stream, maxRequest), 4<<10)
 	q, err := http.ReadRequest(r)
 	if err != nil {
@@ -65,24 +65,24 @@ func answer(stream io.ReadWriter, state *tls.ConnectionState, allow func(*http.R
 	key := q.Header.Get("Sec-Websocket-Key")
 	switch {
 	case q.Method != http.MethodGet || !strings.EqualFold(q.Header.Get("Upgrade"), "websocket") || key == "" || q.Header.Get("Sec-Websocket-Version") != "13":
-		err = refuse(stream, http.StatusBadRequest, fmt.Errorf("%w: no request for a websocket of version 13", ErrRefused))
+		err = refuseUpgrade(stream, http.StatusBadRequest, fmt.Errorf("%w: no request for a websocket of version 13", ErrRefused))
 	default:
 		if err = allow(q, state); err != nil {
-			err = refuse(stream, http.StatusForbidden, err)
+			err = refuseUpgrade(stream, http.StatusForbidden, err)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	_, err = fmt.Fprintf(stream, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n", accepted(key))
+	_, err = fmt.Fprintf(stream, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n", acceptKey(key))
 	if err != nil {
 		return nil, err
 	}
-	return rest(r)
+	return takeBuffered(r)
 }
 
-// refuse answers with a code and returns why.
-func refuse(stream io.Writer, code int, why error) error {
+// refuseUpgrade answers with a code and returns why.
+func refuseUpgrade(stream io.Writer, code int, why error) error {
 	text := why.Error() + "\n"
 	_, err := fmt.Fprintf(stream, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
 		code, http.StatusText(code), len(text), text)

@@ -36,11 +36,11 @@ type scanner struct {
 	ok   bool
 }
 
-// skip goes over a text that has to be there.
-func (s *scanner) skip(text string) { s.ok = s.optional(text) && s.ok }
+// skipText goes over a text that has to be there.
+func (s *scanner) skipText(text string) { s.ok = s.skipOptional(text) && s.ok }
 
-// optional goes over a text if it is there.
-func (s *scanner) optional(text string) bool {
+// skipOptional goes over a text if it is there.
+func (s *scanner) skipOptional(text string) bool {
 	if len(s.rest) < len(text) || string(s.rest[:len(text)]) != text {
 		return false
 	}
@@ -48,11 +48,11 @@ func (s *scanner) optional(text string) bool {
 	return true
 }
 
-// word reads a string without escapes, and the quote behind it.
-func (s *scanner) word() string {
+// readWord reads a string without escapes, and the quote behind it.
+func (s *scanner) readWord() string {
 	for i, c := range s.rest {
 		if c == '"' {
-			word := intern(s.rest[:i])
+			word := internWord(s.rest[:i])
 			s.rest = s.rest[i+1:]
 			return word
 		}
@@ -64,8 +64,8 @@ func (s *scanner) word() string {
 	return ""
 }
 
-// intern returns the words that every message has without making them anew.
-func intern(b []byte) string {
+// internWord returns the words that every message has without making them anew.
+func internWord(b []byte) string {
 	switch string(b) {
 	case SourceEdge:
 		return SourceEdge
@@ -87,8 +87,8 @@ func intern(b []byte) string {
 	return string(b)
 }
 
-// number reads digits; what JSON or an int64 might not take is left to package json.
-func (s *scanner) number() int64 {
+// readNumber reads digits; what JSON or an int64 might not take is left to package json.
+func (s *scanner) readNumber() int64 {
 	n := 0
 	for n < len(s.rest) && s.rest[n] >= '0' && s.rest[n] <= '9' {
 		n++
@@ -104,34 +104,34 @@ func (s *scanner) number() int64 {
 // decodeAppended reads a document that is written as Append does; false: it is not.
 func decodeAppended(raw []byte) (m Message, ok bool) {
 	s := scanner{rest: bytes.TrimSuffix(raw, []byte("\n")), ok: true}
-	s.skip(`{"header":{"msg_id":"`)
-	m.Header.ID = s.word()
-	if s.optional(`,"parent_msg_id":"`) {
-		m.Header.ParentID = s.word()
+	s.skipText(`{"header":{"msg_id":"`)
+	m.Header.ID = s.readWord()
+	if s.skipOptional(`,"parent_msg_id":"`) {
+		m.Header.ParentID = s.readWord()
 	}
-	s.skip(`,"timestamp":`)
-	m.Header.Timestamp = s.number()
-	if s.optional(`,"resourceversion":"`) {
-		m.Header.ResourceVersion = s.word()
+	s.skipText(`,"timestamp":`)
+	m.Header.Timestamp = s.readNumber()
+	if s.skipOptional(`,"resourceversion":"`) {
+		m.Header.ResourceVersion = s.readWord()
 	}
-	m.Header.Sync = s.optional(`,"sync":true`)
-	if s.optional(`,"type":"`) {
-		m.Header.Type = s.word()
+	m.Header.Sync = s.skipOptional(`,"sync":true`)
+	if s.skipOptional(`,"type":"`) {
+		m.Header.Type = s.readWord()
 	}
-	s.skip(`},"route":{`)
-	s.route(&m.Route)
-	s.skip(`},"content":`)
+	s.skipText(`},"route":{`)
+	s.readRoute(&m.Route)
+	s.skipText(`},"content":`)
 	end := len(s.rest) - 1
-	if !s.ok || end < 1 || s.rest[end] != '}' || space(s.rest[0]) || space(s.rest[end-1]) || !json.Valid(s.rest[:end]) {
+	if !s.ok || end < 1 || s.rest[end] != '}' || isSpace(s.rest[0]) || isSpace(s.rest[end-1]) || !json.Valid(s.rest[:end]) {
 		return m, false
 	}
 	m.Content = bytes.Clone(s.rest[:end])
 	return m, true
 }
 
-func space(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-func (s *scanner) route(r *Route) {
+func (s *scanner) readRoute(r *Route) {
 	first := true
 	for _, f := range [...]struct {
 		name  string
@@ -140,14 +140,14 @@ func (s *scanner) route(r *Route) {
 		{`"source":"`, &r.Source}, {`"destination":"`, &r.Destination}, {`"group":"`, &r.Group}, {`"operation":"`, &r.Operation}, {`"resource":"`, &r.Resource},
 	} {
 		before := s.rest
-		if !first && !s.optional(",") {
+		if !first && !s.skipOptional(",") {
 			return
 		}
-		if !s.optional(f.name) {
+		if !s.skipOptional(f.name) {
 			s.rest = before
 			continue
 		}
 		first = false
-		*f.value = s.word()
+		*f.value = s.readWord()
 	}
 }

@@ -46,7 +46,7 @@ func configOf(handshake time.Duration) *quic.Config {
 	}
 }
 
-func secured(config *tls.Config) *tls.Config {
+func withProtocol(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.MinVersion, config.NextProtos = tls.VersionTLS13, []string{protocol}
 	return config
@@ -94,7 +94,7 @@ func (c *Conn) Send(message []byte) error {
 // Serve hands messages to a handler until the connection ends, and then tells it so. A
 // message is valid until the handler returns.
 func (c *Conn) Serve(h link.Handler) {
-	err := c.serve(h)
+	err := c.serveMessages(h)
 	_ = c.Close() // it never fails
 	if c.slow.Load() {
 		err = link.ErrSlow
@@ -102,11 +102,11 @@ func (c *Conn) Serve(h link.Handler) {
 	h.Ended(err)
 }
 
-func (c *Conn) serve(h link.Handler) error {
+func (c *Conn) serveMessages(h link.Handler) error {
 	var message []byte
 	for {
 		var err error
-		if message, err = c.read(message[:0], c.limit); err != nil {
+		if message, err = c.readMessage(message[:0], c.limit); err != nil {
 			return err
 		}
 		if err := h.Message(message); err != nil {
@@ -120,11 +120,11 @@ func (c *Conn) serve(h link.Handler) error {
 
 const keptBuffer = 4 << 10 // a larger one is not kept
 
-// read reads one message into b.
-func (c *Conn) read(b []byte, limit int) ([]byte, error) {
+// readMessage reads one message into b.
+func (c *Conn) readMessage(b []byte, limit int) ([]byte, error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(c.stream, head[:]); err != nil {
-		return nil, ended(err)
+		return nil, endError(err)
 	}
 	n := int(binary.BigEndian.Uint32(head[:]))
 	if n > limit {
@@ -132,14 +132,14 @@ func (c *Conn) read(b []byte, limit int) ([]byte, error) {
 	}
 	out := bytes.NewBuffer(b) // grows with what comes, not with what the peer says
 	if _, err := io.CopyN(out, c.stream, int64(n)); err != nil {
-		return nil, ended(err)
+		return nil, endError(err)
 	}
 	c.bytes.Received.Add(uint64(headBytes + n))
 	return out.Bytes(), nil
 }
 
-// ended makes io.EOF of an end that the peer wanted.
-func ended(err error) error {
+// endError makes io.EOF of an end that the peer wanted.
+func endError(err error) error {
 	var application *quic.ApplicationError
 	if errors.As(err, &application) && application.ErrorCode == 0 {
 		return io.EOF
@@ -170,21 +170,21 @@ func (d *Dialer) Dial(ctx context.Context, address string, header http.Header, c
 	if err != nil {
 		return nil, fmt.Errorf("dial by QUIC: %w", err)
 	}
-	conn, err := d.transport.Dial(ctx, to, secured(config), configOf(0))
+	conn, err := d.transport.Dial(ctx, to, withProtocol(config), configOf(0))
 	if err != nil {
 		return nil, fmt.Errorf("dial by QUIC: %w", err)
 	}
 	c := &Conn{quic: conn, limit: link.DefaultLimit, bytes: &link.Bytes{}}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	if err := c.introduce(ctx, header); err != nil {
+	if err := c.introduceSelf(ctx, header); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
-// introduce says who is there, and reads whether that is let in.
-func (c *Conn) introduce(ctx context.Context, header http.Header) (err error) {
+// introduceSelf says who is there, and reads whether that is let in.
+func (c *Conn) introduceSelf(ctx context.Context, header http.Header) (err error) {
 	if c.stream, err = c.quic.OpenStreamSync(ctx); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (c *Conn) introduce(ctx context.Context, header http.Header) (err error) {
 	if err != nil {
 		return err
 	}
-	answer, err := c.read(nil, maxHeader)
+	answer, err := c.readMessage(nil, maxHeader)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", link.ErrRefused, err)
@@ -229,7 +229,7 @@ func Listen(address string, config *tls.Config, handshake time.Duration, admit f
 		}
 		return configOf(handshake), nil
 	}
-	if l.listener, err = l.transport.Listen(secured(config), o); err != nil {
+	if l.listener, err = l.transport.Listen(withProtocol(config), o); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen by QUIC: %w", err), socket.Close())
 	}
 	return l, nil
@@ -266,7 +266,7 @@ func (c *Conn) Welcome(ctx context.Context, allow func(http.Header, *tls.Connect
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	raw, err := c.read(nil, maxHeader)
+	raw, err := c.readMessage(nil, maxHeader)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (a *Authority) Handler(now func() time.Time, counted func(path string, code
 		_, _ = w.Write(a.DER) // whoever asked has left
 	})
 	mux.HandleFunc("GET "+PathCertificate, func(w http.ResponseWriter, q *http.Request) {
-		der, err := a.enrol(q, now())
+		der, err := a.enrollNode(q, now())
 		code := http.StatusOK
 		switch {
 		case errors.Is(err, ErrToken):
@@ -54,12 +54,12 @@ func (a *Authority) Handler(now func() time.Time, counted func(path string, code
 	return mux
 }
 
-// enrol answers one request for a certificate: by token, or by the certificate
+// enrollNode answers one request for a certificate: by token, or by the certificate
 // that the node has already.
-func (a *Authority) enrol(q *http.Request, now time.Time) ([]byte, error) {
+func (a *Authority) enrollNode(q *http.Request, now time.Time) ([]byte, error) {
 	node := q.Header.Get("NodeName")
 	if q.TLS != nil && len(q.TLS.PeerCertificates) > 0 {
-		if err := a.known(q.TLS.PeerCertificates[0], node, now); err != nil {
+		if err := a.requireKnown(q.TLS.PeerCertificates[0], node, now); err != nil {
 			return nil, err
 		}
 	} else {
@@ -81,7 +81,7 @@ func (a *Authority) enrol(q *http.Request, now time.Time) ([]byte, error) {
 	return a.Sign(body, nil, now)
 }
 
-func (a *Authority) known(c *x509.Certificate, node string, now time.Time) error {
+func (a *Authority) requireKnown(c *x509.Certificate, node string, now time.Time) error {
 	_, err := c.Verify(x509.VerifyOptions{Roots: a.Pool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		return fmt.Errorf("%w: certificate: %w", ErrToken, err)
@@ -110,7 +110,7 @@ func Unverified() *http.Client {
 
 // Authority fetches the authority's certificate and holds it against the token.
 func (e *Enroller) Authority(ctx context.Context) (*x509.CertPool, error) {
-	der, err := e.get(ctx, PathAuthority, "", nil)
+	der, err := e.getSigned(ctx, PathAuthority, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -139,14 +139,14 @@ func (e *Enroller) Certificate(ctx context.Context, node string) (tls.Certificat
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	der, err := e.get(ctx, PathCertificate, node, request)
+	der, err := e.getSigned(ctx, PathCertificate, node, request)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-func (e *Enroller) get(ctx context.Context, path, node string, body []byte) ([]byte, error) {
+func (e *Enroller) getSigned(ctx context.Context, path, node string, body []byte) ([]byte, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, e.Base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err

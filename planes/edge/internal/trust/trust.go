@@ -110,10 +110,10 @@ func (a *Authority) Sign(request []byte, uses []x509.ExtKeyUsage, now time.Time)
 	if len(uses) == 0 {
 		uses = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	}
-	return a.issue(q.Subject, q.PublicKey, uses, &x509.Certificate{DNSNames: q.DNSNames, IPAddresses: q.IPAddresses}, now)
+	return a.issueCertificate(q.Subject, q.PublicKey, uses, &x509.Certificate{DNSNames: q.DNSNames, IPAddresses: q.IPAddresses}, now)
 }
 
-func (a *Authority) issue(name pkix.Name, public any, uses []x509.ExtKeyUsage, names *x509.Certificate, now time.Time) ([]byte, error) {
+func (a *Authority) issueCertificate(name pkix.Name, public any, uses []x509.ExtKeyUsage, names *x509.Certificate, now time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, fmt.Errorf("sign a certificate: %w", err)
@@ -136,7 +136,7 @@ func (a *Authority) Server(addresses []net.IP, names []string, now time.Time) (t
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("make a hub's key: %w", err)
 	}
-	der, err := a.issue(pkix.Name{CommonName: "kubeedge.io", Organization: []string{"KubeEdge"}}, key.Public(),
+	der, err := a.issueCertificate(pkix.Name{CommonName: "kubeedge.io", Organization: []string{"KubeEdge"}}, key.Public(),
 		[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, &x509.Certificate{IPAddresses: addresses, DNSNames: names}, now)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
@@ -147,13 +147,13 @@ func (a *Authority) Client(node string, now time.Time) (tls.Certificate, error) 
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("make an edge's key: %w", err)
 	}
-	der, err := a.issue(pkix.Name{CommonName: NamePrefix + node, Organization: []string{Organization}}, key.Public(),
+	der, err := a.issueCertificate(pkix.Name{CommonName: NamePrefix + node, Organization: []string{Organization}}, key.Public(),
 		[]x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, &x509.Certificate{}, now)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// head returns the begin of every JWT here.
-func head() string {
+// tokenHead returns the begin of every JWT here.
+func tokenHead() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 }
 
@@ -161,11 +161,11 @@ func head() string {
 // certificate, by which the edge knows it, and a JWT.
 func (a *Authority) Token(expiry time.Time) string {
 	claim := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, expiry.Unix()))
-	signed := head() + "." + claim
-	return Fingerprint(a.DER) + "." + signed + "." + a.signature(signed)
+	signed := tokenHead() + "." + claim
+	return Fingerprint(a.DER) + "." + signed + "." + a.signText(signed)
 }
 
-func (a *Authority) signature(text string) string {
+func (a *Authority) signText(text string) string {
 	m := hmac.New(sha256.New, a.der)
 	_, _ = m.Write([]byte(text)) // a hash takes everything
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
@@ -180,10 +180,10 @@ func Fingerprint(der []byte) string {
 // Check says whether a JWT lets in; the error is ErrToken.
 func (a *Authority) Check(jwt string, now time.Time) error {
 	parts := strings.Split(jwt, ".")
-	if len(parts) != 3 || parts[0] != head() {
+	if len(parts) != 3 || parts[0] != tokenHead() {
 		return fmt.Errorf("%w: no JWT of HS256", ErrToken)
 	}
-	if !hmac.Equal([]byte(parts[2]), []byte(a.signature(parts[0]+"."+parts[1]))) {
+	if !hmac.Equal([]byte(parts[2]), []byte(a.signText(parts[0]+"."+parts[1]))) {
 		return fmt.Errorf("%w: signed by somebody else", ErrToken)
 	}
 	var claim struct {
