@@ -39,7 +39,7 @@ const (
 	NameHostCA              = "master-root-ca.crt" // a member's copy of the host's NameRootCA
 	SuffixToken             = "-kosmos-token"      // of a Secret with the token of a service account
 	NamespaceLeases         = corev1.NamespaceNodeLease
-	longestName             = 63
+	maxName                 = 63
 	KubeletPort       int32 = 10250
 )
 
@@ -130,5 +130,5 @@ func (l *LeafModel) NodeName(cluster string, i int) string {
 	case LeafParty:
 		name = NamePrefix + l.LeafNodeName + "-" + strconv.Itoa(i)
 	}
-	return name[:min(len(name), longestName)]
+	return name[:min(len(name), maxName)]
 }

@@ -82,12 +82,12 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	b := &builder{config: config, http: client, options: o, clock: clock.Start()}
 	builtin, core := scheme.Codecs.WithoutConversion(), corev1.SchemeGroupVersion
 	const proto = runtime.ContentTypeProtobuf
-	typed := b.sender("typed", b.rest(core, proto, builtin))
+	typed := b.newSender("typed", b.newREST(core, proto, builtin))
 	leases := typed
-	leases.rest = b.rest(coordinationv1.SchemeGroupVersion, proto, builtin)
-	dynamic := b.sender("dynamic", b.rest(core, runtime.ContentTypeJSON, builtin))
-	of := func(kind string) sender { return b.sender(kind, typed.rest) }
-	group := b.rest(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion())
+	leases.rest = b.newREST(coordinationv1.SchemeGroupVersion, proto, builtin)
+	dynamic := b.newSender("dynamic", b.newREST(core, runtime.ContentTypeJSON, builtin))
+	of := func(kind string) sender { return b.newSender(kind, typed.rest) }
+	group := b.newREST(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion())
 	c := &Client{
 		Nodes:           Kind[*corev1.Node]{typed, "nodes", func() *corev1.Node { return &corev1.Node{} }},
 		Leases:          Kind[*coordinationv1.Lease]{leases, "leases", func() *coordinationv1.Lease { return &coordinationv1.Lease{} }},
@@ -96,13 +96,13 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 		Services:        Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
 		Pods:            Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
 		Namespaces:      Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
-		Clusters:        Kind[*Cluster]{b.sender(ResourceClusters, group), ResourceClusters, func() *Cluster { return &Cluster{} }},
-		Policies:        Kind[*ConvertPolicy]{b.sender(ResourcePolicies, group), ResourcePolicies, newPolicy},
-		ClusterPolicies: Kind[*ConvertPolicy]{b.sender(ResourceClusterPolicies, group), ResourceClusterPolicies, newPolicy},
-		Slices: Kind[*discoveryv1.EndpointSlice]{b.sender("endpointslices", b.rest(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices",
+		Clusters:        Kind[*Cluster]{b.newSender(ResourceClusters, group), ResourceClusters, func() *Cluster { return &Cluster{} }},
+		Policies:        Kind[*ConvertPolicy]{b.newSender(ResourcePolicies, group), ResourcePolicies, newPolicy},
+		ClusterPolicies: Kind[*ConvertPolicy]{b.newSender(ResourceClusterPolicies, group), ResourceClusterPolicies, newPolicy},
+		Slices: Kind[*discoveryv1.EndpointSlice]{b.newSender("endpointslices", b.newREST(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices",
 			func() *discoveryv1.EndpointSlice { return &discoveryv1.EndpointSlice{} }},
-		Exports:      b.marks(ResourceExports, "ServiceExport"),
-		Imports:      b.marks(ResourceImports, "ServiceImport"),
+		Exports:      b.newMarkKind(ResourceExports, "ServiceExport"),
+		Imports:      b.newMarkKind(ResourceImports, "ServiceImport"),
 		Events:       Kind[*corev1.Event]{typed, "events", func() *corev1.Event { return &corev1.Event{} }},
 		Claims:       Kind[*corev1.PersistentVolumeClaim]{dynamic, resourceClaims, newClaim},
 		Volumes:      Kind[*corev1.PersistentVolume]{typed, "persistentvolumes", func() *corev1.PersistentVolume { return &corev1.PersistentVolume{} }},
@@ -127,7 +127,7 @@ type builder struct {
 	err     error
 }
 
-func (b *builder) rest(gv schema.GroupVersion, media string, codecs runtime.NegotiatedSerializer) rest.Interface {
+func (b *builder) newREST(gv schema.GroupVersion, media string, codecs runtime.NegotiatedSerializer) rest.Interface {
 	c := rest.CopyConfig(b.config)
 	c.GroupVersion, c.NegotiatedSerializer, c.APIPath = &gv, codecs, "/apis"
 	if gv.Group == "" {
@@ -141,18 +141,18 @@ func (b *builder) rest(gv schema.GroupVersion, media string, codecs runtime.Nego
 	return r
 }
 
-func (b *builder) marks(resource, kind string) Kind[*Mark] {
-	r := b.rest(servicesVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newMarkScheme(kind)).WithoutConversion())
-	return Kind[*Mark]{b.sender(resource, r), resource, func() *Mark { return &Mark{} }}
+func (b *builder) newMarkKind(resource, kind string) Kind[*Mark] {
+	r := b.newREST(servicesVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newMarkScheme(kind)).WithoutConversion())
+	return Kind[*Mark]{b.newSender(resource, r), resource, func() *Mark { return &Mark{} }}
 }
 
-func (b *builder) sender(name string, r rest.Interface) sender {
+func (b *builder) newSender(name string, r rest.Interface) sender {
 	return sender{rest: r, limiter: flowcontrol.NewTokenBucketRateLimiter(b.options.Rate.QPS, b.options.Rate.Burst), name: name, options: b.options, clock: b.clock}
 }
 
-// do sends a call when the limiter lets it, and reads its answer into an object
+// sendCall sends a call when the limiter lets it, and reads its answer into an object
 // unless that is nil.
-func (s *sender) do(ctx context.Context, r *rest.Request, into runtime.Object) error {
+func (s *sender) sendCall(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	begin := s.clock.Now()
 	if err := s.limiter.Wait(ctx); err != nil {
 		return err
@@ -172,18 +172,18 @@ func (s *sender) do(ctx context.Context, r *rest.Request, into runtime.Object) e
 }
 
 // Version asks the server for its version, which shows that it answers.
-func (c *Client) Version(ctx context.Context) error { return c.get(ctx, "/version") }
+func (c *Client) Version(ctx context.Context) error { return c.getPath(ctx, "/version") }
 
 // Discover asks the server what it serves, as a client does that knows nothing of it.
 func (c *Client) Discover(ctx context.Context) error {
-	if err := c.get(ctx, "/api"); err != nil {
+	if err := c.getPath(ctx, "/api"); err != nil {
 		return err
 	}
-	return c.get(ctx, "/apis")
+	return c.getPath(ctx, "/apis")
 }
 
-func (c *Client) get(ctx context.Context, path string) error {
-	return c.typed.do(ctx, c.typed.rest.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON), nil)
+func (c *Client) getPath(ctx context.Context, path string) error {
+	return c.typed.sendCall(ctx, c.typed.rest.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON), nil)
 }
 
 // Object is an API object of a kind.
@@ -199,26 +199,26 @@ type Kind[T Object] struct {
 // Get reads one object.
 func (k Kind[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	out := k.make()
-	err := k.do(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name), out)
+	err := k.sendCall(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name), out)
 	return out, err
 }
 
 // List reads those of a namespace, or of all, that options select.
 func (k Kind[T]) List(ctx context.Context, namespace string, into runtime.Object, o metav1.ListOptions) error {
-	return k.do(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).VersionedParams(&o, scheme.ParameterCodec), into)
+	return k.sendCall(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).VersionedParams(&o, scheme.ParameterCodec), into)
 }
 
 // Create makes an object.
 func (k Kind[T]) Create(ctx context.Context, o T) (T, error) {
 	out := k.make()
-	err := k.do(ctx, k.rest.Post().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Body(o), out)
+	err := k.sendCall(ctx, k.rest.Post().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Body(o), out)
 	return out, err
 }
 
 // Update writes a whole object, or a part of it such as "status".
 func (k Kind[T]) Update(ctx context.Context, o T, part ...string) (T, error) {
 	out := k.make()
-	err := k.do(ctx, k.rest.Put().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Name(o.GetName()).SubResource(part...).Body(o), out)
+	err := k.sendCall(ctx, k.rest.Put().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Name(o.GetName()).SubResource(part...).Body(o), out)
 	return out, err
 }
 
@@ -226,24 +226,24 @@ func (k Kind[T]) Update(ctx context.Context, o T, part ...string) (T, error) {
 // came of it.
 func (k Kind[T]) PatchIn(ctx context.Context, namespace, name string, body []byte) (T, error) {
 	out := k.make()
-	err := k.do(ctx, k.rest.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource(k.name).Name(name).Body(body), out)
+	err := k.sendCall(ctx, k.rest.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource(k.name).Name(name).Body(body), out)
 	return out, err
 }
 
 // Patch sends a strategic merge patch for an object without a namespace, or for a part of it.
 func (k Kind[T]) Patch(ctx context.Context, name string, body []byte, part ...string) error {
-	return k.do(ctx, k.rest.Patch(types.StrategicMergePatchType).Resource(k.name).Name(name).SubResource(part...).Body(body), nil)
+	return k.sendCall(ctx, k.rest.Patch(types.StrategicMergePatchType).Resource(k.name).Name(name).SubResource(part...).Body(body), nil)
 }
 
 // Delete deletes an object.
 func (k Kind[T]) Delete(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error {
-	return k.do(ctx, k.rest.Delete().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name).Body(&o), nil)
+	return k.sendCall(ctx, k.rest.Delete().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name).Body(&o), nil)
 }
 
 // DeleteAll deletes the objects of a namespace that a label selector selects.
 func (k Kind[T]) DeleteAll(ctx context.Context, namespace, selector string) error {
 	o := metav1.ListOptions{LabelSelector: selector}
-	return k.do(ctx, k.rest.Delete().Namespace(namespace).Resource(k.name).VersionedParams(&o, scheme.ParameterCodec), nil)
+	return k.sendCall(ctx, k.rest.Delete().Namespace(namespace).Resource(k.name).VersionedParams(&o, scheme.ParameterCodec), nil)
 }
 
 // Informer returns an informer over all namespaces, of the objects with a label

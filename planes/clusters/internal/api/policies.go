@@ -79,30 +79,30 @@ func (p *ConvertPolicy) DeepCopyObject() runtime.Object {
 // Convert changes a pod's spec.
 func (c *Converters) Convert(s *corev1.PodSpec) {
 	if f := c.SchedulerName; f != nil {
-		s.SchedulerName = converted(f.Type, s.SchedulerName, f.Value, s.SchedulerName != "")
+		s.SchedulerName = convertField(f.Type, s.SchedulerName, f.Value, s.SchedulerName != "")
 	}
 	if f := c.NodeName; f != nil {
-		s.NodeName = converted(f.Type, s.NodeName, f.Value, s.NodeName != "")
+		s.NodeName = convertField(f.Type, s.NodeName, f.Value, s.NodeName != "")
 	}
 	if f := c.NodeSelector; f != nil {
-		s.NodeSelector = converted(f.Type, s.NodeSelector, f.Value, s.NodeSelector != nil)
+		s.NodeSelector = convertField(f.Type, s.NodeSelector, f.Value, s.NodeSelector != nil)
 	}
 	if f := c.Tolerations; f != nil {
-		s.Tolerations = converted(f.Type, s.Tolerations, f.Value, s.Tolerations != nil)
+		s.Tolerations = convertField(f.Type, s.Tolerations, f.Value, s.Tolerations != nil)
 	}
 	if f := c.Affinity; f != nil {
-		s.Affinity = converted(f.Type, s.Affinity, f.Value, s.Affinity != nil)
+		s.Affinity = convertField(f.Type, s.Affinity, f.Value, s.Affinity != nil)
 	}
 	if f := c.TopologySpread; f != nil {
-		s.TopologySpreadConstraints = converted(f.Type, s.TopologySpreadConstraints, f.Value, s.TopologySpreadConstraints != nil)
+		s.TopologySpreadConstraints = convertField(f.Type, s.TopologySpreadConstraints, f.Value, s.TopologySpreadConstraints != nil)
 	}
 	if f := c.HostAliases; f != nil {
-		s.HostAliases = converted(f.Type, s.HostAliases, f.Value, s.HostAliases != nil)
+		s.HostAliases = convertField(f.Type, s.HostAliases, f.Value, s.HostAliases != nil)
 	}
 }
 
-// converted is what becomes of a field; another type of converter leaves it alone.
-func converted[T any](how string, is, value T, set bool) T {
+// convertField is what becomes of a field; another type of converter leaves it alone.
+func convertField[T any](how string, is, value T, set bool) T {
 	var none T
 	switch {
 	case how == ConvertRemove:

@@ -19,7 +19,7 @@ func NewTopology(clusters []Cluster, nodes []Node) *Topology {
 	t := &Topology{}
 	clusters = slices.SortedFunc(slices.Values(clusters), func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	for _, f := range families() {
+	for _, f := range bothFamilies() {
 		t.views = append(t.views, newView(f, clusters, nodes))
 	}
 	for _, n := range nodes {
@@ -44,27 +44,27 @@ func (t *Topology) Of(n *Node) *Config {
 	c := &Config{}
 	for _, v := range t.views {
 		if known := v.node[n.Name]; known != nil {
-			v.of(known, c)
+			v.addFamily(known, c)
 		}
 	}
-	c.sort()
+	c.sortEntries()
 	return c
 }
 
-// of adds what a node has of a family.
-func (v *view) of(n *viewNode, c *Config) {
+// addFamily adds what a node has of a family.
+func (v *view) addFamily(n *viewNode, c *Config) {
 	own := n.cluster
-	if v.bridges(n) {
-		c.Devices = append(c.Devices, Device{"vxlan", v.bridge, within(own.bridge, n.at).String(), mac(n.Name, v.bridge), n.Device, v.bridgeID, v.bridgePort})
+	if v.hasBridge(n) {
+		c.Devices = append(c.Devices, Device{"vxlan", v.bridge, addressIn(own.bridge, n.at).String(), macOf(n.Name, v.bridge), n.Device, v.bridgeID, v.bridgePort})
 		v.knowBridges(n, c)
 	}
 	if own.kind == Gateway {
-		c.Devices = append(c.Devices, Device{"vxlan", v.local, within(own.local, n.at).String(), mac(n.Name, v.local), n.Device, v.localID, v.localPort})
+		c.Devices = append(c.Devices, Device{"vxlan", v.local, addressIn(own.local, n.at).String(), macOf(n.Name, v.local), n.Device, v.localID, v.localPort})
 		v.knowLocals(n, c)
 	}
 	for _, remote := range v.clusters {
 		if remote != own {
-			v.lead(n, remote, c)
+			v.addRemoteRoutes(n, remote, c)
 		}
 	}
 	if n.Gateway && own.kind == Gateway {
@@ -72,13 +72,13 @@ func (v *view) of(n *viewNode, c *Config) {
 			Rule{"nat", "POSTROUTING", "-s " + own.local.String() + " -o " + v.bridge + " -j MASQUERADE"}, // of its own cluster's hosts
 			Rule{"nat", "POSTROUTING", "-s " + own.bridge.String() + " -j MASQUERADE"})                    // of other clusters' hosts, which its nodes have no way to
 	}
-	if v.bridges(n) {
-		v.translate(own, c)
+	if v.hasBridge(n) {
+		v.addTranslation(own, c)
 	}
 }
 
-// bridges says that a node has a device between clusters.
-func (v *view) bridges(n *viewNode) bool { return n.cluster.kind == P2P || v.isGateway(n) }
+// hasBridge says that a node has a device between clusters.
+func (v *view) hasBridge(n *viewNode) bool { return n.cluster.kind == P2P || v.isGateway(n) }
 
 func (v *view) isGateway(n *viewNode) bool { return n.cluster.gateway == n }
 
@@ -86,8 +86,8 @@ func (v *view) isGateway(n *viewNode) bool { return n.cluster.gateway == n }
 // its own cluster too.
 func (v *view) knowBridges(n *viewNode, c *Config) {
 	for _, peer := range v.nodes {
-		if peer != n && v.bridges(peer) {
-			c.know(peer, v.bridge, within(peer.cluster.bridge, peer.at).Addr())
+		if peer != n && v.hasBridge(peer) {
+			c.addPeer(peer, v.bridge, addressIn(peer.cluster.bridge, peer.at).Addr())
 		}
 	}
 }
@@ -96,55 +96,55 @@ func (v *view) knowBridges(n *viewNode, c *Config) {
 func (v *view) knowLocals(n *viewNode, c *Config) {
 	for _, peer := range n.cluster.members {
 		if peer != n && (v.isGateway(n) || v.isGateway(peer)) {
-			c.know(peer, v.local, within(peer.cluster.local, peer.at).Addr())
+			c.addPeer(peer, v.local, addressIn(peer.cluster.local, peer.at).Addr())
 		}
 	}
 }
 
-// know adds a peer's device: where its packets go, by its address and for all whose
+// addPeer adds a peer's device: where its packets go, by its address and for all whose
 // receiver is not known, and what its MAC address is.
-func (c *Config) know(peer *viewNode, device string, at netip.Addr) {
-	address, underlay := mac(peer.Name, device), peer.at.String()
+func (c *Config) addPeer(peer *viewNode, device string, at netip.Addr) {
+	address, underlay := macOf(peer.Name, device), peer.at.String()
 	c.FDBs = append(c.FDBs, Neighbour{underlay, everyMAC, device}, Neighbour{underlay, address, device})
 	c.ARPs = append(c.ARPs, Neighbour{at.String(), address, device})
 }
 
-// lead adds the ways to a remote cluster's pods and services. Services are behind its
+// addRemoteRoutes adds the ways to a remote cluster's pods and services. Services are behind its
 // gateway, whatever its type is.
-func (v *view) lead(n *viewNode, remote *viewCluster, c *Config) {
+func (v *view) addRemoteRoutes(n *viewNode, remote *viewCluster, c *Config) {
 	own := n.cluster
-	if !v.bridges(n) { // by the own gateway
+	if !v.hasBridge(n) { // by the own gateway
 		if own.gateway != nil {
-			via := within(own.local, own.gateway.at).Addr()
-			c.route(via, v.local, own.foreign(remote.pods)...)
-			c.route(via, v.local, own.foreign(remote.services)...)
+			via := addressIn(own.local, own.gateway.at).Addr()
+			c.addRoutes(via, v.local, own.withoutOverlaps(remote.pods)...)
+			c.addRoutes(via, v.local, own.withoutOverlaps(remote.services)...)
 		}
 		return
 	}
 	gateway := remote.gateway
 	if gateway != nil {
-		c.route(within(remote.bridge, gateway.at).Addr(), v.bridge, own.foreign(remote.services)...)
+		c.addRoutes(addressIn(remote.bridge, gateway.at).Addr(), v.bridge, own.withoutOverlaps(remote.services)...)
 	}
 	switch {
 	case remote.kind == P2P:
 		for _, peer := range remote.members {
-			c.route(within(remote.bridge, peer.at).Addr(), v.bridge, own.foreign(peer.pods)...)
+			c.addRoutes(addressIn(remote.bridge, peer.at).Addr(), v.bridge, own.withoutOverlaps(peer.pods)...)
 		}
 	case gateway != nil:
-		c.route(within(remote.bridge, gateway.at).Addr(), v.bridge, own.foreign(remote.pods)...)
+		c.addRoutes(addressIn(remote.bridge, gateway.at).Addr(), v.bridge, own.withoutOverlaps(remote.pods)...)
 	}
 }
 
-func (c *Config) route(via netip.Addr, dev string, to ...netip.Prefix) {
+func (c *Config) addRoutes(via netip.Addr, dev string, to ...netip.Prefix) {
 	for _, p := range to {
 		c.Routes = append(c.Routes, Route{p.String(), via.String(), dev})
 	}
 }
 
-// translate adds a cluster's GlobalMap: what comes for a global range goes to the one
+// addTranslation adds a cluster's GlobalMap: what comes for a global range goes to the one
 // that stands behind it, address by address; what leaves from there comes from the global
 // range's first address. Answers find their way by what the kernel remembers.
-func (v *view) translate(own *viewCluster, c *Config) {
+func (v *view) addTranslation(own *viewCluster, c *Config) {
 	for _, m := range own.global {
 		c.IPTables = append(c.IPTables,
 			Rule{"nat", "PREROUTING", "-d " + m.to.String() + " -i " + v.bridge + " -j NETMAP --to " + m.from.String()},

@@ -62,8 +62,8 @@ type Cluster struct {
 	Global          map[netip.Prefix]netip.Prefix // GlobalMap: ranges of pods, services or a node's pods, and what others know them by
 }
 
-// speaks says that a cluster's link is to have a family.
-func (c *Cluster) speaks(f family) bool {
+// hasFamily says that a cluster's link is to have a family.
+func (c *Cluster) hasFamily(f family) bool {
 	return c.Family == "" || c.Family == FamilyAll || (c.Family == Family6) == f.six
 }
 
@@ -121,8 +121,8 @@ type Config struct {
 // everyMAC stands for packets whose receiver no entry of the forwarding table names.
 const everyMAC = "00:00:00:00:00:00"
 
-// within returns the address of a device: the node's host bits in a range.
-func within(at netip.Prefix, node netip.Addr) netip.Prefix {
+// addressIn returns the address of a device: the node's host bits in a range.
+func addressIn(at netip.Prefix, node netip.Addr) netip.Prefix {
 	base, host := at.Masked().Addr().AsSlice(), node.AsSlice()
 	for i := range base {
 		keep := min(max(at.Bits()-8*i, 0), 8) // bits of this byte that are the range's
@@ -133,16 +133,16 @@ func within(at netip.Prefix, node netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(a, at.Bits())
 }
 
-// mac returns the address of a node's device: the same whoever asks for it, and locally
+// macOf returns the address of a node's device: the same whoever asks for it, and locally
 // administered.
-func mac(node, device string) string {
+func macOf(node, device string) string {
 	sum := sha256.Sum256([]byte(node + "/" + device))
 	return net.HardwareAddr{0xa6, sum[0], sum[1], sum[2], sum[3], sum[4]}.String()
 }
 
-// sort brings a configuration into the order of its texts, and leaves out what is
+// sortEntries brings a configuration into the order of its texts, and leaves out what is
 // there twice.
-func (c *Config) sort() {
+func (c *Config) sortEntries() {
 	slices.SortFunc(c.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.Routes, func(a, b Route) int { return cmp.Or(cmp.Compare(a.CIDR, b.CIDR), cmp.Compare(a.GW, b.GW)) })
 	byAddress := func(a, b Neighbour) int {
@@ -166,14 +166,14 @@ func (c *Cluster) Validate() error {
 	if c.Family != "" && c.Family != FamilyAll && c.Family != Family4 && c.Family != Family6 {
 		return fmt.Errorf("cluster %s: family of addresses %q: want %s, %s or %s", c.Name, c.Family, FamilyAll, Family4, Family6)
 	}
-	for _, f := range families() {
+	for _, f := range bothFamilies() {
 		ranges := []netip.Prefix{c.Local, c.Bridge}
 		if f.six {
 			ranges = []netip.Prefix{c.Local6, c.Bridge6}
 		}
-		needed := c.speaks(f) && (!f.six || c.Family == Family6)
+		needed := c.hasFamily(f) && (!f.six || c.Family == Family6)
 		for _, r := range ranges {
-			if needed && !r.IsValid() || r.IsValid() && !f.has(r.Addr()) {
+			if needed && !r.IsValid() || r.IsValid() && !f.hasAddress(r.Addr()) {
 				return fmt.Errorf("cluster %s: %v is no range of %s addresses", c.Name, r, map[bool]string{false: "IPv4", true: "IPv6"}[f.six])
 			}
 		}

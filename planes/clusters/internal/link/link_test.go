@@ -109,7 +109,7 @@ func TestWithinKeepsHostBits(t *testing.T) {
 		{"fd22::/16", "fd00:1::7", "fd22:1::7/16"},
 		{"fd22:8000::/17", "fd00:1::7", "fd22:8001::7/17"},
 	} {
-		if got := within(netip.MustParsePrefix(c.at), netip.MustParseAddr(c.node)).String(); got != c.want {
+		if got := addressIn(netip.MustParsePrefix(c.at), netip.MustParseAddr(c.node)).String(); got != c.want {
 			t.Errorf("%s in %s: %s, want %s", c.node, c.at, got, c.want)
 		}
 	}
@@ -171,8 +171,8 @@ func TestDualStack(t *testing.T) {
 		t.Errorf("%d entries of both, %d of IPv4, %d of IPv6: want as many of each", both.Entries(), four.Entries(), six.Entries())
 	}
 	want := []Device{
-		{"vxlan", "vx-bridge-6", "fd22:1::1/16", mac("c0-n0", Bridge6), "eth0", 64, 4866},
-		{"vxlan", "vx-local-6", "fd21:1::1/16", mac("c0-n0", Local6), "eth0", 65, 4867},
+		{"vxlan", "vx-bridge-6", "fd22:1::1/16", macOf("c0-n0", Bridge6), "eth0", 64, 4866},
+		{"vxlan", "vx-local-6", "fd21:1::1/16", macOf("c0-n0", Local6), "eth0", 65, 4867},
 	}
 	if !reflect.DeepEqual(six.Devices, want) {
 		t.Errorf("devices %+v, want %+v", six.Devices, want)
@@ -397,11 +397,11 @@ func TestPreviousIsRefused(t *testing.T) {
 			}
 			m := NewManager(Default(), kept{map[string]*Stored{}})
 			of := NewTopology(clusters, nodes).Of(&nodes[0])
-			if err := m.write(ctx, nodes[0].Name, of); err != nil {
+			if err := m.writeConfig(ctx, nodes[0].Name, of); err != nil {
 				t.Fatal(err)
 			}
 			of.Routes = of.Routes[1:] // another event, and it is kept beside
-			if err := m.write(ctx, nodes[0].Name, of); errors.Is(err, errTooLong) {
+			if err := m.writeConfig(ctx, nodes[0].Name, of); errors.Is(err, errTooLong) {
 				refused = k + 1
 			}
 		}

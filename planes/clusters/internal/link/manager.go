@@ -87,7 +87,7 @@ func (m *Manager) Counts() Counts {
 	return m.counts
 }
 
-func (m *Manager) count(add Counts) {
+func (m *Manager) addCounts(add Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &m.counts
@@ -124,17 +124,17 @@ func (m *Manager) SetNode(name string, n *Node) bool {
 		m.nodes[name] = *n
 	}
 	if known {
-		m.touch(&old)
+		m.markPeers(&old)
 	}
 	if n != nil {
-		m.touch(n)
+		m.markPeers(n)
 	}
 	return true
 }
 
-// touch marks the nodes that have something of a node: those with a device between
+// markPeers marks the nodes that have something of a node: those with a device between
 // clusters where it has one, too, and its cluster's gateway otherwise.
-func (m *Manager) touch(n *Node) {
+func (m *Manager) markPeers(n *Node) {
 	m.touched[n.Name] = true
 	far := n.Gateway || m.clusters[n.Cluster].Type == P2P
 	for name := range m.nodes {
@@ -151,7 +151,7 @@ func (m *Manager) touch(n *Node) {
 // and goes again at the next pass with ComputeFull; with ComputeIncremental it stays
 // marked.
 func (m *Manager) Pass(ctx context.Context) error {
-	m.count(Counts{Passes: 1})
+	m.addCounts(Counts{Passes: 1})
 	t := NewTopology(slices.Collect(maps.Values(m.clusters)), slices.Collect(maps.Values(m.nodes)))
 	full := m.all || m.options.Compute == ComputeFull
 	m.all = false
@@ -164,7 +164,7 @@ func (m *Manager) Pass(ctx context.Context) error {
 		if !full && !m.touched[n.Name] {
 			continue
 		}
-		if err := m.write(ctx, n.Name, t.Of(n)); err != nil {
+		if err := m.writeConfig(ctx, n.Name, t.Of(n)); err != nil {
 			errs, left[n.Name] = append(errs, err), true
 		}
 	}
@@ -179,11 +179,11 @@ func (m *Manager) Pass(ctx context.Context) error {
 	return err
 }
 
-// write keeps a configuration where it is not what is kept. Beside it goes the one that
+// writeConfig keeps a configuration where it is not what is kept. Beside it goes the one that
 // was kept until now: since that is not the one before it any more at the next pass,
 // each change is written twice.
-func (m *Manager) write(ctx context.Context, name string, c *Config) error {
-	m.count(Counts{Computed: 1, Entries: c.Entries()})
+func (m *Manager) writeConfig(ctx context.Context, name string, c *Config) error {
+	m.addCounts(Counts{Computed: 1, Entries: c.Entries()})
 	next, old := &Stored{Config: *c}, m.store.Get(name)
 	if m.options.Previous && old != nil {
 		previous, err := json.Marshal(&old.Config)
@@ -200,9 +200,9 @@ func (m *Manager) write(ctx context.Context, name string, c *Config) error {
 		return fmt.Errorf("node %s: %w", name, err)
 	}
 	if err := m.store.Put(ctx, name, next); err != nil {
-		m.count(Counts{Refused: 1})
+		m.addCounts(Counts{Refused: 1})
 		return fmt.Errorf("configuration of node %s: %w", name, err)
 	}
-	m.count(Counts{Writes: 1, Bytes: len(bytes)})
+	m.addCounts(Counts{Writes: 1, Bytes: len(bytes)})
 	return nil
 }

@@ -13,20 +13,20 @@ type family struct {
 	bridgeID, localID, bridgePort, localPort int
 }
 
-func families() []family {
+func bothFamilies() []family {
 	return []family{
 		{false, Bridge, Local, bridgeID, localID, bridgePort, localPort},
 		{true, Bridge6, Local6, bridge6ID, local6ID, bridge6Port, local6Port},
 	}
 }
 
-// has says that an address is of the family.
-func (f family) has(a netip.Addr) bool { return a.IsValid() && a.Is6() == f.six }
+// hasAddress says that an address is of the family.
+func (f family) hasAddress(a netip.Addr) bool { return a.IsValid() && a.Is6() == f.six }
 
-// only returns the ranges of the family.
-func (f family) only(all []netip.Prefix) (out []netip.Prefix) {
+// onlyOwn returns the ranges of the family.
+func (f family) onlyOwn(all []netip.Prefix) (out []netip.Prefix) {
 	for _, p := range all {
-		if f.has(p.Addr()) {
+		if f.hasAddress(p.Addr()) {
 			out = append(out, p)
 		}
 	}
@@ -67,7 +67,7 @@ type mapped struct{ from, to netip.Prefix }
 func newView(f family, clusters []Cluster, nodes []Node) *view {
 	v, byName := &view{family: f, node: map[string]*viewNode{}}, map[string]*viewCluster{}
 	for i := range clusters {
-		if c := f.cluster(&clusters[i]); c != nil {
+		if c := f.clusterView(&clusters[i]); c != nil {
 			v.clusters, byName[clusters[i].Name] = append(v.clusters, c), c
 		}
 	}
@@ -77,10 +77,10 @@ func newView(f family, clusters []Cluster, nodes []Node) *view {
 		if f.six {
 			at = n.IP6
 		}
-		if c == nil || !f.has(at) {
+		if c == nil || !f.hasAddress(at) {
 			continue
 		}
-		one := &viewNode{Node: n, cluster: c, at: at, pods: c.known(f.only(n.PodCIDRs))}
+		one := &viewNode{Node: n, cluster: c, at: at, pods: c.globalRanges(f.onlyOwn(n.PodCIDRs))}
 		v.nodes, v.node[n.Name] = append(v.nodes, one), one
 		c.members = append(c.members, one)
 		if n.Gateway && c.gateway == nil {
@@ -90,30 +90,30 @@ func newView(f family, clusters []Cluster, nodes []Node) *view {
 	return v
 }
 
-// cluster returns one as the family has it; nil: it has no link in it.
-func (f family) cluster(c *Cluster) *viewCluster {
+// clusterView returns one as the family has it; nil: it has no link in it.
+func (f family) clusterView(c *Cluster) *viewCluster {
 	out := &viewCluster{kind: c.Type, bridge: c.Bridge, local: c.Local}
 	if f.six {
 		out.bridge, out.local = c.Bridge6, c.Local6
 	}
-	if !c.speaks(f) || !out.bridge.IsValid() || !out.local.IsValid() {
+	if !c.hasFamily(f) || !out.bridge.IsValid() || !out.local.IsValid() {
 		return nil
 	}
 	for from, to := range c.Global {
-		if f.has(from.Addr()) {
+		if f.hasAddress(from.Addr()) {
 			out.global = append(out.global, mapped{from, to})
 		}
 	}
 	slices.SortFunc(out.global, func(a, b mapped) int { return cmp.Compare(a.from.String(), b.from.String()) })
-	pods, services := f.only(c.PodCIDRs), f.only(c.ServiceCIDRs)
+	pods, services := f.onlyOwn(c.PodCIDRs), f.onlyOwn(c.ServiceCIDRs)
 	out.own = append(slices.Clone(pods), services...)
-	out.pods, out.services = out.known(pods), out.known(services)
+	out.pods, out.services = out.globalRanges(pods), out.globalRanges(services)
 	return out
 }
 
-// known returns ranges as other clusters know them: a range that is mapped as it stands,
+// globalRanges returns ranges as other clusters know them: a range that is mapped as it stands,
 // and no part of one, goes by its global one.
-func (c *viewCluster) known(own []netip.Prefix) (out []netip.Prefix) {
+func (c *viewCluster) globalRanges(own []netip.Prefix) (out []netip.Prefix) {
 	for _, p := range own {
 		if i := slices.IndexFunc(c.global, func(m mapped) bool { return m.from == p }); i >= 0 {
 			p = c.global[i].to
@@ -123,9 +123,9 @@ func (c *viewCluster) known(own []netip.Prefix) (out []netip.Prefix) {
 	return out
 }
 
-// foreign leaves out ranges that overlap the cluster's own: a way to another cluster's
+// withoutOverlaps leaves out ranges that overlap the cluster's own: a way to another cluster's
 // would take packets from its own pods.
-func (c *viewCluster) foreign(all []netip.Prefix) (out []netip.Prefix) {
+func (c *viewCluster) withoutOverlaps(all []netip.Prefix) (out []netip.Prefix) {
 	for _, p := range all {
 		if !slices.ContainsFunc(c.own, p.Overlaps) {
 			out = append(out, p)

@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options, serve func(work func() error, routes ..
 	if len(files) == 0 {
 		return fmt.Errorf("members: there is no NAME.kubeconfig in %s", o.Folder)
 	}
-	host, err := client(o.Config)
+	host, err := newClient(o.Config)
 	if err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func Run(ctx context.Context, o Options, serve func(work func() error, routes ..
 	defer w.wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return serve(func() error { return w.run(ctx, files, o) }, instrument.Route{Path: agree.Path, Handler: agree.New(clock.Start(), w.differences)})
+	return serve(func() error { return w.watchMembers(ctx, files, o) }, instrument.Route{Path: agree.Path, Handler: agree.New(clock.Start(), w.differences)})
 }
 
-// run joins what there are kubeconfigs of, and looks on.
-func (w *watch) run(ctx context.Context, files []string, o Options) error {
+// watchMembers joins what there are kubeconfigs of, and looks on.
+func (w *watch) watchMembers(ctx context.Context, files []string, o Options) error {
 	informers := []cache.SharedIndexInformer{w.pods, w.nodes, w.clusters, w.configs, w.secrets, w.claims, w.volumes}
 	if w.exports != nil {
-		informers = append(informers, w.exports.informers()...)
+		informers = append(informers, w.exports.allInformers()...)
 	}
 	if err := errors.Join(w.slim(), loop.Start(ctx, &w.wait, informers...)); err != nil {
 		if ctx.Err() != nil {
@@ -127,7 +127,7 @@ func (w *watch) joinAll(ctx context.Context, files []string, o Options) error {
 	free, failed := make(chan struct{}, atATime), make(chan error, len(files))
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig")
-		c, err := w.join(ctx, name, file, o)
+		c, err := w.joinMember(ctx, name, file, o)
 		if err != nil {
 			return fmt.Errorf("member %s: %w", name, err)
 		}
@@ -139,7 +139,7 @@ func (w *watch) joinAll(ctx context.Context, files []string, o Options) error {
 		watched.Add(1)
 		w.wait.Go(func() {
 			defer watched.Done()
-			if err := w.add(ctx, name, c); err != nil {
+			if err := w.addMember(ctx, name, c); err != nil {
 				failed <- fmt.Errorf("member %s: %w", name, err)
 			}
 			<-free
@@ -150,13 +150,13 @@ func (w *watch) joinAll(ctx context.Context, files []string, o Options) error {
 	return <-failed
 }
 
-// client returns a client of kubectl's rate.
-func client(config *rest.Config) (*api.Client, error) {
+// newClient returns a client of kubectl's rate.
+func newClient(config *rest.Config) (*api.Client, error) {
 	return api.NewClient(config, api.ClientOptions{Rate: limiter.Rate{QPS: 50, Burst: 300}})
 }
 
-// join registers one member when it has its nodes, and returns a client of it.
-func (w *watch) join(ctx context.Context, name, file string, o Options) (*api.Client, error) {
+// joinMember registers one member when it has its nodes, and returns a client of it.
+func (w *watch) joinMember(ctx context.Context, name, file string, o Options) (*api.Client, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -166,7 +166,7 @@ func (w *watch) join(ctx context.Context, name, file string, o Options) (*api.Cl
 		return nil, err
 	}
 	config := e.Config("windtunnel-tree-members")
-	c, err := client(config)
+	c, err := newClient(config)
 	if err != nil {
 		return nil, err
 	}

@@ -42,8 +42,8 @@ type inventory struct {
 	others map[string][]found // further ones of the same pod of the host
 }
 
-// add puts a member's pods in.
-func (v *inventory) add(member string, pods []*pod) {
+// addPods puts a member's pods in.
+func (v *inventory) addPods(member string, pods []*pod) {
 	if v.first == nil {
 		v.first, v.others = make(map[string]found, len(pods)), map[string][]found{}
 	}
@@ -58,8 +58,8 @@ func (v *inventory) add(member string, pods []*pod) {
 	}
 }
 
-// compare looks at a pod of the host and those that members have of it.
-func (v *inventory) compare(p *pod) (d agree.Difference, differs bool) {
+// comparePod looks at a pod of the host and those that members have of it.
+func (v *inventory) comparePod(p *pod) (d agree.Difference, differs bool) {
 	uid := string(p.UID)
 	first, there := v.first[uid]
 	others := v.others[uid]
@@ -78,8 +78,8 @@ func (v *inventory) compare(p *pod) (d agree.Difference, differs bool) {
 	return d, true
 }
 
-// rest are the members' pods that belong to none of the host.
-func (v *inventory) rest() (out []agree.Difference) {
+// remainingPods are the members' pods that belong to none of the host.
+func (v *inventory) remainingPods() (out []agree.Difference) {
 	for uid, f := range v.first {
 		for _, f := range append(v.others[uid], f) {
 			out = append(out, agree.Difference{How: extra, Object: f.pod.Namespace + "/" + f.pod.Name, Where: []string{f.member}})

@@ -27,16 +27,16 @@ func memberPod(uid string, phase corev1.PodPhase) *pod {
 // TestInventory holds each way in which a pod of the host and those of members can differ.
 func TestInventory(t *testing.T) {
 	var v inventory
-	v.add("a", []*pod{memberPod("1", corev1.PodRunning), memberPod("2", corev1.PodPending), memberPod("3", corev1.PodRunning), memberPod("9", corev1.PodRunning)})
-	v.add("b", []*pod{memberPod("3", corev1.PodRunning), memberPod("9", corev1.PodRunning)})
+	v.addPods("a", []*pod{memberPod("1", corev1.PodRunning), memberPod("2", corev1.PodPending), memberPod("3", corev1.PodRunning), memberPod("9", corev1.PodRunning)})
+	v.addPods("b", []*pod{memberPod("3", corev1.PodRunning), memberPod("9", corev1.PodRunning)})
 	var got []string
 	note := func(d agree.Difference) { got = append(got, fmt.Sprint(d.How, " ", d.Object, " ", d.Where)) }
 	for uid, phase := range map[string]corev1.PodPhase{"1": corev1.PodRunning, "2": corev1.PodRunning, "3": corev1.PodRunning, "4": corev1.PodPending, "5": corev1.PodSucceeded} {
-		if d, differs := v.compare(keepPod(hostPod(uid, phase))); differs {
+		if d, differs := v.comparePod(keepPod(hostPod(uid, phase))); differs {
 			note(d)
 		}
 	}
-	for _, d := range v.rest() {
+	for _, d := range v.remainingPods() {
 		note(d)
 	}
 	slices.Sort(got)

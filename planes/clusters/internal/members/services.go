@@ -17,7 +17,7 @@ import (
 // they are the copies.
 type imports struct{ marks, services, slices cache.SharedIndexInformer }
 
-func (i *imports) informers() []cache.SharedIndexInformer {
+func (i *imports) allInformers() []cache.SharedIndexInformer {
 	return []cache.SharedIndexInformer{i.marks, i.services, i.slices}
 }
 
@@ -30,16 +30,16 @@ func (i *imports) slim() error {
 	return errors.Join(slim.Keep(i.marks, slim.Always(keepMark)), slim.Keep(i.services, slim.Always(keepName[*corev1.Service])), slim.Keep(i.slices, slim.Always(keepSlice)))
 }
 
-// marked tells whether a service is exported, or imported. One whose mark is being deleted
+// isMarked tells whether a service is exported, or imported. One whose mark is being deleted
 // is not.
-func (i *imports) marked(service string) bool {
+func (i *imports) isMarked(service string) bool {
 	m := slim.Get[*mark](i.marks, service)
 	return m != nil && !m.deleting
 }
 
 // mark is what is kept of an export or import.
 type mark struct {
-	named
+	objectName
 
 	deleting bool
 }
@@ -48,7 +48,7 @@ func keepMark(m *api.Mark) *mark { return &mark{*keepName(m), m.DeletionTimestam
 
 // slice is what is kept of an EndpointSlice.
 type slice struct {
-	named
+	objectName
 
 	service string // its key
 	sum     string // a digest of what it says
@@ -59,9 +59,9 @@ func keepSlice(s *discoveryv1.EndpointSlice) *slice {
 	return &slice{*keepName(s), s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName], api.Sum(says.Marshal())}
 }
 
-// differs compares a member's copies with the host's services: it has those that the host
+// compareImports compares a member's copies with the host's services: it has those that the host
 // exports and that it imports, all of their slices as they are there, and no others.
-func (i *imports) differs(member string, host *imports) (out []agree.Difference) {
+func (i *imports) compareImports(member string, host *imports) (out []agree.Difference) {
 	told := map[string]bool{}
 	tell := func(object string) {
 		if !told[object] {
@@ -70,7 +70,7 @@ func (i *imports) differs(member string, host *imports) (out []agree.Difference)
 		}
 	}
 	due := func(service string) bool {
-		return host.marked(service) && i.marked(service) && slim.Has(host.services, service)
+		return host.isMarked(service) && i.isMarked(service) && slim.Has(host.services, service)
 	}
 	for _, service := range i.services.GetIndexer().ListKeys() {
 		if !due(service) {

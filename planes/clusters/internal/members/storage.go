@@ -23,7 +23,7 @@ func keepClaim(c *corev1.PersistentVolumeClaim) *claim {
 
 // volume is what is kept of a volume.
 type volume struct {
-	named
+	objectName
 
 	owner     string // of the host's: the member that it came from
 	claim     string // key of the claim that it is for; empty: of none
@@ -32,7 +32,7 @@ type volume struct {
 }
 
 func keepVolume(v *corev1.PersistentVolume) *volume {
-	kept := &volume{named: *keepName(v), owner: v.Annotations[api.AnnotationOwners], isDeleted: v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete}
+	kept := &volume{objectName: *keepName(v), owner: v.Annotations[api.AnnotationOwners], isDeleted: v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete}
 	if ref := v.Spec.ClaimRef; ref != nil {
 		kept.claim, kept.claimUID = ref.Namespace+"/"+ref.Name, ref.UID
 	}

@@ -29,7 +29,9 @@ const (
 	nodes    = "nodes"    // a virtual node belongs to no Cluster
 )
 
-func ways() []string { return []string{missing, doubled, unequal, extra, copies, services, nodes} }
+func differenceKinds() []string {
+	return []string{missing, doubled, unequal, extra, copies, services, nodes}
+}
 
 // watch holds what host and members have. Its caches keep names, UIDs and digests.
 type watch struct {
@@ -97,14 +99,14 @@ func newWatch(host *api.Client, services bool) *watch {
 	return w
 }
 
-// add begins to watch a member.
-func (w *watch) add(ctx context.Context, name string, c *api.Client) error {
+// addMember begins to watch a member.
+func (w *watch) addMember(ctx context.Context, name string, c *api.Client) error {
 	s := &side{pods: c.Pods.Informer(api.LabelPod+"=true", nil), configs: c.ConfigMaps.Informer(api.LabelGlobal+"=true", nil), secrets: c.Secrets.Informer(api.LabelGlobal+"=true", nil)}
 	s.claims, s.volumes = c.Claims.Informer("", nil), c.Volumes.Informer("", nil)
 	informers := []cache.SharedIndexInformer{s.pods, s.configs, s.secrets, s.claims, s.volumes}
 	if w.exports != nil {
 		s.imports = importsOf(c, c.Imports, api.LabelGlobal+"=true")
-		informers = append(informers, s.imports.informers()...)
+		informers = append(informers, s.imports.allInformers()...)
 	}
 	if err := errors.Join(s.slim(), loop.Start(ctx, &w.wait, informers...)); err != nil {
 		return fmt.Errorf("watch: %w", err)
@@ -115,16 +117,16 @@ func (w *watch) add(ctx context.Context, name string, c *api.Client) error {
 	return nil
 }
 
-// named is what is kept of an object of which nothing is asked but whether it is there.
-type named struct{ metav1.ObjectMeta }
+// objectName is what is kept of an object of which nothing is asked but whether it is there.
+type objectName struct{ metav1.ObjectMeta }
 
-func keepName[T metav1.Object](o T) *named {
-	return &named{metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), ResourceVersion: o.GetResourceVersion()}}
+func keepName[T metav1.Object](o T) *objectName {
+	return &objectName{metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), ResourceVersion: o.GetResourceVersion()}}
 }
 
 // virtualNode is what is kept of a virtual node of the host.
 type virtualNode struct {
-	named
+	objectName
 
 	cluster string // whose it is
 }
@@ -135,23 +137,23 @@ func keepNode(n *corev1.Node) *virtualNode {
 
 // differences are those of all pods, nodes, copies and services.
 func (w *watch) differences() []agree.Difference {
-	all, _, _ := w.compare()
+	all, _, _ := w.compareAll()
 	return all
 }
 
-// compare returns the differences, and how many pods there are on both sides.
-func (w *watch) compare() (out []agree.Difference, host, inMembers int) {
+// compareAll returns the differences, and how many pods there are on both sides.
+func (w *watch) compareAll() (out []agree.Difference, host, inMembers int) {
 	w.mu.Lock()
 	members := maps.Clone(w.members)
 	w.mu.Unlock()
 	var have inventory
 	for name, s := range members {
-		have.add(name, slim.All[*pod](s.pods))
+		have.addPods(name, slim.All[*pod](s.pods))
 		out = append(out, leftCopies(name, s.configs, w.configs)...)
 		out = append(out, leftCopies(name, s.secrets, w.secrets)...)
 		out = append(out, w.leftStorage(name, s)...)
 		if s.imports != nil {
-			out = append(out, s.imports.differs(name, w.exports)...)
+			out = append(out, s.imports.compareImports(name, w.exports)...)
 		}
 	}
 	inMembers = have.count
@@ -160,11 +162,11 @@ func (w *watch) compare() (out []agree.Difference, host, inMembers int) {
 			continue
 		}
 		host++
-		if d, differs := have.compare(p); differs {
+		if d, differs := have.comparePod(p); differs {
 			out = append(out, d)
 		}
 	}
-	out = append(out, have.rest()...)
+	out = append(out, have.remainingPods()...)
 	for _, n := range slim.All[*virtualNode](w.nodes) {
 		if !slim.Has(w.clusters, n.cluster) {
 			out = append(out, agree.Difference{How: nodes, Object: n.Name})
@@ -193,12 +195,12 @@ func (w *watch) Describe(out chan<- *prometheus.Desc) { out <- w.desc; out <- w.
 
 // Collect compares.
 func (w *watch) Collect(out chan<- prometheus.Metric) {
-	differences, host, inMembers := w.compare()
+	differences, host, inMembers := w.compareAll()
 	by := map[string]int{}
 	for _, d := range differences {
 		by[d.How]++
 	}
-	for _, how := range ways() {
+	for _, how := range differenceKinds() {
 		out <- prometheus.MustNewConstMetric(w.desc, prometheus.GaugeValue, float64(by[how]), how)
 	}
 	out <- prometheus.MustNewConstMetric(w.held, prometheus.GaugeValue, float64(host), "host")

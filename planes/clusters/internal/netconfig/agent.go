@@ -82,7 +82,7 @@ func RunAgent(ctx context.Context, o AgentOptions, m Machine) error {
 	if err != nil {
 		return err
 	}
-	if err := c.tell(ctx, m); err != nil {
+	if err := c.writeAddresses(ctx, m); err != nil {
 		return err
 	}
 	a := &agent{options: o, machine: m, changed: make(chan struct{}, 1), configs: c.watchConfigs(o.Watch, m.Name)}
@@ -104,7 +104,7 @@ func RunAgent(ctx context.Context, o AgentOptions, m Machine) error {
 	if err := loop.Start(ctx, &wait, a.configs); err != nil {
 		return err
 	}
-	a.run(ctx)
+	a.applyUntilDone(ctx)
 	return nil
 }
 
@@ -128,7 +128,7 @@ type agent struct {
 	known   bool // the node has had a configuration
 }
 
-func (a *agent) run(ctx context.Context) {
+func (a *agent) applyUntilDone(ctx context.Context) {
 	drift := time.NewTicker(a.options.Drift)
 	defer drift.Stop()
 	for {
@@ -145,13 +145,13 @@ func (a *agent) run(ctx context.Context) {
 			default:
 			}
 		}
-		a.apply()
+		a.applyConfig()
 	}
 }
 
-// apply brings the configuration to the node that there is now. A node that has had none
+// applyConfig brings the configuration to the node that there is now. A node that has had none
 // yet is left as it is.
-func (a *agent) apply() {
+func (a *agent) applyConfig() {
 	o, there, _ := a.configs.GetStore().GetByKey(a.machine.Name)
 	want := &link.Config{}
 	switch {
@@ -168,8 +168,8 @@ func (a *agent) apply() {
 	a.options.Counts.Applied.Add(1)
 }
 
-// tell writes the addresses of a node into its ClusterNode where others stand there.
-func (c *client) tell(ctx context.Context, m Machine) error {
+// writeAddresses writes the addresses of a node into its ClusterNode where others stand there.
+func (c *client) writeAddresses(ctx context.Context, m Machine) error {
 	for m.Address.IsValid() {
 		node, err := c.nodes.Get(ctx, "", m.Name)
 		ip6 := ""

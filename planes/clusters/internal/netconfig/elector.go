@@ -63,7 +63,7 @@ func RunElector(ctx context.Context, o ElectorOptions, cluster, node string) err
 			Lock: &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "elector-" + cluster}, Client: leases,
 				LockConfig: resourcelock.ResourceLockConfig{Identity: node}},
 			LeaseDuration: o.Duration, RenewDeadline: o.Renew, RetryPeriod: o.Retry, Name: "elector-" + cluster,
-			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: e.lead, OnStoppedLeading: func() {}},
+			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: e.electPeriodically, OnStoppedLeading: func() {}},
 		})
 		if err != nil {
 			return fmt.Errorf("election in %s: %w", cluster, err)
@@ -79,12 +79,12 @@ type elector struct {
 	cluster, node string
 }
 
-// lead sees to it that its node alone has the role, until ctx ends. What fails goes again
+// electPeriodically sees to it that its node alone has the role, until ctx ends. What fails goes again
 // after Retry.
-func (e elector) lead(ctx context.Context) {
+func (e elector) electPeriodically(ctx context.Context) {
 	for {
 		next := e.options.Check
-		if err := e.roles(ctx); err != nil {
+		if err := e.writeRoles(ctx); err != nil {
 			e.options.Log.Info("the roles of a cluster's nodes could not be written, goes again", "cluster", e.cluster, "error", err)
 			next = e.options.Retry
 		}
@@ -94,7 +94,7 @@ func (e elector) lead(ctx context.Context) {
 	}
 }
 
-func (e elector) roles(ctx context.Context) error {
+func (e elector) writeRoles(ctx context.Context) error {
 	all := &resource.List[ClusterNode]{}
 	if err := e.client.rest.Get().Resource(resourceNodes).Do(ctx).Into(all); err != nil {
 		return fmt.Errorf("list %s: %w", resourceNodes, err)

@@ -33,7 +33,7 @@ func Join(ctx context.Context, config *rest.Config, clusters []link.Cluster, nod
 	for _, one := range clusters {
 		o := &cluster{ObjectMeta: metav1.ObjectMeta{Name: one.Name}}
 		o.Spec.Link = &linkOptions{Enable: true, NetworkType: one.Type, IPFamily: one.Family, GlobalCIDRs: map[string]string{},
-			LocalCIDRs: vipCIDR{text(one.Local), text(one.Local6)}, BridgeCIDRs: vipCIDR{text(one.Bridge), text(one.Bridge6)}}
+			LocalCIDRs: vipCIDR{rangeText(one.Local), rangeText(one.Local6)}, BridgeCIDRs: vipCIDR{rangeText(one.Bridge), rangeText(one.Bridge6)}}
 		for from, to := range one.Global {
 			o.Spec.Link.GlobalCIDRs[from.String()] = to.String()
 		}
@@ -60,8 +60,8 @@ func Join(ctx context.Context, config *rest.Config, clusters []link.Cluster, nod
 	return nil
 }
 
-// text is a range as objects have it; empty: there is none.
-func text(p netip.Prefix) string {
+// rangeText is a range as objects have it; empty: there is none.
+func rangeText(p netip.Prefix) string {
 	if !p.IsValid() {
 		return ""
 	}

@@ -79,10 +79,10 @@ func Run(ctx context.Context, o Options) error {
 	w.manager = link.NewManager(o.Options, s)
 	w.loop = loop.New(loop.Options{Name: "clusternode", Threads: 1, Metrics: o.Registry.Queues(), Reconcile: w.reconcile, Log: o.Log})
 	o.Registry.MustRegister(collector{w.manager})
-	return w.run(ctx, o.Registry)
+	return w.runWorker(ctx, o.Registry)
 }
 
-func (w *worker) run(ctx context.Context, r *instrument.Registry) error {
+func (w *worker) runWorker(ctx context.Context, r *instrument.Registry) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -91,7 +91,7 @@ func (w *worker) run(ctx context.Context, r *instrument.Registry) error {
 	for prefix, informer := range watched {
 		enqueue := func(o any) {
 			if key, ok := loop.Key(o); ok {
-				w.changed(prefix + key)
+				w.enqueueChange(prefix + key)
 			}
 		}
 		if _, err := informer.AddEventHandler(loop.Each(enqueue)); err != nil {
@@ -105,7 +105,7 @@ func (w *worker) run(ctx context.Context, r *instrument.Registry) error {
 	// configurations would be wrong.
 	for prefix, informer := range watched {
 		for _, name := range informer.GetStore().ListKeys() {
-			w.take(prefix + name)
+			w.readChange(prefix + name)
 		}
 	}
 	r.Ready()
@@ -120,8 +120,8 @@ const (
 	passKey    = "pass"
 )
 
-// changed has a change computed: alone, or when its window ends.
-func (w *worker) changed(key string) {
+// enqueueChange has a change computed: alone, or when its window ends.
+func (w *worker) enqueueChange(key string) {
 	if !w.together {
 		w.loop.Queue.Add(key)
 		return
@@ -135,7 +135,7 @@ func (w *worker) changed(key string) {
 // reconcile computes what has changed and writes it.
 func (w *worker) reconcile(ctx context.Context, key string) error {
 	if key != passKey {
-		if !w.take(key) {
+		if !w.readChange(key) {
 			return nil
 		}
 		return w.manager.Pass(ctx)
@@ -145,13 +145,13 @@ func (w *worker) reconcile(ctx context.Context, key string) error {
 	w.changes = nil
 	w.mu.Unlock()
 	for _, one := range changes {
-		w.take(one)
+		w.readChange(one)
 	}
 	return w.manager.Pass(ctx)
 }
 
-// take reads an object as it is now.
-func (w *worker) take(key string) bool {
+// readChange reads an object as it is now.
+func (w *worker) readChange(key string) bool {
 	if name, ok := strings.CutPrefix(key, nodeKey); ok {
 		o, there, _ := w.nodes.GetStore().GetByKey(name)
 		if !there {
@@ -175,7 +175,7 @@ func nodeOf(n *ClusterNode) *link.Node {
 	ip, _ := netip.ParseAddr(n.Spec.IP)
 	ip6, _ := netip.ParseAddr(n.Spec.IP6)
 	return &link.Node{Name: n.Name, Cluster: n.Spec.ClusterName, IP: ip.Unmap(), IP6: ip6, Device: n.Spec.InterfaceName,
-		PodCIDRs: prefixes(n.Spec.PodCIDRs), Gateway: slices.Contains(n.Spec.Roles, roleGateway)}
+		PodCIDRs: parsePrefixes(n.Spec.PodCIDRs), Gateway: slices.Contains(n.Spec.Roles, roleGateway)}
 }
 
 // clusterOf reads a Cluster; nil: it has no link.
@@ -185,13 +185,13 @@ func clusterOf(c *cluster) *link.Cluster {
 		return nil
 	}
 	out := &link.Cluster{Name: c.Name, Type: cmp.Or(o.NetworkType, link.P2P), Family: o.IPFamily,
-		PodCIDRs: prefixes(c.Status.Link.PodCIDRs), ServiceCIDRs: prefixes(c.Status.Link.ServiceCIDRs)}
+		PodCIDRs: parsePrefixes(c.Status.Link.PodCIDRs), ServiceCIDRs: parsePrefixes(c.Status.Link.ServiceCIDRs)}
 	out.Local, _ = netip.ParsePrefix(cmp.Or(o.LocalCIDRs.IP, localCIDR))
 	out.Bridge, _ = netip.ParsePrefix(cmp.Or(o.BridgeCIDRs.IP, bridgeCIDR))
 	out.Local6, _ = netip.ParsePrefix(o.LocalCIDRs.IP6) // there is no default
 	out.Bridge6, _ = netip.ParsePrefix(o.BridgeCIDRs.IP6)
 	for from, to := range o.GlobalCIDRs {
-		from, to := prefixes([]string{from}), prefixes([]string{to})
+		from, to := parsePrefixes([]string{from}), parsePrefixes([]string{to})
 		if len(from) == 0 || len(to) == 0 || from[0].Bits() != to[0].Bits() || from[0].Addr().Is4() != to[0].Addr().Is4() {
 			continue // one that cannot be read is left out, as an address is
 		}
@@ -206,7 +206,7 @@ func clusterOf(c *cluster) *link.Cluster {
 	return out
 }
 
-func prefixes(texts []string) (out []netip.Prefix) {
+func parsePrefixes(texts []string) (out []netip.Prefix) {
 	for _, text := range texts {
 		if p, err := netip.ParsePrefix(text); err == nil {
 			out = append(out, p.Masked())
@@ -260,16 +260,16 @@ func (s *store) Put(ctx context.Context, name string, c *link.Stored) error {
 		if again != nil {
 			now = nil
 		}
-		s.set(name, now)
+		s.setConfig(name, now)
 	}
 	if err != nil {
 		return err
 	}
-	s.set(name, got)
+	s.setConfig(name, got)
 	return nil
 }
 
-func (s *store) set(name string, o *NodeConfig) {
+func (s *store) setConfig(name string, o *NodeConfig) {
 	if o == nil {
 		delete(s.of, name)
 		return

@@ -192,10 +192,10 @@ func TestJoinedIsComputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {
-		if err := r.client.tell(t.Context(), Machine{Name: n.Name, Address: n.IP, Address6: n.IP6}); err != nil {
+		if err := r.client.writeAddresses(t.Context(), Machine{Name: n.Name, Address: n.IP, Address6: n.IP6}); err != nil {
 			t.Fatal(err)
 		}
-		if err := (elector{ElectorDefault(), r.client, n.Cluster, n.Cluster + "-n0"}).roles(t.Context()); err != nil {
+		if err := (elector{ElectorDefault(), r.client, n.Cluster, n.Cluster + "-n0"}).writeRoles(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

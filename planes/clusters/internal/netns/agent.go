@@ -75,7 +75,7 @@ func applyDevice(d link.Device) error {
 		return fmt.Errorf("mac: %w", err)
 	}
 	found, err := netlink.LinkByName(d.Name)
-	if err == nil && same(found, d, parent.Attrs().Index, mac) {
+	if err == nil && isSameDevice(found, d, parent.Attrs().Index, mac) {
 		return nil
 	}
 	if err == nil {
@@ -93,13 +93,13 @@ func applyDevice(d link.Device) error {
 	if err := netlink.LinkAdd(device); err != nil {
 		return fmt.Errorf("add: %w", err)
 	}
-	if err := calm(d.Name, six); err != nil {
+	if err := disableOwnAddresses(d.Name, six); err != nil {
 		return err
 	}
 	if err := addAddress(d.Name, d.Addr); err != nil || six {
 		return err
 	}
-	return loosen(d.Name)
+	return loosenPathFilter(d.Name)
 }
 
 // isSix says that a text that starts with an address is one of IPv6.
@@ -113,21 +113,21 @@ func familyOf(address string) int {
 	return unix.AF_INET
 }
 
-// calm keeps the kernel from giving a device addresses of IPv6 of its own, by which it
+// disableOwnAddresses keeps the kernel from giving a device addresses of IPv6 of its own, by which it
 // would send what nobody asked for. A device of IPv4 has none at all.
-func calm(device string, six bool) error {
+func disableOwnAddresses(device string, six bool) error {
 	own := "net/ipv6/conf/" + device
 	if six {
-		return setting(own+"/addr_gen_mode", "1")
+		return writeSetting(own+"/addr_gen_mode", "1")
 	}
 	if _, err := os.Stat(filepath.Join("/proc/sys", own)); errors.Is(err, fs.ErrNotExist) {
 		return nil // a kernel without IPv6
 	}
-	return setting(own+"/disable_ipv6", "1")
+	return writeSetting(own+"/disable_ipv6", "1")
 }
 
-// same says that a device is as it should be.
-func same(found netlink.Link, d link.Device, parent int, mac net.HardwareAddr) bool {
+// isSameDevice says that a device is as it should be.
+func isSameDevice(found netlink.Link, d link.Device, parent int, mac net.HardwareAddr) bool {
 	v, ok := found.(*netlink.Vxlan)
 	if !ok || v.VxlanId != d.ID || v.Port != d.Port || v.VtepDevIndex != parent || v.Attrs().HardwareAddr.String() != mac.String() {
 		return false
@@ -159,12 +159,14 @@ func addAddress(device, prefix string) error {
 	return nil
 }
 
-// loosen lets answers come in by another device than packets to their sender leave by
+// loosenPathFilter lets answers come in by another device than packets to their sender leave by
 // (RFC 3704, 2.4): a gateway's answers do.
-func loosen(device string) error { return setting("net/ipv4/conf/"+device+"/rp_filter", "2") }
+func loosenPathFilter(device string) error {
+	return writeSetting("net/ipv4/conf/"+device+"/rp_filter", "2")
+}
 
-// setting writes a kernel's setting of the namespace that the thread is in.
-func setting(name, value string) error {
+// writeSetting writes a kernel's setting of the namespace that the thread is in.
+func writeSetting(name, value string) error {
 	if err := os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o600); err != nil {
 		return fmt.Errorf("setting %s: %w", name, err)
 	}
@@ -195,20 +197,20 @@ func applyNeighbours(c *link.Config) error {
 		want[neighbour{unix.AF_BRIDGE, devices[e.Dev], e.IP, e.MAC}] = true
 	}
 	for name, index := range devices {
-		if err := prune(index, want); err != nil {
+		if err := removeUnwanted(index, want); err != nil {
 			return fmt.Errorf("neighbours of %s: %w", name, err)
 		}
 	}
 	for e := range want {
-		if err := netlink.NeighAppend(entry(e)); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := netlink.NeighAppend(neighbourEntry(e)); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("neighbour %s, %s: %w", e.ip, e.mac, err)
 		}
 	}
 	return nil
 }
 
-// prune removes what is not wanted of a device, and takes what stands from the wanted.
-func prune(device int, want map[neighbour]bool) error {
+// removeUnwanted removes what is not wanted of a device, and takes what stands from the wanted.
+func removeUnwanted(device int, want map[neighbour]bool) error {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6, unix.AF_BRIDGE} {
 		all, err := netlink.NeighList(device, family)
 		if err != nil {
@@ -221,7 +223,7 @@ func prune(device int, want map[neighbour]bool) error {
 			case want[e]:
 				delete(want, e)
 			default:
-				if err := netlink.NeighDel(entry(e)); err != nil {
+				if err := netlink.NeighDel(neighbourEntry(e)); err != nil {
 					return fmt.Errorf("delete %s: %w", n.IP, err)
 				}
 			}
@@ -230,7 +232,7 @@ func prune(device int, want map[neighbour]bool) error {
 	return nil
 }
 
-func entry(e neighbour) *netlink.Neigh {
+func neighbourEntry(e neighbour) *netlink.Neigh {
 	mac, _ := net.ParseMAC(e.mac) // of package link, or the kernel's
 	n := &netlink.Neigh{LinkIndex: e.device, Family: e.family, State: netlink.NUD_PERMANENT, IP: net.ParseIP(e.ip), HardwareAddr: mac}
 	if e.family == unix.AF_BRIDGE {
@@ -245,10 +247,10 @@ func applyRoutes(want []link.Route) error {
 	for _, w := range want {
 		of[familyOf(w.CIDR)] = append(of[familyOf(w.CIDR)], w)
 	}
-	return errors.Join(routes(unix.AF_INET, of[unix.AF_INET]), routes(unix.AF_INET6, of[unix.AF_INET6]))
+	return errors.Join(syncRoutes(unix.AF_INET, of[unix.AF_INET]), syncRoutes(unix.AF_INET6, of[unix.AF_INET6]))
 }
 
-func routes(family int, want []link.Route) error {
+func syncRoutes(family int, want []link.Route) error {
 	have, err := netlink.RouteListFiltered(family, &netlink.Route{Table: table}, netlink.RT_FILTER_TABLE)
 	if len(want) == 0 && len(have) == 0 { // nor has a kernel without the family any
 		return nil
@@ -261,14 +263,14 @@ func routes(family int, want []link.Route) error {
 	}
 	missing := map[string]*netlink.Route{}
 	for _, w := range want {
-		r, err := route(w)
+		r, err := newRoute(w)
 		if err != nil {
 			return err
 		}
-		missing[key(r)] = r
+		missing[routeKey(r)] = r
 	}
 	for i := range have {
-		if k := key(&have[i]); missing[k] != nil {
+		if k := routeKey(&have[i]); missing[k] != nil {
 			delete(missing, k)
 		} else if err := netlink.RouteDel(&have[i]); err != nil {
 			return fmt.Errorf("delete route %s: %w", k, err)
@@ -282,12 +284,14 @@ func routes(family int, want []link.Route) error {
 	return nil
 }
 
-// key names a route by all that Kosmos sets of one.
-func key(r *netlink.Route) string { return fmt.Sprintf("%v via %v dev %d", r.Dst, r.Gw, r.LinkIndex) }
+// routeKey names a route by all that Kosmos sets of one.
+func routeKey(r *netlink.Route) string {
+	return fmt.Sprintf("%v via %v dev %d", r.Dst, r.Gw, r.LinkIndex)
+}
 
-// route is onlink where it has a gateway: that is behind the device though no route says
+// newRoute is onlink where it has a gateway: that is behind the device though no route says
 // so.
-func route(w link.Route) (*netlink.Route, error) {
+func newRoute(w link.Route) (*netlink.Route, error) {
 	found, err := netlink.LinkByName(w.Dev)
 	if err != nil {
 		return nil, fmt.Errorf("route to %s: device %s: %w", w.CIDR, w.Dev, err)
@@ -332,5 +336,5 @@ func ensureRule(family int) error {
 	return nil
 }
 
-// host is the prefix of one address alone.
-func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
+// hostPrefix is the prefix of one address alone.
+func hostPrefix(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }

@@ -37,9 +37,9 @@ type place struct {
 	gateway       bool
 }
 
-// machines are those of both clusters; the gateways are those that stand where none are
+// bothMachines are those of both clusters; the gateways are those that stand where none are
 // elected. Where ranges overlap, b1's pods have the range and the address of a1's.
-func (o *Options) machines() []machine {
+func (o *Options) bothMachines() []machine {
 	places := []place{
 		{name: "a1", cluster: "a", subnet: 1, last: 1, pods: 101, known: 149, pods6: "fd10:101", known6: "fd14:101", gateway: true},
 		{name: "a2", cluster: "a", subnet: 1, last: 2, pods: 102, known: 150, pods6: "fd10:102", known6: "fd14:102"},
@@ -54,7 +54,7 @@ func (o *Options) machines() []machine {
 			Name: p.name, Cluster: p.cluster, Device: uplink, Gateway: p.gateway, IP: netip.AddrFrom4([4]byte{198, 18, p.subnet, p.last}),
 			PodCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, p.pods, 0}), 24)}},
 			known: netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, p.known, 0}), 24)}
-		if o.six() {
+		if o.hasIPv6() {
 			m.IP6 = netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", p.subnet, p.last))
 			m.pod6, m.known6 = netip.MustParseAddr(p.pods6+"::10"), netip.MustParsePrefix(p.known6+"::/64")
 			m.PodCIDRs = append(m.PodCIDRs, netip.MustParsePrefix(p.pods6+"::/64"))
@@ -64,12 +64,12 @@ func (o *Options) machines() []machine {
 	return out
 }
 
-// six says that machines and pods have addresses of IPv6, too.
-func (o *Options) six() bool { return o.Family == link.Family6 || o.Family == link.FamilyAll }
+// hasIPv6 says that machines and pods have addresses of IPv6, too.
+func (o *Options) hasIPv6() bool { return o.Family == link.Family6 || o.Family == link.FamilyAll }
 
-// clusters are both. Where their ranges overlap each goes by another one: of gateways the
+// bothClusters are both. Where their ranges overlap each goes by another one: of gateways the
 // cluster's at once, of P2P each node's.
-func (o *Options) clusters() []link.Cluster {
+func (o *Options) bothClusters() []link.Cluster {
 	ranges := map[string][2][2]string{ // of each family, its own and what others know it by
 		"a": {{"198.18.96.0/20", "198.18.144.0/20"}, {"fd10:100::/24", "fd14:100::/24"}},
 		"b": {{"198.18.192.0/20", "198.18.224.0/20"}, {"fd10:200::/24", "fd15:100::/24"}},
@@ -82,14 +82,14 @@ func (o *Options) clusters() []link.Cluster {
 	var out []link.Cluster
 	for _, name := range []string{"a", "b"} {
 		c := link.Cluster{Name: name, Type: o.NetworkType, Family: o.Family, Local: netip.MustParsePrefix("198.19.128.0/17"), Bridge: netip.MustParsePrefix("198.19.0.0/17")}
-		if o.six() {
+		if o.hasIPv6() {
 			c.Local6, c.Bridge6 = netip.MustParsePrefix("fd21::/16"), netip.MustParsePrefix("fd22::/16")
 		}
 		if o.Overlap {
 			c.Global = map[netip.Prefix]netip.Prefix{}
 		}
 		for i, r := range ranges[name] {
-			if i > 0 && !o.six() {
+			if i > 0 && !o.hasIPv6() {
 				break
 			}
 			own, known := netip.MustParsePrefix(r[0]), netip.MustParsePrefix(r[1])
@@ -108,7 +108,7 @@ func (o *Options) clusters() []link.Cluster {
 
 // mapNodes maps the ranges of a cluster's nodes.
 func (o *Options) mapNodes(c *link.Cluster) {
-	for _, m := range o.machines() {
+	for _, m := range o.bothMachines() {
 		if m.Cluster != c.Name {
 			continue
 		}
@@ -119,11 +119,11 @@ func (o *Options) mapNodes(c *link.Cluster) {
 }
 
 // Clusters returns both, Nodes their machines, as the link knows them.
-func (t *Topology) Clusters() []link.Cluster { return t.options.clusters() }
+func (t *Topology) Clusters() []link.Cluster { return t.options.bothClusters() }
 
 // Nodes returns the machines as the link knows them.
 func (t *Topology) Nodes() (out []link.Node) {
-	for _, m := range t.options.machines() {
+	for _, m := range t.options.bothMachines() {
 		out = append(out, m.Node)
 	}
 	return out
@@ -131,12 +131,12 @@ func (t *Topology) Nodes() (out []link.Node) {
 
 // Machines returns the addresses of the machines by their names.
 func (t *Topology) Machines(six bool) map[string]netip.Addr {
-	return t.addresses(six, func(m *machine) (netip.Addr, netip.Addr) { return m.IP, m.IP6 })
+	return t.addressesByName(six, func(m *machine) (netip.Addr, netip.Addr) { return m.IP, m.IP6 })
 }
 
 // Pods returns the addresses of pods by their machine's name, as they have them.
 func (t *Topology) Pods(six bool) map[string]netip.Addr {
-	return t.addresses(six, func(m *machine) (netip.Addr, netip.Addr) { return m.pod, m.pod6 })
+	return t.addressesByName(six, func(m *machine) (netip.Addr, netip.Addr) { return m.pod, m.pod6 })
 }
 
 // Known returns the addresses that the other cluster knows pods by, by their machine's name.
@@ -144,16 +144,16 @@ func (t *Topology) Known(six bool) map[string]netip.Addr {
 	if !t.options.Overlap {
 		return t.Pods(six)
 	}
-	return t.addresses(six, func(m *machine) (netip.Addr, netip.Addr) {
+	return t.addressesByName(six, func(m *machine) (netip.Addr, netip.Addr) {
 		if !m.pod6.IsValid() {
-			return move(m.pod, m.known), netip.Addr{}
+			return moveAddress(m.pod, m.known), netip.Addr{}
 		}
-		return move(m.pod, m.known), move(m.pod6, m.known6)
+		return moveAddress(m.pod, m.known), moveAddress(m.pod6, m.known6)
 	})
 }
 
-// move returns an address's host bits in another range.
-func move(a netip.Addr, to netip.Prefix) netip.Addr {
+// moveAddress returns an address's host bits in another range.
+func moveAddress(a netip.Addr, to netip.Prefix) netip.Addr {
 	out, from := to.Addr().AsSlice(), a.AsSlice()
 	for i := to.Bits() / 8; i < len(out); i++ { // all ranges here end with a byte
 		out[i] = from[i]
@@ -162,8 +162,8 @@ func move(a netip.Addr, to netip.Prefix) netip.Addr {
 	return moved
 }
 
-func (t *Topology) addresses(six bool, of func(*machine) (netip.Addr, netip.Addr)) map[string]netip.Addr {
-	out, all := map[string]netip.Addr{}, t.options.machines()
+func (t *Topology) addressesByName(six bool, of func(*machine) (netip.Addr, netip.Addr)) map[string]netip.Addr {
+	out, all := map[string]netip.Addr{}, t.options.bothMachines()
 	for i := range all {
 		four, other := of(&all[i])
 		if out[all[i].Name] = four; six {

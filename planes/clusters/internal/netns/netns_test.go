@@ -28,7 +28,7 @@ func build(t *testing.T, o Options) *Topology {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	if err := network.TryIPv6(); err != nil && o.six() {
+	if err := network.TryIPv6(); err != nil && o.hasIPv6() {
 		t.Skip(err)
 	}
 	all, err := Build(o)
@@ -127,10 +127,10 @@ func TestEncapsulations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all, slack := build(t, c.o), uint64(0)
-			if c.o.six() {
+			if c.o.hasIPv6() {
 				slack = echoed / 4 // a device of IPv6 says which groups it listens to, some packets each time (RFC 3810)
 			}
-			from, to := endsOf(all, c.o.six(), c.from, c.to)
+			from, to := endsOf(all, c.o.hasIPv6(), c.from, c.to)
 			echoes(t, 1, from, to) // by which neighbours find each other: what is sent meanwhile may be lost half way
 			before := encapsulated(t, all)
 			if n := echoes(t, echoed, from, to); n != echoed {
@@ -243,7 +243,7 @@ func stateOf(t *testing.T, at network.Namespace) string {
 				return err
 			}
 			for i := range all {
-				out = append(out, key(&all[i]))
+				out = append(out, routeKey(&all[i]))
 			}
 		}
 		c, err := nftables.New()

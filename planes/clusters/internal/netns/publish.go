@@ -34,12 +34,12 @@ func (t *Topology) Publish(folder, prefix string) (withdraw func() error, err er
 	if err := os.MkdirAll(folder, 0o755); err != nil { // as ip netns makes it
 		return nil, fmt.Errorf("folder of namespaces: %w", err)
 	}
-	if err := sweep(folder); err != nil {
+	if err := removeStaleLinks(folder); err != nil {
 		return nil, err
 	}
 	for _, name := range t.Names() {
 		path := filepath.Join(folder, prefix+"-"+name)
-		if err := publish(path, string(t.At(name))); err != nil {
+		if err := makeLink(path, string(t.At(name))); err != nil {
 			return nil, errors.Join(err, withdraw())
 		}
 		made = append(made, path)
@@ -47,9 +47,9 @@ func (t *Topology) Publish(folder, prefix string) (withdraw func() error, err er
 	return withdraw, nil
 }
 
-// sweep removes the names of processes that were killed, under whichever prefix. Only links
+// removeStaleLinks removes the names of processes that were killed, under whichever prefix. Only links
 // to descriptors of processes are ours: nobody else makes names of that form.
-func sweep(folder string) error {
+func removeStaleLinks(folder string) error {
 	all, err := os.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("folder of namespaces: %w", err)
@@ -60,7 +60,7 @@ func sweep(folder string) error {
 		if err != nil {
 			continue // no link, or gone meanwhile
 		}
-		if ours, _ := filepath.Match("/proc/*/fd/*", target); !ours || leads(path) {
+		if ours, _ := filepath.Match("/proc/*/fd/*", target); !ours || isNamespace(path) {
 			continue
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -70,14 +70,14 @@ func sweep(folder string) error {
 	return nil
 }
 
-// leads says that a name leads to a namespace.
-func leads(path string) bool {
+// isNamespace says that a name leads to a namespace.
+func isNamespace(path string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(path, &s) == nil && s.Type == unix.NSFS_MAGIC
 }
 
-// publish makes a link where there is nothing.
-func publish(path, target string) error {
+// makeLink makes a link where there is nothing.
+func makeLink(path, target string) error {
 	err := os.Symlink(target, path)
 	if !errors.Is(err, fs.ErrExist) {
 		return err

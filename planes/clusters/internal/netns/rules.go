@@ -72,15 +72,15 @@ func parseRule(r link.Rule) (t translation, err error) {
 	return t, nil
 }
 
-// six says that the rule is of IPv6.
-func (t translation) six() bool { return t.match.Addr().Is6() }
+// isIPv6 says that the rule is of IPv6.
+func (t translation) isIPv6() bool { return t.match.Addr().Is6() }
 
-// expressions are the rule's as nftables has it.
-func (t translation) expressions() []expr.Any {
+// nftExpressions are the rule's as nftables has it.
+func (t translation) nftExpressions() []expr.Any {
 	address, device := t.match.Masked().Addr().AsSlice(), make([]byte, unix.IFNAMSIZ)
 	copy(device, t.device)
 	offset, key, family := uint32(12), expr.MetaKeyOIFNAME, uint32(unix.NFPROTO_IPV4) // where the source is in the header of IPv4
-	if t.six() {
+	if t.isIPv6() {
 		offset, family = 8, unix.NFPROTO_IPV6
 	}
 	size := uint32(len(address))
@@ -89,7 +89,7 @@ func (t translation) expressions() []expr.Any {
 	}
 	out := []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: ends(t.match, 0xff, 0), Xor: make([]byte, size)},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: maskedBytes(t.match, 0xff, 0), Xor: make([]byte, size)},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: address},
 	}
 	if t.device != "" {
@@ -100,7 +100,7 @@ func (t translation) expressions() []expr.Any {
 		return append(out, &expr.Masq{})
 	}
 	first := t.to.Masked().Addr().AsSlice()
-	last := ends(t.to, 0, 0xff)
+	last := maskedBytes(t.to, 0, 0xff)
 	for i := range last {
 		last[i] |= first[i]
 	}
@@ -111,9 +111,9 @@ func (t translation) expressions() []expr.Any {
 	return append(out, &expr.Immediate{Register: 1, Data: first}, &expr.Immediate{Register: 2, Data: last}, nat)
 }
 
-// ends are bytes as long as an address: some for the bits of a range, others for those of
+// maskedBytes are bytes as long as an address: some for the bits of a range, others for those of
 // hosts.
-func ends(p netip.Prefix, network, host byte) []byte {
+func maskedBytes(p netip.Prefix, network, host byte) []byte {
 	out := make([]byte, p.Addr().BitLen()/8)
 	for i := range out {
 		keep := min(max(p.Bits()-8*i, 0), 8)
@@ -153,24 +153,24 @@ func applyRules(want []link.Rule) error {
 			return err
 		}
 		texts[t] = r.Rule
-		if t.six() {
+		if t.isIPv6() {
 			six = append(six, t)
 		} else {
 			four = append(four, t)
 		}
 	}
-	if err := newRuleSet(nftables.TableFamilyIPv4).apply(four, texts); err != nil {
+	if err := newRuleSet(nftables.TableFamilyIPv4).applyRules(four, texts); err != nil {
 		return err
 	}
-	return newRuleSet(nftables.TableFamilyIPv6).apply(six, texts)
+	return newRuleSet(nftables.TableFamilyIPv6).applyRules(six, texts)
 }
 
-func (s ruleSet) apply(want []translation, texts map[translation]string) error {
+func (s ruleSet) applyRules(want []translation, texts map[translation]string) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("rules: %w", err)
 	}
-	there, err := s.standing(c)
+	there, err := s.currentRules(c)
 	if len(want) == 0 && there == nil { // a kernel without rules has none that are too many
 		return nil
 	}
@@ -201,7 +201,7 @@ func (s ruleSet) apply(want []translation, texts map[translation]string) error {
 		c.AddChain(chain)
 		for _, t := range want {
 			if t.chain == chain.Name {
-				c.AddRule(&nftables.Rule{Table: s.table, Chain: chain, Exprs: t.expressions(), UserData: []byte(texts[t])})
+				c.AddRule(&nftables.Rule{Table: s.table, Chain: chain, Exprs: t.nftExpressions(), UserData: []byte(texts[t])})
 			}
 		}
 	}
@@ -211,8 +211,8 @@ func (s ruleSet) apply(want []translation, texts map[translation]string) error {
 	return nil
 }
 
-// standing returns the texts of the rules that stand; nil: there is no table of ours.
-func (s ruleSet) standing(c *nftables.Conn) (texts []string, err error) {
+// currentRules returns the texts of the rules that stand; nil: there is no table of ours.
+func (s ruleSet) currentRules(c *nftables.Conn) (texts []string, err error) {
 	tables, err := c.ListTablesOfFamily(s.table.Family)
 	if err != nil {
 		return nil, fmt.Errorf("rules of nftables, which --rules=false leaves out: %w", err)

@@ -138,7 +138,7 @@ func TestHostsReachPods(t *testing.T) {
 			c.o.NetworkType, c.o.CNI = link.Gateway, CNIRouted
 			all := build(t, c.o)
 			from := network.End{Namespace: all.At(c.from), Address: netip.MustParseAddr(c.address)}
-			to := network.End{Namespace: all.At("pod-" + c.to), Address: all.Pods(c.o.six())[c.to]}
+			to := network.End{Namespace: all.At("pod-" + c.to), Address: all.Pods(c.o.hasIPv6())[c.to]}
 			if n := echoes(t, 10, from, to); n != 10 {
 				t.Errorf("%d of 10 echoes answered", n)
 			}

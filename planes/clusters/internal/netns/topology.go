@@ -51,14 +51,14 @@ func (o *Options) Validate() error {
 	case o.Encrypt == EncryptWireGuard && o.Unlinked:
 		errs = append(errs, fmt.Errorf("encrypt %s: its ends stand where gateways were at the begin: they cannot be elected", o.Encrypt))
 	}
-	if o.Encrypt == EncryptWireGuard && (o.six() || o.Overlap) {
+	if o.Encrypt == EncryptWireGuard && (o.hasIPv6() || o.Overlap) {
 		errs = append(errs, fmt.Errorf("encrypt %s: it is for IPv4, and for ranges that do not overlap", o.Encrypt))
 	}
 	if o.Family != "" && o.Family != link.Family4 && o.Family != link.Family6 && o.Family != link.FamilyAll {
 		errs = append(errs, fmt.Errorf("ip-family %q: want %s, %s or %s", o.Family, link.Family4, link.Family6, link.FamilyAll))
 	}
-	if o.Bandwidth > 0 && o.Bandwidth < leastBandwidth {
-		errs = append(errs, fmt.Errorf("bandwidth %d: want at least %s a second", o.Bandwidth, unit.Count(uint64(leastBandwidth), "bits")))
+	if o.Bandwidth > 0 && o.Bandwidth < minBandwidth {
+		errs = append(errs, fmt.Errorf("bandwidth %d: want at least %s a second", o.Bandwidth, unit.Count(uint64(minBandwidth), "bits")))
 	}
 	if o.NetworkType != link.P2P && o.NetworkType != link.Gateway {
 		errs = append(errs, fmt.Errorf("network-type %q: want %s or %s", o.NetworkType, link.P2P, link.Gateway))
@@ -80,7 +80,7 @@ const (
 	cniPort = 4789   // the port of RFC 7348
 	linkMTU = 1500   // of a machine's uplink
 
-	leastBandwidth = 1e6 // bits a second: below it a packet takes longer than the bucket is deep
+	minBandwidth = 1e6 // bits a second: below it a packet takes longer than the bucket is deep
 )
 
 // Topology is cluster A with the machines a1, its gateway, and a2, in one subnet, and
@@ -99,13 +99,13 @@ func Build(o Options) (*Topology, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if o.six() {
+	if o.hasIPv6() {
 		if err := network.TryIPv6(); err != nil {
 			return nil, err
 		}
 	}
 	t := &Topology{options: o, spaces: map[string]*network.Held{}}
-	if err := t.build(); err != nil {
+	if err := t.buildAll(); err != nil {
 		return nil, errors.Join(fmt.Errorf("build the topology: %w", err), t.Close())
 	}
 	return t, nil
@@ -117,7 +117,7 @@ func (t *Topology) At(name string) network.Namespace { return t.spaces[name].Nam
 // Names returns the names of the namespaces: of the router, the machines and their pods.
 func (t *Topology) Names() []string {
 	names := []string{"router"}
-	for _, m := range t.options.machines() {
+	for _, m := range t.options.bothMachines() {
 		names = append(names, m.Name, "pod-"+m.Name)
 	}
 	return names
@@ -137,27 +137,27 @@ func (t *Topology) Close() error {
 	return errors.Join(errs...)
 }
 
-func (t *Topology) build() error {
+func (t *Topology) buildAll() error {
 	for _, name := range t.Names() {
 		held, err := network.NewNamespace()
 		if err != nil {
 			return err
 		}
 		t.spaces[name] = held
-		if err := held.Namespace().Do(t.quiet); err != nil {
+		if err := held.Namespace().Do(t.silenceIPv6); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
-	if err := t.router(); err != nil {
+	if err := t.makeRouter(); err != nil {
 		return fmt.Errorf("router: %w", err)
 	}
-	all := t.options.machines()
+	all := t.options.bothMachines()
 	for i := range all {
-		if err := t.machine(&all[i]); err != nil {
+		if err := t.joinMachine(&all[i]); err != nil {
 			return fmt.Errorf("machine %s: %w", all[i].Name, err)
 		}
 	}
-	if err := t.cluster(t.options.CNI, &all[0], &all[1]); err != nil {
+	if err := t.connectCluster(t.options.CNI, &all[0], &all[1]); err != nil {
 		return fmt.Errorf("network of cluster a: %w", err)
 	}
 	if t.options.Unlinked {
@@ -165,7 +165,7 @@ func (t *Topology) build() error {
 	}
 	configs := link.NewTopology(t.Clusters(), t.Nodes()).Full()
 	if t.options.Encrypt == EncryptWireGuard {
-		if err := t.encrypt(configs); err != nil {
+		if err := t.encryptConfigs(configs); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (t *Topology) Apply(machine string, c *link.Config) error {
 // Power gives a machine its network, or takes it: what leads to the rest is a cable that
 // somebody pulls, and what the machine has itself stays as it is.
 func (t *Topology) Power(name string, on bool) error {
-	all := t.options.machines()
+	all := t.options.bothMachines()
 	i := slices.IndexFunc(all, func(m machine) bool { return m.Name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no machine %s", name)
@@ -197,7 +197,7 @@ func (t *Topology) Power(name string, on bool) error {
 	return t.At("router").Do(func() error {
 		port := all[i].port
 		if on {
-			return raise(port)
+			return raiseDevice(port)
 		}
 		found, err := netlink.LinkByName(port)
 		if err != nil {
@@ -207,63 +207,63 @@ func (t *Topology) Power(name string, on bool) error {
 	})
 }
 
-// router makes the bridge of A's subnet, and lets packets pass.
-func (t *Topology) router() error {
+// makeRouter makes the bridge of A's subnet, and lets packets pass.
+func (t *Topology) makeRouter() error {
 	return t.At("router").Do(func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = "subnet-a"
 		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 			return fmt.Errorf("bridge: %w", err)
 		}
-		if t.options.six() {
+		if t.options.hasIPv6() {
 			if err := addAddress(attrs.Name, routerA6+"/64"); err != nil {
 				return err
 			}
 		}
-		return errors.Join(addAddress(attrs.Name, routerA+"/24"), t.pass())
+		return errors.Join(addAddress(attrs.Name, routerA+"/24"), t.enableForwarding())
 	})
 }
 
-// quiet leaves IPv6 out where it is not asked for: a device that is raised would ask for
+// silenceIPv6 leaves IPv6 out where it is not asked for: a device that is raised would ask for
 // neighbours and routers by packets that nobody sent. Where it is, addresses are used without
 // asking whether others have them, and no router is looked for.
-func (t *Topology) quiet() error {
+func (t *Topology) silenceIPv6() error {
 	const all, next = "net/ipv6/conf/all/", "net/ipv6/conf/default/"
-	if !t.options.six() {
+	if !t.options.hasIPv6() {
 		if _, err := os.Stat("/proc/sys/" + all); errors.Is(err, fs.ErrNotExist) {
 			return nil // a kernel without IPv6
 		}
-		return errors.Join(setting(all+"disable_ipv6", "1"), setting(next+"disable_ipv6", "1"))
+		return errors.Join(writeSetting(all+"disable_ipv6", "1"), writeSetting(next+"disable_ipv6", "1"))
 	}
 	var errs []error
 	for _, name := range []string{"accept_dad", "accept_ra", "autoconf", "router_solicitations"} {
-		errs = append(errs, setting(all+name, "0"), setting(next+name, "0"))
+		errs = append(errs, writeSetting(all+name, "0"), writeSetting(next+name, "0"))
 	}
 	return errors.Join(errs...)
 }
 
-// pass lets packets pass that are not for this namespace.
-func (t *Topology) pass() error {
-	err := errors.Join(setting("net/ipv4/ip_forward", "1"), loosen("all"), loosen("default"))
-	if t.options.six() {
-		err = errors.Join(err, setting("net/ipv6/conf/all/forwarding", "1"))
+// enableForwarding lets packets pass that are not for this namespace.
+func (t *Topology) enableForwarding() error {
+	err := errors.Join(writeSetting("net/ipv4/ip_forward", "1"), loosenPathFilter("all"), loosenPathFilter("default"))
+	if t.options.hasIPv6() {
+		err = errors.Join(err, writeSetting("net/ipv6/conf/all/forwarding", "1"))
 	}
 	return err
 }
 
-// machine joins a machine to the router and its pod to the machine.
-func (t *Topology) machine(m *machine) error {
-	if err := t.join("router", m.port, m.Name, uplink); err != nil {
+// joinMachine joins a machine to the router and its pod to the machine.
+func (t *Topology) joinMachine(m *machine) error {
+	if err := t.joinNamespaces("router", m.port, m.Name, uplink); err != nil {
 		return err
 	}
 	gateway, gateway6 := routerA, routerA6
 	err := t.At("router").Do(func() error {
 		if m.Cluster != "b" {
-			return enslave(m.port, "subnet-a")
+			return attachToBridge(m.port, "subnet-a")
 		}
 		gateway, gateway6 = routerB, routerB6
 		err := addAddress(m.port, gateway+"/24")
-		if t.options.six() {
+		if t.options.hasIPv6() {
 			err = errors.Join(err, addAddress(m.port, gateway6+"/64"))
 		}
 		return err
@@ -272,8 +272,8 @@ func (t *Topology) machine(m *machine) error {
 		return err
 	}
 	err = t.At(m.Name).Do(func() error {
-		err := errors.Join(t.pass(), addAddress(uplink, m.IP.String()+"/24"), addRoute("0.0.0.0/0", gateway, uplink), bound(uplink, t.options.Bandwidth))
-		if t.options.six() {
+		err := errors.Join(t.enableForwarding(), addAddress(uplink, m.IP.String()+"/24"), addRoute("0.0.0.0/0", gateway, uplink), limitBandwidth(uplink, t.options.Bandwidth))
+		if t.options.hasIPv6() {
 			err = errors.Join(err, addAddress(uplink, m.IP6.String()+"/64"), addRoute("::/0", gateway6, uplink))
 		}
 		return err
@@ -281,21 +281,21 @@ func (t *Topology) machine(m *machine) error {
 	if err != nil {
 		return err
 	}
-	return t.pod(m)
+	return t.joinPod(m)
 }
 
-// pod joins a pod by routes of single addresses, as Calico does: the machine answers for
+// joinPod joins a pod by routes of single addresses, as Calico does: the machine answers for
 // every other address (proxy ARP), and by IPv6 has one that is the same on all machines.
-func (t *Topology) pod(m *machine) error {
+func (t *Topology) joinPod(m *machine) error {
 	name := "pod-" + m.Name
-	if err := t.join(m.Name, podPort, name, uplink); err != nil {
+	if err := t.joinNamespaces(m.Name, podPort, name, uplink); err != nil {
 		return err
 	}
 	err := t.At(m.Name).Do(func() error {
-		err := errors.Join(raise(podPort), setting("net/ipv4/conf/"+podPort+"/proxy_arp", "1"),
-			setting("net/ipv4/neigh/"+podPort+"/proxy_delay", "0"), addRoute(host(m.pod), "", podPort))
-		if t.options.six() {
-			err = errors.Join(err, addAddress(podPort, anyPod6+"/64"), addRoute(host(m.pod6), "", podPort))
+		err := errors.Join(raiseDevice(podPort), writeSetting("net/ipv4/conf/"+podPort+"/proxy_arp", "1"),
+			writeSetting("net/ipv4/neigh/"+podPort+"/proxy_delay", "0"), addRoute(hostPrefix(m.pod), "", podPort))
+		if t.options.hasIPv6() {
+			err = errors.Join(err, addAddress(podPort, anyPod6+"/64"), addRoute(hostPrefix(m.pod6), "", podPort))
 		}
 		return err
 	})
@@ -308,7 +308,7 @@ func (t *Topology) pod(m *machine) error {
 			return fmt.Errorf("device of the pod: %w", err)
 		}
 		overhead := link.Overhead
-		if t.options.six() {
+		if t.options.hasIPv6() {
 			overhead = link.Overhead6
 		}
 		if t.options.Encrypt == EncryptWireGuard {
@@ -317,24 +317,24 @@ func (t *Topology) pod(m *machine) error {
 		if err := netlink.LinkSetMTU(found, found.Attrs().MTU-overhead); err != nil {
 			return fmt.Errorf("MTU of the pod: %w", err)
 		}
-		err = errors.Join(addAddress(uplink, host(m.pod)), addRoute(anyPod+"/32", "", uplink), addRoute("0.0.0.0/0", anyPod, uplink))
-		if t.options.six() {
-			err = errors.Join(err, addAddress(uplink, host(m.pod6)), addRoute("::/0", anyPod6, uplink))
+		err = errors.Join(addAddress(uplink, hostPrefix(m.pod)), addRoute(anyPod+"/32", "", uplink), addRoute("0.0.0.0/0", anyPod, uplink))
+		if t.options.hasIPv6() {
+			err = errors.Join(err, addAddress(uplink, hostPrefix(m.pod6)), addRoute("::/0", anyPod6, uplink))
 		}
 		return err
 	})
 }
 
-// cluster makes pods of a cluster's two machines reach each other.
-func (t *Topology) cluster(kind string, all ...*machine) error {
+// connectCluster makes pods of a cluster's two machines reach each other.
+func (t *Topology) connectCluster(kind string, all ...*machine) error {
 	for i, m := range all {
 		peer := all[1-i]
 		err := t.At(m.Name).Do(func() error {
 			if kind != CNIRouted {
-				return overlay(m, peer)
+				return makeOverlay(m, peer)
 			}
 			err := addRoute(peer.PodCIDRs[0].String(), peer.IP.String(), uplink)
-			if t.options.six() {
+			if t.options.hasIPv6() {
 				err = errors.Join(err, addRoute(peer.PodCIDRs[1].String(), peer.IP6.String(), uplink))
 			}
 			return err
@@ -346,10 +346,10 @@ func (t *Topology) cluster(kind string, all ...*machine) error {
 	return nil
 }
 
-// overlay makes a VXLAN device whose one neighbour is a peer.
-func overlay(m, peer *machine) error {
+// makeOverlay makes a VXLAN device whose one neighbour is a peer.
+func makeOverlay(m, peer *machine) error {
 	own := func(x *machine) string { return "a6:00:00:00:00:" + fmt.Sprintf("%02x", x.IP.As4()[3]) }
-	device := link.Device{Name: cni, Addr: host(m.PodCIDRs[0].Addr()), MAC: own(m), BindDev: uplink, ID: cniID, Port: cniPort}
+	device := link.Device{Name: cni, Addr: hostPrefix(m.PodCIDRs[0].Addr()), MAC: own(m), BindDev: uplink, ID: cniID, Port: cniPort}
 	if err := applyDevice(device); err != nil {
 		return err
 	}
@@ -358,18 +358,18 @@ func overlay(m, peer *machine) error {
 		return fmt.Errorf("device %s: %w", cni, err)
 	}
 	index := found.Attrs().Index
-	if err := netlink.NeighAppend(entry(neighbour{unix.AF_BRIDGE, index, peer.IP.String(), own(peer)})); err != nil {
+	if err := netlink.NeighAppend(neighbourEntry(neighbour{unix.AF_BRIDGE, index, peer.IP.String(), own(peer)})); err != nil {
 		return fmt.Errorf("neighbour %s: %w", peer.IP, err)
 	}
 	if len(m.PodCIDRs) > 1 { // it carries IPv6 by IPv4
-		err := errors.Join(setting("net/ipv6/conf/"+cni+"/disable_ipv6", "0"), addAddress(cni, host(m.PodCIDRs[1].Addr())))
+		err := errors.Join(writeSetting("net/ipv6/conf/"+cni+"/disable_ipv6", "0"), addAddress(cni, hostPrefix(m.PodCIDRs[1].Addr())))
 		if err != nil {
 			return err
 		}
 	}
 	for _, pods := range peer.PodCIDRs {
 		at := pods.Addr().String()
-		if err := netlink.NeighAppend(entry(neighbour{familyOf(at), index, at, own(peer)})); err != nil {
+		if err := netlink.NeighAppend(neighbourEntry(neighbour{familyOf(at), index, at, own(peer)})); err != nil {
 			return fmt.Errorf("neighbour %s: %w", at, err)
 		}
 		if err := addRoute(pods.String(), at, cni); err != nil {
@@ -379,8 +379,8 @@ func overlay(m, peer *machine) error {
 	return nil
 }
 
-// join puts the ends of a pair of devices into two namespaces.
-func (t *Topology) join(a, deviceA, b, deviceB string) error {
+// joinNamespaces puts the ends of a pair of devices into two namespaces.
+func (t *Topology) joinNamespaces(a, deviceA, b, deviceB string) error {
 	other, err := os.Open(string(t.At(b)))
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", b, err)
@@ -392,13 +392,13 @@ func (t *Topology) join(a, deviceA, b, deviceB string) error {
 		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: deviceB, PeerNamespace: netlink.NsFd(int(other.Fd()))}); err != nil {
 			return fmt.Errorf("pair %s, %s: %w", deviceA, deviceB, err)
 		}
-		return raise(deviceA)
+		return raiseDevice(deviceA)
 	})
 }
 
-// bound lets a device send no more than so many bits a second, by a bucket of a few
+// limitBandwidth lets a device send no more than so many bits a second, by a bucket of a few
 // milliseconds; 0: as many as it can.
-func bound(device string, bitsPerSecond uint64) error {
+func limitBandwidth(device string, bitsPerSecond uint64) error {
 	if bitsPerSecond == 0 {
 		return nil
 	}
@@ -420,7 +420,7 @@ func bound(device string, bitsPerSecond uint64) error {
 	return nil
 }
 
-func raise(device string) error {
+func raiseDevice(device string) error {
 	found, err := netlink.LinkByName(device)
 	if err != nil {
 		return fmt.Errorf("device %s: %w", device, err)
@@ -431,7 +431,7 @@ func raise(device string) error {
 	return nil
 }
 
-func enslave(device, bridge string) error {
+func attachToBridge(device, bridge string) error {
 	d, err := netlink.LinkByName(device)
 	if err != nil {
 		return fmt.Errorf("device %s: %w", device, err)
@@ -443,7 +443,7 @@ func enslave(device, bridge string) error {
 	if err := netlink.LinkSetMaster(d, b); err != nil {
 		return fmt.Errorf("put %s into %s: %w", device, bridge, err)
 	}
-	return raise(bridge)
+	return raiseDevice(bridge)
 }
 
 // addRoute adds a route; without a gateway what it leads to is behind the device itself.

@@ -34,19 +34,19 @@ type end struct {
 	key    *ecdh.PrivateKey
 }
 
-// tunnel joins two machines by WireGuard in user space, in this process: a kernel need
+// openTunnel joins two machines by WireGuard in user space, in this process: a kernel need
 // not have it. What it returns ends it.
-func tunnel(a, b *end) (close func(), err error) {
+func openTunnel(a, b *end) (close func(), err error) {
 	for _, e := range []*end{a, b} {
 		if e.key, err = ecdh.X25519().GenerateKey(rand.Reader); err != nil {
 			return nil, fmt.Errorf("key: %w", err)
 		}
 	}
-	one, err := a.open(b)
+	one, err := a.openDevice(b)
 	if err != nil {
 		return nil, err
 	}
-	other, err := b.open(a)
+	other, err := b.openDevice(a)
 	if err != nil {
 		one.Close()
 		return nil, err
@@ -57,8 +57,8 @@ func tunnel(a, b *end) (close func(), err error) {
 	}, nil
 }
 
-// open makes the device of an end.
-func (e *end) open(peer *end) (*device.Device, error) {
+// openDevice makes the device of an end.
+func (e *end) openDevice(peer *end) (*device.Device, error) {
 	var t tun.Device
 	err := e.at.Do(func() (err error) {
 		t, err = tun.CreateTUN(secret, linkMTU-secretOverhead)
@@ -68,8 +68,8 @@ func (e *end) open(peer *end) (*device.Device, error) {
 		return nil, fmt.Errorf("device %s: %w", secret, err)
 	}
 	d := device.NewDevice(fixed{t}, &within{conn.NewDefaultBind(), e.at}, &device.Logger{Verbosef: device.DiscardLogf, Errorf: device.DiscardLogf})
-	err = errors.Join(d.IpcSet(e.settings(peer)), d.Up(), e.at.Do(func() error {
-		return errors.Join(addAddress(secret, host(e.inner)), loosen(secret), addRoute(host(peer.inner), "", secret))
+	err = errors.Join(d.IpcSet(e.deviceSettings(peer)), d.Up(), e.at.Do(func() error {
+		return errors.Join(addAddress(secret, hostPrefix(e.inner)), loosenPathFilter(secret), addRoute(hostPrefix(peer.inner), "", secret))
 	}))
 	if err != nil {
 		d.Close()
@@ -78,8 +78,8 @@ func (e *end) open(peer *end) (*device.Device, error) {
 	return d, nil
 }
 
-// settings are a device's, as its configuration protocol has them.
-func (e *end) settings(peer *end) string {
+// deviceSettings are a device's, as its configuration protocol has them.
+func (e *end) deviceSettings(peer *end) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "private_key=%s\nlisten_port=%d\n", hex.EncodeToString(e.key.Bytes()), secretPort)
 	fmt.Fprintf(&b, "public_key=%s\nendpoint=%s\npersistent_keepalive_interval=%d\n",
@@ -112,14 +112,14 @@ type fixed struct{ tun.Device }
 // MTU implements tun.Device.
 func (fixed) MTU() (int, error) { return linkMTU - secretOverhead, nil }
 
-// encrypt joins the gateways by a tunnel, and has the configurations use it.
-func (t *Topology) encrypt(configs map[string]*link.Config) error {
+// encryptConfigs joins the gateways by a tunnel, and has the configurations use it.
+func (t *Topology) encryptConfigs(configs map[string]*link.Config) error {
 	behind := map[string][]netip.Prefix{}
 	for _, c := range t.Clusters() {
 		behind[c.Name] = c.PodCIDRs
 	}
 	var ends []*end
-	for _, m := range t.options.machines() {
+	for _, m := range t.options.bothMachines() {
 		for _, d := range configs[m.Name].Devices {
 			if d.Name != link.Bridge {
 				continue
@@ -130,9 +130,9 @@ func (t *Topology) encrypt(configs map[string]*link.Config) error {
 			}
 			ends = append(ends, &end{at: t.At(m.Name), ip: m.IP, inner: inner.Addr(), behind: behind[m.Cluster]})
 		}
-		configs[m.Name] = encrypted(configs[m.Name])
+		configs[m.Name] = encryptConfig(configs[m.Name])
 	}
-	stop, err := tunnel(ends[0], ends[1])
+	stop, err := openTunnel(ends[0], ends[1])
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (t *Topology) encrypt(configs map[string]*link.Config) error {
 	return nil
 }
 
-// encrypted is a configuration whose way between clusters is the tunnel.
-func encrypted(c *link.Config) *link.Config {
-	out := &link.Config{FDBs: without(c.FDBs), ARPs: without(c.ARPs)}
+// encryptConfig is a configuration whose way between clusters is the tunnel.
+func encryptConfig(c *link.Config) *link.Config {
+	out := &link.Config{FDBs: withoutBridge(c.FDBs), ARPs: withoutBridge(c.ARPs)}
 	for _, d := range c.Devices {
 		if d.Name != link.Bridge {
 			out.Devices = append(out.Devices, d)
@@ -161,8 +161,8 @@ func encrypted(c *link.Config) *link.Config {
 	return out
 }
 
-// without leaves out the neighbours behind the device between clusters.
-func without(all []link.Neighbour) (out []link.Neighbour) {
+// withoutBridge leaves out the neighbours behind the device between clusters.
+func withoutBridge(all []link.Neighbour) (out []link.Neighbour) {
 	for _, n := range all {
 		if n.Dev != link.Bridge {
 			out = append(out, n)

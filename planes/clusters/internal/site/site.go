@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &site{options: o, nodes: nodes, changed: make(chan struct{}, 1), linked: map[string]bool{}, ends: map[string]context.CancelFunc{}}
 	defer s.wait.Wait()
 	defer cancel()
-	if _, err := nodes.AddEventHandler(loop.Each(func(any) { s.tell() })); err != nil {
+	if _, err := nodes.AddEventHandler(loop.Each(func(any) { s.wakeRunner() })); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	if err := loop.Start(ctx, &s.wait, nodes); err != nil {
@@ -80,43 +80,43 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Registry.MustRegister(collector{s}, o.Agent.Counts)
 	for _, m := range o.Topology.Nodes() {
-		if err := s.begin(ctx, m); err != nil {
+		if err := s.startMachine(ctx, m); err != nil {
 			return err
 		}
 	}
-	return s.run(ctx)
+	return s.followPower(ctx)
 }
 
-// tell wakes the one who looks at nodes.
-func (s *site) tell() {
+// wakeRunner wakes the one who looks at nodes.
+func (s *site) wakeRunner() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
-// run takes power from machines and gives it back, as their annotations say.
-func (s *site) run(ctx context.Context) error {
+// followPower takes power from machines and gives it back, as their annotations say.
+func (s *site) followPower(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return s.err()
+			return s.firstError()
 		case <-s.changed:
 		}
 		for _, m := range s.options.Topology.Nodes() {
-			if err := s.power(ctx, m); err != nil {
+			if err := s.setPower(ctx, m); err != nil {
 				return err
 			}
 		}
-		if err := s.err(); err != nil {
+		if err := s.firstError(); err != nil {
 			return err
 		}
 	}
 }
 
-// power makes a machine have it, or not.
-func (s *site) power(ctx context.Context, m link.Node) error {
-	n := s.node(m.Name)
+// setPower makes a machine have it, or not.
+func (s *site) setPower(ctx context.Context, m link.Node) error {
+	n := s.nodeNamed(m.Name)
 	if n == nil {
 		return nil
 	}
@@ -133,12 +133,12 @@ func (s *site) power(ctx context.Context, m link.Node) error {
 		return s.options.Topology.Power(m.Name, false)
 	case !down && end == nil:
 		s.options.Log.Info("a machine has power again", "node", m.Name)
-		return errors.Join(s.options.Topology.Power(m.Name, true), s.begin(ctx, m))
+		return errors.Join(s.options.Topology.Power(m.Name, true), s.startMachine(ctx, m))
 	}
 	return nil
 }
 
-func (s *site) node(name string) *netconfig.ClusterNode {
+func (s *site) nodeNamed(name string) *netconfig.ClusterNode {
 	o, there, _ := s.nodes.GetStore().GetByKey(name)
 	if !there {
 		return nil
@@ -146,8 +146,8 @@ func (s *site) node(name string) *netconfig.ClusterNode {
 	return o.(*netconfig.ClusterNode)
 }
 
-// begin runs the processes of a machine, and waits until its cluster has a gateway.
-func (s *site) begin(ctx context.Context, m link.Node) error {
+// startMachine runs the processes of a machine, and waits until its cluster has a gateway.
+func (s *site) startMachine(ctx context.Context, m link.Node) error {
 	own, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	s.ends[m.Name] = cancel
@@ -155,40 +155,40 @@ func (s *site) begin(ctx context.Context, m link.Node) error {
 	machine := netconfig.Machine{Name: m.Name, Address: m.IP, Address6: m.IP6, Apply: func(c *link.Config) error {
 		err := s.options.Topology.Apply(m.Name, c)
 		if err == nil && len(c.Routes) > 0 {
-			s.joined(m.Name)
+			s.noteLinked(m.Name)
 		}
 		return err
 	}}
-	s.process(func() error { return netconfig.RunAgent(own, s.options.Agent, machine) })
-	s.process(func() error { return netconfig.RunElector(own, s.options.Elector, m.Cluster, m.Name) })
-	for s.gateway(m.Cluster) == "" {
-		if err := errors.Join(s.err(), clock.Sleep(ctx, 50*time.Millisecond)); err != nil {
+	s.runProcess(func() error { return netconfig.RunAgent(own, s.options.Agent, machine) })
+	s.runProcess(func() error { return netconfig.RunElector(own, s.options.Elector, m.Cluster, m.Name) })
+	for s.gatewayOf(m.Cluster) == "" {
+		if err := errors.Join(s.firstError(), clock.Sleep(ctx, 50*time.Millisecond)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// process runs one; its error ends all.
-func (s *site) process(run func() error) {
+// runProcess runs one; its error ends all.
+func (s *site) runProcess(run func() error) {
 	s.wait.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
 			s.mu.Lock()
 			s.failed = errors.Join(s.failed, err)
 			s.mu.Unlock()
-			s.tell()
+			s.wakeRunner()
 		}
 	})
 }
 
-func (s *site) err() error {
+func (s *site) firstError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// joined takes note that a machine can reach the other cluster.
-func (s *site) joined(name string) {
+// noteLinked takes note that a machine can reach the other cluster.
+func (s *site) noteLinked(name string) {
 	s.mu.Lock()
 	s.linked[name] = true
 	all := len(s.linked) == len(s.options.Topology.Nodes())
@@ -198,10 +198,10 @@ func (s *site) joined(name string) {
 	}
 }
 
-// gateway is the name of a cluster's; empty: it has none.
-func (s *site) gateway(cluster string) string {
+// gatewayOf is the name of a cluster's; empty: it has none.
+func (s *site) gatewayOf(cluster string) string {
 	for _, m := range s.options.Topology.Nodes() {
-		if n := s.node(m.Name); n != nil && m.Cluster == cluster && n.IsGateway() {
+		if n := s.nodeNamed(m.Name); n != nil && m.Cluster == cluster && n.IsGateway() {
 			return m.Name
 		}
 	}
@@ -218,7 +218,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gateway := prometheus.NewDesc("link_gateway", "1: the node is its cluster's gateway.", []string{"cluster", "node"}, nil)
 	for _, m := range c.options.Topology.Nodes() {
-		if n := c.node(m.Name); n != nil && n.IsGateway() {
+		if n := c.nodeNamed(m.Name); n != nil && n.IsGateway() {
 			ch <- prometheus.MustNewConstMetric(gateway, prometheus.GaugeValue, 1, m.Cluster, m.Name)
 		}
 	}

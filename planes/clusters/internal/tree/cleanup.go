@@ -16,7 +16,7 @@ import (
 
 // endImport takes back what the member has of a service and is not to have.
 func (c *importController) endImport(ctx context.Context, service string) error {
-	p := c.pair(service)
+	p := c.servicePairOf(service)
 	switch p.decideEnd(&c.tree.o) {
 	case serviceCleanUp:
 		if c.tree.o.Import == ImportDirect { // with mcs the import is written anyway

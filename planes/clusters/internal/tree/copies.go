@@ -41,17 +41,17 @@ type copyController struct {
 
 func newCopyController(t *tree) *copyController {
 	c := &copyController{tree: t}
-	c.queue = t.loop("copies", 1, c.reconcile)
+	c.queue = t.newLoop("copies", 1, c.reconcile)
 	return c
 }
 
-// watch connects the hub's caches with the queue.
-func (c *copyController) watch() error {
+// addHandlers connects the hub's caches with the queue.
+func (c *copyController) addHandlers() error {
 	hub := c.tree.hub
 	return addHandlers(map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		hub.configs: ofOwned(enqueue(c.queue, prefixConfigMap)),
-		hub.secrets: ofOwned(enqueue(c.queue, prefixSecret)),
-		hub.claims:  {DeleteFunc: ofOwned(enqueue(c.queue, prefixClaim)).DeleteFunc},
+		hub.configs: ofOwned(enqueueTo(c.queue, prefixConfigMap)),
+		hub.secrets: ofOwned(enqueueTo(c.queue, prefixSecret)),
+		hub.claims:  {DeleteFunc: ofOwned(enqueueTo(c.queue, prefixClaim)).DeleteFunc},
 		hub.volumes: {AddFunc: c.volumeMade, DeleteFunc: c.volumeGone},
 	})
 }
@@ -60,27 +60,27 @@ func (c *copyController) watch() error {
 func (c *copyController) reconcile(ctx context.Context, key string) error {
 	t := c.tree
 	if name, ok := strings.CutPrefix(key, prefixSecret); ok {
-		return t.secretCopies().follow(ctx, t.leaves, name)
+		return t.secretCopies().copyToMembers(ctx, t.leaves, name)
 	}
 	if name, ok := strings.CutPrefix(key, prefixClaim); ok {
-		return t.claimCopies().follow(ctx, t.leaves, name)
+		return t.claimCopies().copyToMembers(ctx, t.leaves, name)
 	}
 	if name, ok := strings.CutPrefix(key, prefixVolume); ok {
 		return c.removeVolume(ctx, name)
 	}
-	return t.configMaps().follow(ctx, t.leaves, strings.TrimPrefix(key, prefixConfigMap))
+	return t.configMaps().copyToMembers(ctx, t.leaves, strings.TrimPrefix(key, prefixConfigMap))
 }
 
-// sweep looks at all copies that a member has: some of the hub's may have gone or changed
+// enqueueCopies looks at all copies that a member has: some of the hub's may have gone or changed
 // while nobody watched.
-func (c *copyController) sweep(m *member) {
-	c.tree.configMaps().sweep(m, enqueue(c.queue, prefixConfigMap))
-	c.tree.secretCopies().sweep(m, enqueue(c.queue, prefixSecret))
-	c.tree.claimCopies().sweep(m, enqueue(c.queue, prefixClaim))
+func (c *copyController) enqueueCopies(m *member) {
+	c.tree.configMaps().enqueueCopies(m, enqueueTo(c.queue, prefixConfigMap))
+	c.tree.secretCopies().enqueueCopies(m, enqueueTo(c.queue, prefixSecret))
+	c.tree.claimCopies().enqueueCopies(m, enqueueTo(c.queue, prefixClaim))
 }
 
-// follow brings the change of one to the members that may have a copy.
-func (c copied[T]) follow(ctx context.Context, members *leaves, key string) error {
+// copyToMembers brings the change of one to the members that may have a copy.
+func (c copied[T]) copyToMembers(ctx context.Context, members *leaves, key string) error {
 	namespace, name := cutKey(key)
 	hub, err := c.hub.Get(ctx, namespace, name)
 	found := !apierrors.IsNotFound(err)
@@ -95,7 +95,7 @@ func (c copied[T]) follow(ctx context.Context, members *leaves, key string) erro
 	}
 	var owners []*joined
 	for _, owner := range ownersOf(hub) {
-		if j := members.member(owner); j != nil { // else it has left, or not joined yet: then its pods bring it
+		if j := members.memberNamed(owner); j != nil { // else it has left, or not joined yet: then its pods bring it
 			owners = append(owners, j)
 		}
 	}
@@ -167,10 +167,10 @@ func (c copied[T]) decideNeeded(hub, member T, found bool) copyAction {
 	return copyKeep
 }
 
-// sweep looks at each copy that a member has of what the hub may have taken away or
+// enqueueCopies looks at each copy that a member has of what the hub may have taken away or
 // changed while nobody watched, or while the member joined. Kosmos hears of the hub's
 // deletions alone.
-func (c copied[T]) sweep(m *member, enqueue func(any)) {
+func (c copied[T]) enqueueCopies(m *member, enqueue func(any)) {
 	for _, o := range c.members(m).GetIndexer().List() {
 		there := o.(T)
 		key, ok := loop.Key(o)
@@ -209,7 +209,7 @@ func (c *copyController) eachOwner(o any, f func(*joined, *corev1.PersistentVolu
 		return
 	}
 	for _, name := range ownersOf(v) {
-		if j := c.tree.leaves.member(name); j != nil {
+		if j := c.tree.leaves.memberNamed(name); j != nil {
 			f(j, v)
 		}
 	}
@@ -218,7 +218,7 @@ func (c *copyController) eachOwner(o any, f func(*joined, *corev1.PersistentVolu
 // removeVolume deletes a member's volume, MEMBER/NAME, that the hub has no more.
 func (c *copyController) removeVolume(ctx context.Context, key string) error {
 	owner, name := cutKey(key)
-	j := c.tree.leaves.member(owner)
+	j := c.tree.leaves.memberNamed(owner)
 	if j == nil || slim.Has(c.tree.hub.volumes, name) { // it has left, or the volume was made again
 		return nil
 	}

@@ -25,8 +25,8 @@ func newPodCreator(t *tree, m *member, n *namespaces) *podCreator {
 	return &podCreator{tree: t, member: m, namespaces: n, roots: map[string]bool{}}
 }
 
-// create creates a pod of the hub in the member, with what it needs.
-func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err error) {
+// createPod creates a pod of the hub in the member, with what it needs.
+func (c *podCreator) createPod(ctx context.Context, l *leaf, kept *hubPod) (err error) {
 	result := "failed"
 	begin := c.tree.o.Clock.Now()
 	defer func() {
@@ -34,16 +34,16 @@ func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err err
 	}()
 	var hub *corev1.Pod
 	if kept.spec != nil {
-		hub = &corev1.Pod{ObjectMeta: kept.meta(), Spec: *kept.spec}
+		hub = &corev1.Pod{ObjectMeta: kept.objectMeta(), Spec: *kept.spec}
 	} else if hub, err = c.tree.hub.client.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
 		return ignoreNotFound(err)
 	}
 	p := memberPodFor(l, hub)
-	c.tree.convert(l, hub, p)
+	c.tree.convertPod(l, hub, p)
 	if err := c.setEnvironment(ctx, p); err != nil {
 		return err
 	}
-	if err := c.namespaces.ensure(ctx, p.Namespace); err != nil {
+	if err := c.namespaces.ensureNamespace(ctx, p.Namespace); err != nil {
 		return err
 	}
 	if err := c.copyDependents(ctx, hub, p); err != nil {
@@ -57,7 +57,7 @@ func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err err
 			return nil // what is there is looked at when its event comes
 		}
 	case apierrors.IsNotFound(err): // the namespace has gone
-		c.namespaces.forget(p.Namespace)
+		c.namespaces.forgetNamespace(p.Namespace)
 	case err == nil:
 		result = "made"
 		c.tree.metrics.created.WithLabelValues(c.member.name).Inc()

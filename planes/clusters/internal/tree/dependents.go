@@ -37,13 +37,13 @@ func (c *podCreator) copyDependents(ctx context.Context, hub, p *corev1.Pod) err
 	var wait sync.WaitGroup
 	errs := make([]error, 3)
 	wait.Go(func() {
-		errs[0] = c.copyAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return c.tree.configMaps().ensure(ctx, c.member, p.Namespace, name) })
+		errs[0] = c.copyAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return c.tree.configMaps().ensureCopy(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[1] = c.copyAll(ctx, secretsWithin, needs.secrets, func(name string) error { return c.tree.secretCopies().ensure(ctx, c.member, p.Namespace, name) })
+		errs[1] = c.copyAll(ctx, secretsWithin, needs.secrets, func(name string) error { return c.tree.secretCopies().ensureCopy(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[2] = c.copyAll(ctx, claimsWithin, needs.claims, func(name string) error { return c.tree.claimCopies().ensure(ctx, c.member, p.Namespace, name) })
+		errs[2] = c.copyAll(ctx, claimsWithin, needs.claims, func(name string) error { return c.tree.claimCopies().ensureCopy(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -55,15 +55,15 @@ func (c *podCreator) copyDependents(ctx context.Context, hub, p *corev1.Pod) err
 // copyAll brings objects one after another, each as often as it takes.
 func (c *podCreator) copyAll(ctx context.Context, within time.Duration, names []string, ensure func(name string) error) error {
 	for _, name := range names {
-		if err := poll(ctx, within, func() error { return ensure(name) }); err != nil {
+		if err := retryWithin(ctx, within, func() error { return ensure(name) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// poll tries until it succeeds or the time is up, and returns the last error.
-func poll(ctx context.Context, within time.Duration, try func() error) (err error) {
+// retryWithin tries until it succeeds or the time is up, and returns the last error.
+func retryWithin(ctx context.Context, within time.Duration, try func() error) (err error) {
 	for tried := time.Duration(0); ; tried += pollInterval {
 		if err = try(); err == nil || tried >= within || ctx.Err() != nil {
 			return err
@@ -123,9 +123,9 @@ type copied[T api.Object] struct {
 	alwaysWritten bool
 }
 
-// ensure brings an object to a member: the hub's is read, notes its owner, and the
+// ensureCopy brings an object to a member: the hub's is read, notes its owner, and the
 // member's is made unless it is there.
-func (c copied[T]) ensure(ctx context.Context, m *member, namespace, name string) error {
+func (c copied[T]) ensureCopy(ctx context.Context, m *member, namespace, name string) error {
 	if c.isKnown(m, namespace, name) {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (c copied[T]) ensure(ctx context.Context, m *member, namespace, name string
 		if !slices.Contains(owners, m.name) {
 			owners = append(owners, m.name)
 		}
-		annotate(hub, strings.Join(owners, ","))
+		addOwners(hub, strings.Join(owners, ","))
 		if hub, err = c.hub.Update(ctx, hub); err != nil {
 			return fmt.Errorf("note the owner of %s %s/%s: %w", c.what, namespace, name, err)
 		}
@@ -149,7 +149,7 @@ func (c copied[T]) ensure(ctx context.Context, m *member, namespace, name string
 		case copyWait:
 			return fmt.Errorf("%s %s/%s in member %s is of the one before: %w", c.what, namespace, name, m.name, errNotYet)
 		case copyCreate:
-			_, err = c.member(m).Create(ctx, c.made(hub, namespace, name))
+			_, err = c.member(m).Create(ctx, c.newCopy(hub, namespace, name))
 		}
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -158,8 +158,8 @@ func (c copied[T]) ensure(ctx context.Context, m *member, namespace, name string
 	return nil
 }
 
-// made is a member's copy.
-func (c copied[T]) made(hub T, namespace, name string) T {
+// newCopy is a member's copy.
+func (c copied[T]) newCopy(hub T, namespace, name string) T {
 	out := c.copyOf(hub)
 	out.SetNamespace(namespace)
 	out.SetName(name)
@@ -187,7 +187,7 @@ func ownersOf(o metav1.Object) []string {
 	return strings.Split(text, ",")
 }
 
-func annotate(o metav1.Object, owners string) {
+func addOwners(o metav1.Object, owners string) {
 	a := map[string]string{}
 	for k, v := range o.GetAnnotations() {
 		a[k] = v

@@ -21,20 +21,20 @@ import (
 func (c *podCreator) setEnvironment(ctx context.Context, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		container := &p.Spec.Containers[i]
-		if err := c.resolve(ctx, p.Namespace, container); err != nil {
+		if err := c.resolveReferences(ctx, p.Namespace, container); err != nil {
 			return err
 		}
 		if c.tree.o.ServiceEnv == EnvOff {
 			continue
 		}
-		services, err := c.services(ctx, p.Namespace)
+		services, err := c.visibleServices(ctx, p.Namespace)
 		if err != nil {
 			return err
 		}
 		if p.Spec.EnableServiceLinks != nil && !*p.Spec.EnableServiceLinks {
 			services = slices.DeleteFunc(services, func(s *corev1.Service) bool { return !isMaster(s) })
 		}
-		container.Env = append(variables(services), container.Env...)
+		container.Env = append(serviceVariables(services), container.Env...)
 	}
 	return nil
 }
@@ -43,8 +43,8 @@ func isMaster(s *corev1.Service) bool {
 	return s.Namespace == metav1.NamespaceDefault && s.Name == "kubernetes"
 }
 
-// services returns those that a container in a namespace hears of.
-func (c *podCreator) services(ctx context.Context, namespace string) (out []*corev1.Service, err error) {
+// visibleServices returns those that a container in a namespace hears of.
+func (c *podCreator) visibleServices(ctx context.Context, namespace string) (out []*corev1.Service, err error) {
 	if c.tree.o.ServiceEnv == EnvCached {
 		mine, _ := c.tree.hub.services.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 		for _, o := range mine {
@@ -67,8 +67,8 @@ func (c *podCreator) services(ctx context.Context, namespace string) (out []*cor
 	return out, nil
 }
 
-// variables are those of services, as kubelets name them.
-func variables(services []*corev1.Service) (out []corev1.EnvVar) {
+// serviceVariables are those of services, as kubelets name them.
+func serviceVariables(services []*corev1.Service) (out []corev1.EnvVar) {
 	for _, s := range services {
 		if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone || len(s.Spec.Ports) == 0 {
 			continue
@@ -80,8 +80,8 @@ func variables(services []*corev1.Service) (out []corev1.EnvVar) {
 	return out
 }
 
-// resolve puts the values of ConfigMaps and Secrets in the place of references.
-func (c *podCreator) resolve(ctx context.Context, namespace string, container *corev1.Container) error {
+// resolveReferences puts the values of ConfigMaps and Secrets in the place of references.
+func (c *podCreator) resolveReferences(ctx context.Context, namespace string, container *corev1.Container) error {
 	for i := range container.EnvFrom {
 		values, err := c.readSource(ctx, namespace, source{configMap: container.EnvFrom[i].ConfigMapRef, secret: container.EnvFrom[i].SecretRef})
 		if err != nil {

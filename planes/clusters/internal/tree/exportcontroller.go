@@ -23,12 +23,12 @@ type exportController struct {
 
 func newExportController(t *tree) *exportController {
 	c := &exportController{tree: t}
-	c.queue = t.loop("exports", exportWorkers, c.reconcile)
+	c.queue = t.newLoop("exports", exportWorkers, c.reconcile)
 	return c
 }
 
-// watch connects the hub's caches with the queue.
-func (c *exportController) watch() error {
+// addHandlers connects the hub's caches with the queue.
+func (c *exportController) addHandlers() error {
 	hub := c.tree.hub
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
 		hub.exports: ofMarks(func(key string) {

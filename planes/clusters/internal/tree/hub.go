@@ -42,8 +42,8 @@ func newHub(client *api.Client, importing bool) *hub {
 	return h
 }
 
-// informers are all caches of the hub.
-func (h *hub) informers() []cache.SharedIndexInformer {
+// allInformers are all caches of the hub.
+func (h *hub) allInformers() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{h.clusters, h.nodes, h.pods, h.configs, h.secrets, h.services, h.claims, h.volumes, h.policies, h.clusterPolicies}
 	if h.slices != nil {
 		all = append(all, h.slices, h.exports)
@@ -51,8 +51,8 @@ func (h *hub) informers() []cache.SharedIndexInformer {
 	return all
 }
 
-// slim lets caches keep what is used.
-func (h *hub) slim() error {
+// setTransforms lets caches keep what is used.
+func (h *hub) setTransforms() error {
 	errs := []error{slim.Keep(h.pods, slim.Always(keepHubPod)), slim.Keep(h.nodes, slim.Always(keepHubNode))}
 	for _, whole := range []cache.SharedIndexInformer{h.configs, h.secrets, h.services, h.clusters, h.claims, h.volumes, h.slices} {
 		if whole != nil {
@@ -62,8 +62,8 @@ func (h *hub) slim() error {
 	return errors.Join(errs...)
 }
 
-// pod returns the pod of a key as the cache has it, nil if there is none.
-func (h *hub) pod(key string) *hubPod { return slim.Get[*hubPod](h.pods, key) }
+// podByKey returns the pod of a key as the cache has it, nil if there is none.
+func (h *hub) podByKey(key string) *hubPod { return slim.Get[*hubPod](h.pods, key) }
 
 // isExported tells whether members may have a service. An export that is being deleted
 // lets them no more.

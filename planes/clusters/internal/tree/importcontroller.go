@@ -27,16 +27,16 @@ type importController struct {
 
 func newImportController(t *tree, m *member, n *namespaces) *importController {
 	c := &importController{tree: t, member: m, namespaces: n}
-	c.queue = t.loop("imports", 1, c.reconcile)
+	c.queue = t.newLoop("imports", 1, c.reconcile)
 	return c
 }
 
-// watch connects the member's caches with the queue. Those of copies tell of each that it
+// addHandlers connects the member's caches with the queue. Those of copies tell of each that it
 // has: also of those that a manager before left, of what the hub took back while none ran.
-func (c *importController) watch() error {
+func (c *importController) addHandlers() error {
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{c.member.imports: ofMarks(c.addService)}
 	if c.member.services != nil {
-		handlers[c.member.services] = cache.ResourceEventHandlerFuncs{AddFunc: enqueue(c.queue, prefixEnd)}
+		handlers[c.member.services] = cache.ResourceEventHandlerFuncs{AddFunc: enqueueTo(c.queue, prefixEnd)}
 		handlers[c.member.slices] = cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
 			if service := serviceOf(o); !strings.HasSuffix(service, "/") {
 				c.queue.Queue.Add(prefixEnd + service)
@@ -50,22 +50,22 @@ func (c *importController) watch() error {
 // not to have.
 const prefixEnd = "end "
 
-// pair returns what is known of a service.
-func (c *importController) pair(service string) servicePair {
+// servicePairOf returns what is known of a service.
+func (c *importController) servicePairOf(service string) servicePair {
 	hub := c.tree.hub
 	return servicePair{exported: hub.isExported(service), there: slim.Has(hub.services, service), imported: slim.Get[*api.Mark](c.member.imports, service)}
 }
 
 // addService puts all of a service into the member's queue.
 func (c *importController) addService(service string) {
-	for _, key := range c.pair(service).keys(service, c.tree.hub.slicesOf(service), &c.tree.o) {
+	for _, key := range c.servicePairOf(service).queueKeys(service, c.tree.hub.slicesOf(service), &c.tree.o) {
 		c.queue.Queue.Add(key)
 	}
 }
 
 // addImport puts what a member is to get of a slice into its queue.
 func (c *importController) addImport(service, slice string) {
-	if key := c.pair(service).sliceKey(service, slice, &c.tree.o); key != "" {
+	if key := c.servicePairOf(service).sliceKey(service, slice, &c.tree.o); key != "" {
 		c.queue.Queue.Add(key)
 	}
 }
@@ -86,9 +86,9 @@ func (c *importController) reconcile(ctx context.Context, key string) error {
 	}
 	parts := strings.SplitN(key, "/", 3)
 	service := parts[0] + "/" + parts[1]
-	p := c.pair(service)
+	p := c.servicePairOf(service)
 	if len(parts) == 2 {
-		if p.decide(&c.tree.o) == serviceWrite {
+		if p.decideService(&c.tree.o) == serviceWrite {
 			return c.importAll(ctx, service, p.imported)
 		}
 		return nil
@@ -106,7 +106,7 @@ func (c *importController) reconcile(ctx context.Context, key string) error {
 // importAll brings service and all slices, the import's annotation and an event.
 func (c *importController) importAll(ctx context.Context, service string, i *api.Mark) error {
 	namespace, name := cutKey(service)
-	if err := c.namespaces.ensure(ctx, namespace); err != nil {
+	if err := c.namespaces.ensureNamespace(ctx, namespace); err != nil {
 		return err
 	}
 	if err := c.importService(ctx, namespace, name); err != nil {
@@ -183,7 +183,7 @@ func (c *importController) importSlice(ctx context.Context, hub *discoveryv1.End
 		_, err = c.member.client.Slices.Update(ctx, s)
 	}
 	if apierrors.IsNotFound(err) {
-		if err = c.namespaces.ensure(ctx, namespace); err == nil {
+		if err = c.namespaces.ensureNamespace(ctx, namespace); err == nil {
 			err = c.importService(ctx, namespace, s.Labels[discoveryv1.LabelServiceName])
 		}
 		if err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
-// join brings a member nearer to what its Cluster says: joined, joined anew, or gone.
-func (m *manager) join(ctx context.Context, name string) error {
+// reconcileMember brings a member nearer to what its Cluster says: joined, joined anew, or gone.
+func (m *manager) reconcileMember(ctx context.Context, name string) error {
 	c := slim.Get[*api.Cluster](m.tree.hub.clusters, name)
 	switch {
 	case c == nil:
@@ -23,7 +23,7 @@ func (m *manager) join(ctx context.Context, name string) error {
 	case c.Annotations[api.AnnotationRole] == api.RoleRoot:
 		return nil
 	case c.DeletionTimestamp != nil || c.Spec.Tree == nil || !c.Spec.Tree.Enable:
-		return m.leave(ctx, c)
+		return m.removeMember(ctx, c)
 	case !slices.Contains(c.Finalizers, api.FinalizerCluster):
 		next := c.DeepCopyObject().(*api.Cluster)
 		next.Finalizers = append(next.Finalizers, api.FinalizerCluster)
@@ -32,20 +32,20 @@ func (m *manager) join(ctx context.Context, name string) error {
 		}
 	}
 	made := fmt.Sprint(c.UID, c.Generation)
-	if j := m.tree.leaves.member(name); j != nil && j.made == made {
+	if j := m.tree.leaves.memberNamed(name); j != nil && j.made == made {
 		return nil
 	}
-	defer m.tree.timed(m.tree.metrics.joined.WithLabelValues().Observe)()
+	defer m.tree.startTimer(m.tree.metrics.joined.WithLabelValues().Observe)()
 	m.stopMember(name)
 	j, err := newJoined(m.tree, c, made, m.pods)
 	if err != nil {
 		return err
 	}
-	return m.start(ctx, j)
+	return m.startMember(ctx, j)
 }
 
-// start asks a member who it is, makes its nodes, and starts what works for it.
-func (m *manager) start(ctx context.Context, j *joined) error {
+// startMember asks a member who it is, makes its nodes, and starts what works for it.
+func (m *manager) startMember(ctx context.Context, j *joined) error {
 	name := j.member.name
 	if err := j.member.client.Discover(ctx); err != nil {
 		return fmt.Errorf("cluster %s: discover: %w", name, err)
@@ -66,7 +66,7 @@ func (m *manager) start(ctx context.Context, j *joined) error {
 		m.stopMember(name)
 		return err
 	}
-	m.tree.leaves.add(j) // before work begins: pods of nobody's leaf are dropped
+	m.tree.leaves.addMember(j) // before work begins: pods of nobody's leaf are dropped
 	if j.imports != nil {
 		j.imports.importAgain()
 	}
@@ -87,14 +87,14 @@ func (m *manager) lookAgain(j *joined) {
 		}
 	}
 	if m.tree.o.Dependents == DependentsCached {
-		m.copies.sweep(j.member)
-		j.storage.sweep()
+		m.copies.enqueueCopies(j.member)
+		j.storage.enqueueVolumes()
 	}
 }
 
 // stopMember ends what works for a member, and waits for it.
 func (m *manager) stopMember(name string) {
-	m.tree.leaves.remove(name)
+	m.tree.leaves.removeMember(name)
 	m.mu.Lock()
 	stop := m.stopping[name]
 	delete(m.stopping, name)
@@ -104,8 +104,8 @@ func (m *manager) stopMember(name string) {
 	}
 }
 
-// leave ends a member, deletes its nodes and lets its Cluster go.
-func (m *manager) leave(ctx context.Context, c *api.Cluster) error {
+// removeMember ends a member, deletes its nodes and lets its Cluster go.
+func (m *manager) removeMember(ctx context.Context, c *api.Cluster) error {
 	m.stopMember(c.Name)
 	if !slices.Contains(c.Finalizers, api.FinalizerCluster) {
 		return nil

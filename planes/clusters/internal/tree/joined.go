@@ -38,19 +38,19 @@ func newJoined(t *tree, c *api.Cluster, made string, down *loop.Loop) (*joined, 
 	if m.imports != nil {
 		j.imports = newImportController(t, m, n)
 	}
-	return j, j.watch()
+	return j, j.addHandlers()
 }
 
-// watch connects the member's caches with the queues.
-func (j *joined) watch() error {
+// addHandlers connects the member's caches with the queues.
+func (j *joined) addHandlers() error {
 	_, err := j.member.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { j.podSeen(nil, o.(*memberPod)) },
 		UpdateFunc: func(old, o any) { j.podSeen(old.(*memberPod), o.(*memberPod)) },
 		DeleteFunc: j.podGone,
 	})
-	errs := []error{err, j.nodes.watch(), j.storage.watch()}
+	errs := []error{err, j.nodes.addHandlers(), j.storage.addHandlers()}
 	if j.imports != nil {
-		errs = append(errs, j.imports.watch())
+		errs = append(errs, j.imports.addHandlers())
 	}
 	return errors.Join(errs...)
 }
@@ -58,7 +58,7 @@ func (j *joined) watch() error {
 // podSeen handles a member's pod that was made or has changed.
 func (j *joined) podSeen(old, p *memberPod) {
 	key, _ := loop.Key(p)
-	j.pods.seen(key, old, p)
+	j.pods.onMemberPod(key, old, p)
 	j.nodes.podChanged(key, p)
 }
 
@@ -69,14 +69,14 @@ func (j *joined) podGone(o any) {
 		return
 	}
 	key, _ := loop.Key(p)
-	j.pods.gone(key, p)
+	j.pods.onMemberPodGone(key, p)
 	j.nodes.podChanged(key, p)
 }
 
 // startCaches starts the member's caches and waits until they are full; they end with ctx,
 // and wait waits for that.
 func (j *joined) startCaches(ctx context.Context, wait *sync.WaitGroup) error {
-	if err := loop.Start(ctx, wait, j.member.informers()...); err != nil {
+	if err := loop.Start(ctx, wait, j.member.allInformers()...); err != nil {
 		return fmt.Errorf("watch member %s: %w", j.member.name, err)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (j *joined) startCaches(ctx context.Context, wait *sync.WaitGroup) error {
 
 // startControllers starts what works for the member; it ends with ctx, and wait waits for it.
 func (j *joined) startControllers(ctx context.Context, wait *sync.WaitGroup) {
-	loops := append(j.pods.loops(), j.nodes.queue, j.storage.queue)
+	loops := append(j.pods.ownLoops(), j.nodes.queue, j.storage.queue)
 	if j.imports != nil {
 		loops = append(loops, j.imports.queue)
 	}

@@ -35,12 +35,12 @@ type leaves struct {
 	members map[string]*joined
 }
 
-// find returns the leaf that a node is, nil for an ordinary node, in the way that the
+// findLeaf returns the leaf that a node is, nil for an ordinary node, in the way that the
 // options say.
-func (l *leaves) find(node string) *leaf {
+func (l *leaves) findLeaf(node string) *leaf {
 	if !l.scan {
 		l.steps.Inc()
-		return l.route(node)
+		return l.leafOf(node)
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -54,22 +54,22 @@ func (l *leaves) find(node string) *leaf {
 	return nil
 }
 
-// route returns the leaf that a node is, for those that put keys into queues.
-func (l *leaves) route(node string) *leaf {
+// leafOf returns the leaf that a node is, for those that put keys into queues.
+func (l *leaves) leafOf(node string) *leaf {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.byNode[node]
 }
 
-// list returns all leaves.
-func (l *leaves) list() []*leaf {
+// listLeaves returns all leaves.
+func (l *leaves) listLeaves() []*leaf {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.all
 }
 
-// add takes in a member.
-func (l *leaves) add(j *joined) {
+// addMember takes in a member.
+func (l *leaves) addMember(j *joined) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.members[j.member.name] = j
@@ -79,8 +79,8 @@ func (l *leaves) add(j *joined) {
 	}
 }
 
-// remove takes a member out and returns it, nil if there is none.
-func (l *leaves) remove(name string) *joined {
+// removeMember takes a member out and returns it, nil if there is none.
+func (l *leaves) removeMember(name string) *joined {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	j := l.members[name]
@@ -100,8 +100,8 @@ func (l *leaves) remove(name string) *joined {
 	return j
 }
 
-// member returns the member of a name, nil if there is none.
-func (l *leaves) member(name string) *joined {
+// memberNamed returns the member of a name, nil if there is none.
+func (l *leaves) memberNamed(name string) *joined {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.members[name]

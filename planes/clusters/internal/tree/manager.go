@@ -33,16 +33,16 @@ func Run(ctx context.Context, o Options) error {
 	defer m.stopMembers()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := m.watch(); err != nil {
+	if err := m.addHandlers(); err != nil {
 		return err
 	}
-	if err := loop.Start(ctx, &m.wait, m.tree.hub.informers()...); err != nil {
+	if err := loop.Start(ctx, &m.wait, m.tree.hub.allInformers()...); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	for _, l := range m.loops() {
+	for _, l := range m.allLoops() {
 		m.wait.Go(func() { l.Run(ctx) })
 	}
 	o.Registry.Ready()
@@ -56,10 +56,10 @@ func newManager(o Options) (*manager, error) {
 		return nil, err
 	}
 	m := &manager{tree: t, stopping: map[string]func(){}}
-	m.joins = t.loop("join", o.JoinWorkers, m.join)
+	m.joins = t.newLoop("join", o.JoinWorkers, m.reconcileMember)
 	m.copies = newCopyController(t)
 	if o.PodQueue == QueueShared {
-		m.pods = t.loop("pods", o.PodWorkers, func(ctx context.Context, key string) error { return t.reconcileDown(ctx, nil, key) })
+		m.pods = t.newLoop("pods", o.PodWorkers, func(ctx context.Context, key string) error { return t.reconcileDown(ctx, nil, key) })
 	}
 	if o.Import != ImportOff {
 		m.exports = newExportController(t)
@@ -67,8 +67,8 @@ func newManager(o Options) (*manager, error) {
 	return m, nil
 }
 
-// loops are those that work for all members.
-func (m *manager) loops() []*loop.Loop {
+// allLoops are those that work for all members.
+func (m *manager) allLoops() []*loop.Loop {
 	all := []*loop.Loop{m.joins, m.copies.queue}
 	if m.pods != nil {
 		all = append(all, m.pods)
@@ -79,26 +79,26 @@ func (m *manager) loops() []*loop.Loop {
 	return all
 }
 
-// watch connects the hub's caches with the queues.
-func (m *manager) watch() error {
+// addHandlers connects the hub's caches with the queues.
+func (m *manager) addHandlers() error {
 	hub := m.tree.hub
-	if err := hub.slim(); err != nil {
+	if err := hub.setTransforms(); err != nil {
 		return err
 	}
-	if _, err := hub.clusters.AddEventHandler(loop.Each(enqueue(m.joins, ""))); err != nil {
+	if _, err := hub.clusters.AddEventHandler(loop.Each(enqueueTo(m.joins, ""))); err != nil {
 		return err
 	}
 	if _, err := hub.pods.AddEventHandler(loop.Each(m.tree.hubPodSeen)); err != nil {
 		return err
 	}
-	if err := m.copies.watch(); err != nil || m.exports == nil {
+	if err := m.copies.addHandlers(); err != nil || m.exports == nil {
 		return err
 	}
-	return m.exports.watch()
+	return m.exports.addHandlers()
 }
 
-// enqueue returns an event handler that puts an object's key into a queue.
-func enqueue(l *loop.Loop, prefix string) func(any) {
+// enqueueTo returns an event handler that puts an object's key into a queue.
+func enqueueTo(l *loop.Loop, prefix string) func(any) {
 	return func(o any) {
 		if key, ok := loop.Key(o); ok {
 			l.Queue.Add(prefix + key)

@@ -39,7 +39,7 @@ func newMember(t *tree, c *api.Cluster) (*member, error) {
 		})
 	})
 	m := &member{name: c.Name, byNode: map[string]*leaf{}}
-	if m.client, err = t.client("member", config); err != nil {
+	if m.client, err = t.newClient("member", config); err != nil {
 		return nil, err
 	}
 	models := c.Leaves()
@@ -51,7 +51,7 @@ func newMember(t *tree, c *api.Cluster) (*member, error) {
 		}
 	}
 	m.makeCaches(&t.o)
-	return m, m.slim()
+	return m, m.setTransforms()
 }
 
 // copiesOnly selects the objects of a member that are copies of the hub's.
@@ -73,8 +73,8 @@ func (m *member) makeCaches(o *Options) {
 	}
 }
 
-// slim lets caches keep what is used.
-func (m *member) slim() error {
+// setTransforms lets caches keep what is used.
+func (m *member) setTransforms() error {
 	errs := []error{
 		slim.Keep(m.nodes, slim.Always(keepMemberNode)), slim.Keep(m.pods, keepMemberPod),
 		slim.Keep(m.claims, slim.WithoutManagedFields), slim.Keep(m.volumes, slim.WithoutManagedFields),
@@ -85,8 +85,8 @@ func (m *member) slim() error {
 	return errors.Join(errs...)
 }
 
-// informers are all caches of the member.
-func (m *member) informers() []cache.SharedIndexInformer {
+// allInformers are all caches of the member.
+func (m *member) allInformers() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{m.nodes, m.pods, m.claims, m.volumes}
 	for _, optional := range []cache.SharedIndexInformer{m.configs, m.secrets, m.imports, m.services, m.slices} {
 		if optional != nil {
@@ -96,8 +96,8 @@ func (m *member) informers() []cache.SharedIndexInformer {
 	return all
 }
 
-// pod returns the pod of a key as the cache has it, nil if there is none.
-func (m *member) pod(key string) *memberPod { return slim.Get[*memberPod](m.pods, key) }
+// podByKey returns the pod of a key as the cache has it, nil if there is none.
+func (m *member) podByKey(key string) *memberPod { return slim.Get[*memberPod](m.pods, key) }
 
 // standsForNodes tells whether each of the member's leaves stands for one of its nodes.
 func (m *member) standsForNodes() bool { return len(m.byNode) == len(m.leaves) }

@@ -18,8 +18,8 @@ type namespaces struct {
 	known map[string]bool
 }
 
-// ensure creates a namespace, unless it is known to be there.
-func (n *namespaces) ensure(ctx context.Context, name string) error {
+// ensureNamespace creates a namespace, unless it is known to be there.
+func (n *namespaces) ensureNamespace(ctx context.Context, name string) error {
 	n.mu.Lock()
 	known := n.known[name]
 	n.mu.Unlock()
@@ -39,8 +39,8 @@ func (n *namespaces) ensure(ctx context.Context, name string) error {
 	return nil
 }
 
-// forget lets a namespace be looked for again.
-func (n *namespaces) forget(name string) {
+// forgetNamespace lets a namespace be looked for again.
+func (n *namespaces) forgetNamespace(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.known, name)

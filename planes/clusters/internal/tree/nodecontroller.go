@@ -33,13 +33,13 @@ type nodeController struct {
 
 func newNodeController(t *tree, m *member) *nodeController {
 	c := &nodeController{tree: t, member: m, leases: map[string]*coordinationv1.Lease{}}
-	c.queue = t.loop("resources", 1, c.renewResources)
+	c.queue = t.newLoop("resources", 1, c.renewResources)
 	return c
 }
 
-// watch connects the member's cache of nodes with the queue.
-func (c *nodeController) watch() error {
-	_, err := c.member.nodes.AddEventHandler(loop.Each(enqueue(c.queue, "")))
+// addHandlers connects the member's cache of nodes with the queue.
+func (c *nodeController) addHandlers() error {
+	_, err := c.member.nodes.AddEventHandler(loop.Each(enqueueTo(c.queue, "")))
 	return err
 }
 
@@ -70,7 +70,7 @@ func (c *nodeController) makeNode(ctx context.Context, l *leaf, v *view) error {
 	} else if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err := c.tree.hub.client.Nodes.Create(ctx, c.desired(l, v))
+	_, err := c.tree.hub.client.Nodes.Create(ctx, c.desiredLeaf(l, v))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make node %s: %w", l.node, err)
 	}
@@ -79,7 +79,7 @@ func (c *nodeController) makeNode(ctx context.Context, l *leaf, v *view) error {
 
 // renewLeases renews the leases of the member's leaves as long as the member answers.
 func (c *nodeController) renewLeases(ctx context.Context) {
-	c.repeat(ctx, c.tree.o.LeaseInterval, "leases", func() error {
+	c.runPeriodically(ctx, c.tree.o.LeaseInterval, "leases", func() error {
 		err := c.member.client.Version(ctx)
 		c.answers.Store(err == nil)
 		if err != nil {
@@ -91,7 +91,7 @@ func (c *nodeController) renewLeases(ctx context.Context) {
 
 // renewStatuses renews the statuses of the member's leaves.
 func (c *nodeController) renewStatuses(ctx context.Context) {
-	c.repeat(ctx, c.tree.o.StatusInterval, "statuses", func() error {
+	c.runPeriodically(ctx, c.tree.o.StatusInterval, "statuses", func() error {
 		if err := c.checkAnswers(ctx); err != nil {
 			return err
 		}
@@ -117,13 +117,13 @@ func (c *nodeController) checkAnswers(ctx context.Context) error {
 	return nil
 }
 
-// repeat does something now and after each interval; a pass that takes longer than that
+// runPeriodically does something now and after each interval; a pass that takes longer than that
 // is followed by the next at once.
-func (c *nodeController) repeat(ctx context.Context, interval time.Duration, what string, do func() error) {
+func (c *nodeController) runPeriodically(ctx context.Context, interval time.Duration, what string, do func() error) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		done := c.tree.timed(c.tree.metrics.passes.WithLabelValues(what).Observe)
+		done := c.tree.startTimer(c.tree.metrics.passes.WithLabelValues(what).Observe)
 		if err := do(); err != nil && ctx.Err() == nil {
 			c.tree.metrics.failures.WithLabelValues(what).Inc()
 			c.tree.o.Log.Warn("not renewed, goes again", "member", c.member.name, "what", what, "error", err)
@@ -143,7 +143,7 @@ func (c *nodeController) renewLease(ctx context.Context, l *leaf) error {
 	c.mu.Lock()
 	lease := c.leases[l.node]
 	c.mu.Unlock()
-	now, seconds := metav1.NewMicroTime(c.tree.now()), int32(c.tree.o.LeaseDuration.Seconds())
+	now, seconds := metav1.NewMicroTime(c.tree.wallNow()), int32(c.tree.o.LeaseDuration.Seconds())
 	var err error
 	made := false
 	if lease == nil {
@@ -196,7 +196,7 @@ func (c *nodeController) renewStatus(ctx context.Context, l *leaf, v *view) erro
 	if len(ordinary.Items) == 0 {
 		return errNoOrdinary
 	}
-	want := c.desired(l, v)
+	want := c.desiredLeaf(l, v)
 	n.Status = want.Status
 	if _, err := c.tree.hub.client.Nodes.Update(ctx, n, "status"); err != nil {
 		return fmt.Errorf("write status of node %s: %w", l.node, err)
@@ -223,7 +223,7 @@ func (c *nodeController) missingNode(ctx context.Context, l *leaf, v *view, err 
 	if v, err = c.viewFor(ctx, l, v); err != nil {
 		return err
 	}
-	_, err = c.tree.hub.client.Nodes.Create(ctx, c.desired(l, v))
+	_, err = c.tree.hub.client.Nodes.Create(ctx, c.desiredLeaf(l, v))
 	return err
 }
 
@@ -238,7 +238,7 @@ func (c *nodeController) correctNode(ctx context.Context, l *leaf, v *view) erro
 	if l.hasAgreed(now) {
 		return nil
 	}
-	want := c.desired(l, v)
+	want := c.desiredLeaf(l, v)
 	if decideNode(hub, want) == nodeKeep {
 		l.agreed.Store(now)
 		return nil
@@ -267,9 +267,9 @@ func (c *nodeController) patchTaintsAndStatus(ctx context.Context, taints []core
 	return c.patchNode(ctx, want.Name, map[string]any{"status": want.Status}, "status")
 }
 
-// desired returns a leaf as the hub is to have it.
-func (c *nodeController) desired(l *leaf, v *view) *corev1.Node {
-	return desiredNode(c.member.name, l, v, c.tree.now())
+// desiredLeaf returns a leaf as the hub is to have it.
+func (c *nodeController) desiredLeaf(l *leaf, v *view) *corev1.Node {
+	return desiredNode(c.member.name, l, v, c.tree.wallNow())
 }
 
 func (c *nodeController) patchNode(ctx context.Context, node string, patch map[string]any, part ...string) error {
@@ -327,7 +327,7 @@ func (c *nodeController) patchResources(ctx context.Context, v *view) error {
 		if err != nil {
 			return err
 		}
-		want := c.desired(l, mine)
+		want := c.desiredLeaf(l, mine)
 		if err := c.patchNode(ctx, l.node, map[string]any{}); err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func desiredNode(owner string, l *leaf, v *view, now time.Time) *corev1.Node {
 	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
 	nodes := v.nodesOf(l)
 	if l.mode == api.LeafNode && len(nodes) == 1 {
-		for name, value := range nodes[0].labels.all() {
+		for name, value := range nodes[0].labels.eachPair() {
 			if n.Labels[name] == "" {
 				n.Labels[name] = value
 			}
@@ -103,14 +103,14 @@ func (v *view) statusOf(nodes []*memberNode, now time.Time) corev1.NodeStatus {
 		v.taken[n.Name].addTo(allocatable, -1)
 	}
 	return corev1.NodeStatus{
-		Capacity: capacity, Allocatable: allocatable, Conditions: conditions(ready > 0, metav1.NewTime(now)),
+		Capacity: capacity, Allocatable: allocatable, Conditions: nodeConditions(ready > 0, metav1.NewTime(now)),
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: api.KubeletPort}},
 		NodeInfo:        corev1.NodeSystemInfo{KubeletVersion: version, OperatingSystem: "linux", Architecture: "amd64"},
 		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
 	}
 }
 
-func conditions(ready bool, now metav1.Time) []corev1.NodeCondition {
+func nodeConditions(ready bool, now metav1.Time) []corev1.NodeCondition {
 	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "LeafNodeReady"}}
 	if !ready {
 		out[0].Status, out[0].Reason = corev1.ConditionFalse, "LeafNodesNotReady"

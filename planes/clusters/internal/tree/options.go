@@ -149,8 +149,8 @@ func (o *Options) Words() words.Set {
 	}
 }
 
-// retry returns when a key that failed goes again.
-func (o *Options) retry() workqueue.TypedRateLimiter[string] {
+// retryLimiter returns when a key that failed goes again.
+func (o *Options) retryLimiter() workqueue.TypedRateLimiter[string] {
 	const most = 10 * time.Second
 	if o.Retry == RetryGrows {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, most)

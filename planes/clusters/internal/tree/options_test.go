@@ -15,7 +15,7 @@ func TestRetry(t *testing.T) {
 	} {
 		o := Default()
 		o.Retry = how
-		r := o.retry()
+		r := o.retryLimiter()
 		for i, d := range want {
 			if got := r.When("key"); got != d {
 				t.Errorf("%s: failure %d goes again after %v, want %v", how, i+1, got, d)

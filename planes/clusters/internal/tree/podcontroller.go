@@ -30,15 +30,15 @@ type podController struct {
 
 func newPodController(t *tree, m *member, n *namespaces, down *loop.Loop) *podController {
 	c := &podController{tree: t, member: m, creator: newPodCreator(t, m, n), down: down, own: down == nil, finishedUIDs: map[string]string{}}
-	c.up = t.loop("status", t.o.StatusWorkers, c.report)
+	c.up = t.newLoop("status", t.o.StatusWorkers, c.reportStatus)
 	if c.own {
-		c.down = t.loop("pods", t.o.PodWorkers, func(ctx context.Context, key string) error { return t.reconcileDown(ctx, c, key) })
+		c.down = t.newLoop("pods", t.o.PodWorkers, func(ctx context.Context, key string) error { return t.reconcileDown(ctx, c, key) })
 	}
 	return c
 }
 
-// loops are the member's own.
-func (c *podController) loops() []*loop.Loop {
+// ownLoops are the member's own.
+func (c *podController) ownLoops() []*loop.Loop {
 	if c.own {
 		return []*loop.Loop{c.up, c.down}
 	}
@@ -55,21 +55,23 @@ func (t *tree) hubPodSeen(o any) {
 	if l := t.leafOf(p); l != nil {
 		key, _ := loop.Key(p)
 		c := l.joined.pods
-		c.enqueue(key, afterHub(p, c.member.pod(key)))
+		c.enqueue(key, afterHub(p, c.member.podByKey(key)))
 	}
 }
 
-// seen handles a pod of the member that was made, where old is nil, or has changed.
-func (c *podController) seen(key string, old, p *memberPod) { c.enqueue(key, afterMember(old, p)) }
+// onMemberPod handles a pod of the member that was made, where old is nil, or has changed.
+func (c *podController) onMemberPod(key string, old, p *memberPod) {
+	c.enqueue(key, afterMember(old, p))
+}
 
-// gone handles a pod of the member that is there no more.
-func (c *podController) gone(key string, p *memberPod) {
+// onMemberPodGone handles a pod of the member that is there no more.
+func (c *podController) onMemberPodGone(key string, p *memberPod) {
 	if p.own {
 		c.mu.Lock()
 		c.finishedUIDs[key] = p.hubUID
 		c.mu.Unlock()
 	}
-	hub := c.tree.hub.pod(key)
+	hub := c.tree.hub.podByKey(key)
 	c.enqueue(key, afterMemberGone(p, hub != nil && c.leafOf(hub) != nil, &c.tree.o))
 }
 
@@ -91,9 +93,9 @@ func (c *podController) leafOf(hub *hubPod) *leaf {
 	return nil
 }
 
-// pair returns what is known of a pod whose pod of the hub, and leaf, are given.
-func (c *podController) pair(key string, hub *hubPod, l *leaf) podPair {
-	p := podPair{hub: hub, member: c.member.pod(key), leaf: l}
+// podPairOf returns what is known of a pod whose pod of the hub, and leaf, are given.
+func (c *podController) podPairOf(key string, hub *hubPod, l *leaf) podPair {
+	p := podPair{hub: hub, member: c.member.podByKey(key), leaf: l}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if of, ok := c.finishedUIDs[key]; ok {
@@ -105,22 +107,22 @@ func (c *podController) pair(key string, hub *hubPod, l *leaf) podPair {
 // reconcileDown brings a pod of the hub down to its member, or away from there. from is
 // whose queue the key comes from, nil for that of all.
 func (t *tree) reconcileDown(ctx context.Context, from *podController, key string) error {
-	hub := t.hub.pod(key)
+	hub := t.hub.podByKey(key)
 	if hub == nil {
-		return t.sweep(ctx, from, key)
+		return t.sweepMembers(ctx, from, key)
 	}
-	l := t.leaves.find(hub.node)
+	l := t.leaves.findLeaf(hub.node)
 	if l == nil {
 		return nil
 	}
 	c := l.joined.pods
-	p := c.pair(key, hub, l)
-	return c.do(ctx, key, p, p.down(&t.o))
+	p := c.podPairOf(key, hub, l)
+	return c.doAction(ctx, key, p, p.decideDown(&t.o))
 }
 
-// sweep deletes the member's pod of a pod that the hub has no more: as Kosmos does it,
+// sweepMembers deletes the member's pod of a pod that the hub has no more: as Kosmos does it,
 // by asking for every leaf of every member, whose member is looked for each time.
-func (t *tree) sweep(ctx context.Context, from *podController, key string) error {
+func (t *tree) sweepMembers(ctx context.Context, from *podController, key string) error {
 	switch {
 	case from != nil:
 		return from.hubGone(ctx, key)
@@ -132,8 +134,8 @@ func (t *tree) sweep(ctx context.Context, from *podController, key string) error
 		}
 		return nil
 	}
-	for _, one := range t.leaves.list() {
-		l := t.leaves.find(one.node)
+	for _, one := range t.leaves.listLeaves() {
+		l := t.leaves.findLeaf(one.node)
 		if l == nil {
 			continue // its member has left meanwhile
 		}
@@ -146,26 +148,26 @@ func (t *tree) sweep(ctx context.Context, from *podController, key string) error
 
 // hubGone does what follows when the hub has no pod of a key.
 func (c *podController) hubGone(ctx context.Context, key string) error {
-	p := c.pair(key, nil, nil)
-	return c.do(ctx, key, p, p.down(&c.tree.o))
+	p := c.podPairOf(key, nil, nil)
+	return c.doAction(ctx, key, p, p.decideDown(&c.tree.o))
 }
 
-// report writes to the hub how a member's pod is, or takes the hub's pod away when that
+// reportStatus writes to the hub how a member's pod is, or takes the hub's pod away when that
 // of the member is gone.
-func (c *podController) report(ctx context.Context, key string) error {
-	hub := c.tree.hub.pod(key)
+func (c *podController) reportStatus(ctx context.Context, key string) error {
+	hub := c.tree.hub.podByKey(key)
 	var l *leaf
 	if hub != nil {
 		l = c.leafOf(hub)
 	}
-	p := c.pair(key, hub, l)
-	action := p.up(&c.tree.o)
+	p := c.podPairOf(key, hub, l)
+	action := p.decideUp(&c.tree.o)
 	c.countUp(p, action)
-	if err := c.do(ctx, key, p, action); err != nil {
+	if err := c.doAction(ctx, key, p, action); err != nil {
 		return err
 	}
 	if p.hasFinished(&c.tree.o) {
-		c.forget(key, *p.finished)
+		c.forgetFinished(key, *p.finished)
 	}
 	return nil
 }
@@ -182,8 +184,8 @@ func (c *podController) countUp(p podPair, action podAction) {
 	}
 }
 
-// forget forgets that the member's pod of a pod of the hub is gone, unless it was another.
-func (c *podController) forget(key, of string) {
+// forgetFinished forgets that the member's pod of a pod of the hub is gone, unless it was another.
+func (c *podController) forgetFinished(key, of string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.finishedUIDs[key] == of {
@@ -191,11 +193,11 @@ func (c *podController) forget(key, of string) {
 	}
 }
 
-// do does what was decided for a pod.
-func (c *podController) do(ctx context.Context, key string, p podPair, action podAction) error {
+// doAction does what was decided for a pod.
+func (c *podController) doAction(ctx context.Context, key string, p podPair, action podAction) error {
 	switch action {
 	case podCreate:
-		return c.creator.create(ctx, p.leaf, p.hub)
+		return c.creator.createPod(ctx, p.leaf, p.hub)
 	case podDelete:
 		return c.deletePod(ctx, p.member)
 	case podDeleteOrphan:
@@ -256,7 +258,7 @@ func (c *podController) deleteOnHub(ctx context.Context, p *hubPod) error {
 // writeStatus writes the status of the member's pod on the hub. It is unconditional, as
 // version 0 is: only the uid says which pod is meant.
 func (c *podController) writeStatus(ctx context.Context, key string, p podPair) error {
-	body := &corev1.Pod{ObjectMeta: p.hub.meta()}
+	body := &corev1.Pod{ObjectMeta: p.hub.objectMeta()}
 	if err := body.Status.Unmarshal(p.member.status); err != nil {
 		return fmt.Errorf("status of pod %s in member %s: %w", key, c.member.name, err)
 	}

@@ -28,8 +28,8 @@ const (
 	podRequeueDown  podAction = "requeue down"
 )
 
-// down decides after a change on the hub, or after one that makes room for its pod.
-func (p podPair) down(o *Options) podAction {
+// decideDown decides after a change on the hub, or after one that makes room for its pod.
+func (p podPair) decideDown(o *Options) podAction {
 	uids := o.StatusGuard == GuardUID
 	switch {
 	case p.hub == nil:
@@ -52,8 +52,8 @@ func (p podPair) down(o *Options) podAction {
 	return podCreate
 }
 
-// up decides after a change in the member.
-func (p podPair) up(o *Options) podAction {
+// decideUp decides after a change in the member.
+func (p podPair) decideUp(o *Options) podAction {
 	uids := o.StatusGuard == GuardUID
 	switch {
 	case p.hasFinished(o):

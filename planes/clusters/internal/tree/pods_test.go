@@ -89,11 +89,11 @@ func (w *podWorld) settle() bool {
 		switch {
 		case q.down && (w.r == nil || !q.up || w.r.IntN(2) == 0):
 			w.queued.down = false
-			w.do("down", w.pair().down(&w.o))
+			w.do("down", w.pair().decideDown(&w.o))
 		case q.up:
 			w.queued.up = false
 			p := w.pair()
-			w.do("up", p.up(&w.o))
+			w.do("up", p.decideUp(&w.o))
 			if p.hasFinished(&w.o) {
 				w.finished = nil
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
-// convert changes a pod on its way to a leaf by the first policy, by name, that is about
+// convertPod changes a pod on its way to a leaf by the first policy, by name, that is about
 // it: of its namespace, or of the cluster where none of its namespace is.
-func (t *tree) convert(l *leaf, hub, p *corev1.Pod) {
+func (t *tree) convertPod(l *leaf, hub, p *corev1.Pod) {
 	mine, _ := t.hub.policies.GetIndexer().ByIndex(cache.NamespaceIndex, hub.Namespace)
 	policy := t.policyFor(mine, l, hub)
 	if policy == nil {
@@ -33,7 +33,7 @@ func (t *tree) convert(l *leaf, hub, p *corev1.Pod) {
 func (t *tree) policyFor(all []any, l *leaf, hub *corev1.Pod) *api.ConvertPolicy {
 	var found []*api.ConvertPolicy
 	for _, o := range all {
-		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selects(&p.Spec.LabelSelector, labels.Set(hub.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
+		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selectsLabels(&p.Spec.LabelSelector, labels.Set(hub.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
 			found = append(found, p)
 		}
 	}
@@ -49,11 +49,11 @@ func (t *tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
 		return true
 	}
 	n := slim.Get[*hubNode](t.hub.nodes, l.node)
-	return n != nil && selects(s, n.labels)
+	return n != nil && selectsLabels(s, n.labels)
 }
 
-// selects tells whether a selector matches; one that cannot be read matches nothing.
-func selects(s *metav1.LabelSelector, of labels.Labels) bool {
+// selectsLabels tells whether a selector matches; one that cannot be read matches nothing.
+func selectsLabels(s *metav1.LabelSelector, of labels.Labels) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	return err == nil && selector.Matches(of)
 }

@@ -22,15 +22,15 @@ type servicePair struct {
 	imported *api.Mark // by the member; nil: it does not ask for it
 }
 
-// asks tells whether the member wants the service: an import that is being deleted does not.
-func (p servicePair) asks() bool {
+// isRequested tells whether the member wants the service: an import that is being deleted does not.
+func (p servicePair) isRequested() bool {
 	return p.imported != nil && p.imported.DeletionTimestamp == nil
 }
 
-// wants tells whether the member is to have the service. Kosmos' semantics wait for one
+// isWanted tells whether the member is to have the service. Kosmos' semantics wait for one
 // that is exported and not there.
-func (p servicePair) wants(o *Options) bool {
-	return p.asks() && p.exported && (p.there || o.ImportEnd == ImportEndOwn)
+func (p servicePair) isWanted(o *Options) bool {
+	return p.isRequested() && p.exported && (p.there || o.ImportEnd == ImportEndOwn)
 }
 
 // serviceAction is what is to be done in a member for a service.
@@ -45,9 +45,9 @@ const (
 	serviceTakeBack    serviceAction = "delete service and slices, if it has any"
 )
 
-// decide decides about all of a service.
-func (p servicePair) decide(o *Options) serviceAction {
-	if p.wants(o) {
+// decideService decides about all of a service.
+func (p servicePair) decideService(o *Options) serviceAction {
+	if p.isWanted(o) {
 		return serviceWrite
 	}
 	return serviceKeep
@@ -56,7 +56,7 @@ func (p servicePair) decide(o *Options) serviceAction {
 // decideSlice decides about one slice; found tells whether the hub has it.
 func (p servicePair) decideSlice(found bool, o *Options) serviceAction {
 	switch {
-	case !p.wants(o):
+	case !p.isWanted(o):
 		return serviceKeep
 	case found:
 		return serviceWriteSlice
@@ -68,20 +68,20 @@ func (p servicePair) decideSlice(found bool, o *Options) serviceAction {
 // semantics that is what an import brought that is being deleted.
 func (p servicePair) decideEnd(o *Options) serviceAction {
 	switch {
-	case p.wants(o):
+	case p.isWanted(o):
 		return serviceCleanUp
-	case o.ImportEnd == ImportEndOwn && (p.imported == nil || p.asks()):
+	case o.ImportEnd == ImportEndOwn && (p.imported == nil || p.isRequested()):
 		return serviceKeep
 	}
 	return serviceTakeBack
 }
 
-// keys are what goes into a member's queue when a service, of these slices on the hub,
+// queueKeys are what goes into a member's queue when a service, of these slices on the hub,
 // has changed: the question whether it is to have it at all, and all of it or each slice.
-func (p servicePair) keys(service string, hub []*discoveryv1.EndpointSlice, o *Options) []string {
+func (p servicePair) queueKeys(service string, hub []*discoveryv1.EndpointSlice, o *Options) []string {
 	out := []string{prefixEnd + service}
 	switch {
-	case !p.asks():
+	case !p.isRequested():
 	case o.Import == ImportMCS:
 		out = append(out, service)
 	default:
@@ -96,7 +96,7 @@ func (p servicePair) keys(service string, hub []*discoveryv1.EndpointSlice, o *O
 // member does not ask for its service.
 func (p servicePair) sliceKey(service, slice string, o *Options) string {
 	switch {
-	case !p.asks():
+	case !p.isRequested():
 		return ""
 	case o.Import == ImportDirect:
 		return service + "/" + slice

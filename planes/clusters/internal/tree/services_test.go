@@ -71,7 +71,7 @@ func (w *serviceWorld) all() []*slice {
 }
 
 // changed lets the member look at the service.
-func (w *serviceWorld) changed() { w.add(w.pair().keys(serviceKey, w.all(), &w.o)...) }
+func (w *serviceWorld) changed() { w.add(w.pair().queueKeys(serviceKey, w.all(), &w.o)...) }
 
 // sliceChanged is the event of a slice of the hub, as sliceEvent handles it.
 func (w *serviceWorld) sliceChanged(s *slice) {
@@ -141,7 +141,7 @@ func (w *serviceWorld) reconcile(key string) {
 		return
 	}
 	name, one := strings.CutPrefix(key, serviceKey+"/")
-	action := p.decide(&w.o)
+	action := p.decideService(&w.o)
 	if one {
 		action = p.decideSlice(w.slices[name] != nil, &w.o)
 	}
@@ -456,7 +456,7 @@ func (w *serviceWorld) checkAgreement() {
 	if w.o.ImportEnd != ImportEndAll || w.service != nil && !w.service.own {
 		return
 	}
-	wants := w.pair().wants(&w.o)
+	wants := w.pair().isWanted(&w.o)
 	want := map[string]copyOf{}
 	for _, s := range w.all() {
 		if wants {

@@ -38,7 +38,7 @@ type hubPod struct {
 // written with a status. Its owners are neither: the API server keeps them.
 func keepHubPod(p *corev1.Pod) *hubPod {
 	kept := &hubPod{
-		ObjectMeta: kernel(p), labels: unique.Make(pack(p.Labels)), annotations: unique.Make(pack(p.Annotations)),
+		ObjectMeta: kernelMeta(p), labels: unique.Make(packMap(p.Labels)), annotations: unique.Make(packMap(p.Annotations)),
 		node: p.Spec.NodeName, phase: p.Status.Phase, sum: api.PodSum(&p.Status),
 	}
 	kept.Finalizers = p.Finalizers
@@ -54,10 +54,10 @@ func keepHubPod(p *corev1.Pod) *hubPod {
 	return kept
 }
 
-// meta is the metadata as an API server has to be sent them.
-func (p *hubPod) meta() metav1.ObjectMeta {
+// objectMeta is the metadata as an API server has to be sent them.
+func (p *hubPod) objectMeta() metav1.ObjectMeta {
 	out := *p.ObjectMeta.DeepCopy()
-	out.Labels, out.Annotations = p.labels.Value().unpack(), p.annotations.Value().unpack()
+	out.Labels, out.Annotations = p.labels.Value().unpackMap(), p.annotations.Value().unpackMap()
 	return out
 }
 
@@ -77,7 +77,7 @@ type memberPod struct {
 // keepMemberPod keeps of the tree's pods the status; of others that have not ended, what
 // they request.
 func keepMemberPod(p *corev1.Pod) (*memberPod, error) {
-	kept := &memberPod{ObjectMeta: kernel(p), own: isOwn(p), hubUID: p.Annotations[api.AnnotationHostUID]}
+	kept := &memberPod{ObjectMeta: kernelMeta(p), own: isOwn(p), hubUID: p.Annotations[api.AnnotationHostUID]}
 	if !kept.own {
 		kept.node, kept.requests = p.Spec.NodeName, requestsOf(p)
 		return kept, nil
@@ -97,7 +97,7 @@ type hubNode struct {
 }
 
 func keepHubNode(n *corev1.Node) *hubNode {
-	return &hubNode{ObjectMeta: kernel(n), labels: pack(n.Labels), sum: nodeSum(n)}
+	return &hubNode{ObjectMeta: kernelMeta(n), labels: packMap(n.Labels), sum: nodeSum(n)}
 }
 
 // memberNode is what a leaf shows of a node of a member.
@@ -113,7 +113,7 @@ type memberNode struct {
 
 func keepMemberNode(n *corev1.Node) *memberNode {
 	kept := &memberNode{
-		ObjectMeta: kernel(n), labels: pack(n.Labels), ready: isReady(n), kubelet: n.Status.NodeInfo.KubeletVersion,
+		ObjectMeta: kernelMeta(n), labels: packMap(n.Labels), ready: isReady(n), kubelet: n.Status.NodeInfo.KubeletVersion,
 		capacity: amountsOf(n.Status.Capacity), allocatable: amountsOf(n.Status.Allocatable),
 	}
 	for _, t := range n.Spec.Taints {
@@ -131,8 +131,8 @@ func keepCopy(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	return kept
 }
 
-// kernel is of metadata what caches and calls need.
-func kernel(o metav1.Object) metav1.ObjectMeta {
+// kernelMeta is of metadata what caches and calls need.
+func kernelMeta(o metav1.Object) metav1.ObjectMeta {
 	kept := slim.Named(o)
 	kept.DeletionTimestamp = o.GetDeletionTimestamp()
 	return kept
@@ -142,7 +142,7 @@ func kernel(o metav1.Object) metav1.ObjectMeta {
 // map takes 312 bytes for the first of them.
 type packed string
 
-func pack(m map[string]string) packed {
+func packMap(m map[string]string) packed {
 	var out []byte
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		for _, text := range []string{name, m[name]} {
@@ -152,8 +152,8 @@ func pack(m map[string]string) packed {
 	return packed(out)
 }
 
-// all are the names and values.
-func (p packed) all() iter.Seq2[string, string] {
+// eachPair are the names and values.
+func (p packed) eachPair() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		rest := string(p)
 		next := func() string {
@@ -170,11 +170,11 @@ func (p packed) all() iter.Seq2[string, string] {
 	}
 }
 
-func (p packed) unpack() map[string]string { return maps.Collect(p.all()) }
+func (p packed) unpackMap() map[string]string { return maps.Collect(p.eachPair()) }
 
 // Lookup, Has and Get make them labels.Labels.
 func (p packed) Lookup(label string) (value string, ok bool) {
-	for name, value := range p.all() {
+	for name, value := range p.eachPair() {
 		if name == label {
 			return value, true
 		}

@@ -70,14 +70,14 @@ func TestCachesAreSlim(t *testing.T) {
 // TestPacked holds that labels come out as they went in, whatever is in them.
 func TestPacked(t *testing.T) {
 	want := map[string]string{"app": "a", "": "none", "empty": "", "long": strings.Repeat("x\x00", 200)}
-	p := pack(want)
-	if got := p.unpack(); !maps.Equal(got, want) {
+	p := packMap(want)
+	if got := p.unpackMap(); !maps.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 	if value, ok := p.Lookup("empty"); value != "" || !ok || p.Has("other") || p.Get("app") != "a" {
 		t.Errorf("%q %v %v %q", value, ok, p.Has("other"), p.Get("app"))
 	}
-	if p = pack(nil); p != "" || len(p.unpack()) != 0 {
+	if p = packMap(nil); p != "" || len(p.unpackMap()) != 0 {
 		t.Errorf("%q of none", p)
 	}
 }

@@ -65,10 +65,10 @@ const (
 	volumeDeleteOnHub volumeAction = "delete the volume on the hub"
 )
 
-// decide decides for a volume. One that is gone in the member goes on the hub too. One
+// decideVolume decides for a volume. One that is gone in the member goes on the hub too. One
 // whose claim has gone is deleted as a provisioner would: simulated members have none that
 // hears of it.
-func (p volumePair) decide() volumeAction {
+func (p volumePair) decideVolume() volumeAction {
 	switch {
 	case p.member == nil && p.owned:
 		return volumeDeleteOnHub

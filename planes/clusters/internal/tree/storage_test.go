@@ -81,12 +81,12 @@ func (w *storageWorld) never(what string) { w.wrong = append(w.wrong, what) }
 
 // needed is what a pod does that needs the claim and is bound to the member.
 func (w *storageWorld) needed() {
-	annotate(w.hubClaim, "m0")
+	addOwners(w.hubClaim, "m0")
 	action := w.copies.decideNeeded(w.hubClaim, w.memberClaim, w.memberClaim != nil)
 	w.say(action)
 	if action == copyCreate {
 		w.uids++
-		w.memberClaim = w.copies.made(w.hubClaim, "default", "c")
+		w.memberClaim = w.copies.newCopy(w.hubClaim, "default", "c")
 		w.memberClaim.UID = types.UID(fmt.Sprint("m", w.uids))
 		w.queue(&w.claim)
 	}
@@ -157,7 +157,7 @@ func (w *storageWorld) volumeUp() {
 	if p.member != nil {
 		p.claim, p.released = w.memberClaim, w.released[p.member.Spec.ClaimRef.UID]
 	}
-	action := p.decide()
+	action := p.decideVolume()
 	w.say(action)
 	switch action {
 	case volumeClaimUp:
@@ -288,7 +288,7 @@ func drawStorage(r *rand.Rand) *storageWorld {
 	if r.IntN(3) > 0 {
 		w.act("hub create claim", map[string]string{"uid": uids[r.IntN(2)]})
 		if r.IntN(2) == 0 {
-			annotate(w.hubClaim, "m0")
+			addOwners(w.hubClaim, "m0")
 		}
 	}
 	switch r.IntN(4) {
@@ -296,7 +296,7 @@ func drawStorage(r *rand.Rand) *storageWorld {
 		w.act("member create claim", nil)
 	case 1, 2:
 		of := &claim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uids[r.IntN(2)])}}
-		w.memberClaim = w.copies.made(of, "default", "c")
+		w.memberClaim = w.copies.newCopy(of, "default", "c")
 		w.memberClaim.UID = "m0"
 	}
 	if w.memberClaim != nil && r.IntN(3) > 0 {

@@ -58,12 +58,12 @@ type storageController struct {
 
 func newStorageController(t *tree, m *member) *storageController {
 	c := &storageController{tree: t, member: m, released: map[types.UID]bool{}}
-	c.queue = t.loop("storage", 1, c.reconcile)
+	c.queue = t.newLoop("storage", 1, c.reconcile)
 	return c
 }
 
-// watch connects the member's caches of claims and volumes with the queue.
-func (c *storageController) watch() error {
+// addHandlers connects the member's caches of claims and volumes with the queue.
+func (c *storageController) addHandlers() error {
 	claimSeen := func(o any) {
 		if claim := o.(*corev1.PersistentVolumeClaim); isGlobal(claim) {
 			c.queue.Queue.Add(prefixClaim + claim.Namespace + "/" + claim.Name)
@@ -71,7 +71,7 @@ func (c *storageController) watch() error {
 	}
 	return addHandlers(map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
 		c.member.claims:  {AddFunc: claimSeen, UpdateFunc: func(_, o any) { claimSeen(o) }, DeleteFunc: c.claimGone},
-		c.member.volumes: loop.Each(enqueue(c.queue, prefixVolume)),
+		c.member.volumes: loop.Each(enqueueTo(c.queue, prefixVolume)),
 	})
 }
 
@@ -97,9 +97,9 @@ func (c *storageController) claimGone(o any) {
 	}
 }
 
-// sweep looks at the volumes that the hub has of the member: some of these may have gone
+// enqueueVolumes looks at the volumes that the hub has of the member: some of these may have gone
 // while nobody watched.
-func (c *storageController) sweep() {
+func (c *storageController) enqueueVolumes() {
 	for _, o := range c.tree.hub.volumes.GetIndexer().List() {
 		if v := o.(*corev1.PersistentVolume); slices.Contains(ownersOf(v), c.member.name) {
 			c.queue.Queue.Add(prefixVolume + v.Name)
@@ -200,7 +200,7 @@ func (c *storageController) volumeUp(ctx context.Context, name string) error {
 		p.released = c.released[p.member.Spec.ClaimRef.UID]
 		c.mu.Unlock()
 	}
-	switch p.decide() {
+	switch p.decideVolume() {
 	case volumeDeleteOnHub:
 		return wrapGone(c.tree.hub.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s on the host", name)
 	case volumeClaimUp:

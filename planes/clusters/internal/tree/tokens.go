@@ -50,7 +50,7 @@ func (c *podCreator) copyToken(ctx context.Context, namespace, account, name str
 		return nil
 	}
 	var hub *corev1.Secret
-	err := poll(ctx, secretsWithin, func() (err error) {
+	err := retryWithin(ctx, secretsWithin, func() (err error) {
 		hub, err = c.tree.hub.client.Secrets.Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) {
 			hub, err = c.tree.hub.client.Secrets.Create(ctx, &corev1.Secret{
@@ -64,7 +64,7 @@ func (c *podCreator) copyToken(ctx context.Context, namespace, account, name str
 		return err
 	})
 	if err == nil {
-		err = c.tree.secretCopies().ensure(ctx, c.member, namespace, name)
+		err = c.tree.secretCopies().ensureCopy(ctx, c.member, namespace, name)
 	}
 	if err != nil {
 		return fmt.Errorf("token of service account %s/%s: %w", namespace, account, err)
@@ -86,7 +86,7 @@ func (c *podCreator) copyRootCA(ctx context.Context, namespace string) error {
 	}
 	_, err = c.member.client.ConfigMaps.Get(ctx, namespace, api.NameHostCA)
 	if apierrors.IsNotFound(err) {
-		_, err = c.member.client.ConfigMaps.Create(ctx, c.tree.configMaps().made(hub, namespace, api.NameHostCA))
+		_, err = c.member.client.ConfigMaps.Create(ctx, c.tree.configMaps().newCopy(hub, namespace, api.NameHostCA))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("bring the host's authority to %s of member %s: %w", namespace, c.member.name, err)

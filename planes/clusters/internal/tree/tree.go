@@ -34,7 +34,7 @@ func newTree(o Options) (*tree, error) {
 	t := &tree{o: o, leaves: &leaves{scan: o.NodeLookup == LookupScan, byNode: map[string]*leaf{}, members: map[string]*joined{}}}
 	t.metrics = newMetrics(t.leaves, o.Registry)
 	t.leaves.steps = t.metrics.steps
-	client, err := t.client("host", o.Config)
+	client, err := t.newClient("host", o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func newTree(o Options) (*tree, error) {
 	return t, nil
 }
 
-// client returns a client of the hub or of members; side says which, in metrics.
-func (t *tree) client(side string, config *rest.Config) (*api.Client, error) {
+// newClient returns a client of the hub or of members; side says which, in metrics.
+func (t *tree) newClient(side string, config *rest.Config) (*api.Client, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "windtunnel-tree-manager"
 	t.o.Registry.Watch(config)
@@ -53,10 +53,10 @@ func (t *tree) client(side string, config *rest.Config) (*api.Client, error) {
 	}})
 }
 
-// loop returns a queue with its workers, which do not run yet.
-func (t *tree) loop(name string, threads int, reconcile func(context.Context, string) error) *loop.Loop {
+// newLoop returns a queue with its workers, which do not run yet.
+func (t *tree) newLoop(name string, threads int, reconcile func(context.Context, string) error) *loop.Loop {
 	return loop.New(loop.Options{
-		Name: name, Threads: threads, Metrics: t.o.Registry.Queues(), Log: t.o.Log, Retry: t.o.retry(),
+		Name: name, Threads: threads, Metrics: t.o.Registry.Queues(), Log: t.o.Log, Retry: t.o.retryLimiter(),
 		Reconcile: func(ctx context.Context, key string) error {
 			err := reconcile(ctx, key)
 			if err != nil && ctx.Err() == nil {
@@ -67,14 +67,14 @@ func (t *tree) loop(name string, threads int, reconcile func(context.Context, st
 	})
 }
 
-// now is the time as it is written into objects.
-func (t *tree) now() time.Time { return t.o.Clock.Wall(t.o.Clock.Now()) }
+// wallNow is the time as it is written into objects.
+func (t *tree) wallNow() time.Time { return t.o.Clock.Wall(t.o.Clock.Now()) }
 
-// timed gives the seconds since the call to what it returns.
-func (t *tree) timed(observe func(seconds float64)) func() {
+// startTimer gives the seconds since the call to what it returns.
+func (t *tree) startTimer(observe func(seconds float64)) func() {
 	begin := t.o.Clock.Now()
 	return func() { observe(t.o.Clock.Now().Sub(begin).Seconds()) }
 }
 
 // leafOf returns the leaf that a pod of the hub is bound to, nil if it is bound to none.
-func (t *tree) leafOf(p *hubPod) *leaf { return t.leaves.route(p.node) }
+func (t *tree) leafOf(p *hubPod) *leaf { return t.leaves.leafOf(p.node) }
