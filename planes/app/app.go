@@ -39,7 +39,7 @@ func controllerVerb(host cli.Host) *cobra.Command {
 	p, s := cli.New(host), newSettings()
 	var verb *cobra.Command
 	verb = p.Verb("app-controller", "Run the controller of the app plane", "", func(ctx context.Context) error {
-		if err := s.resolve(verb.Flags()); err != nil {
+		if err := s.resolveProfile(verb.Flags()); err != nil {
 			return err
 		}
 		o := s.options
@@ -58,7 +58,7 @@ func controllerVerb(host cli.Host) *cobra.Command {
 			return controller.Run(ctx, o)
 		}, instrument.Route{Path: "/limiter", Handler: o.Limiter})
 	})
-	s.register(verb.Flags())
+	s.addFlags(verb.Flags())
 	return verb
 }
 
@@ -80,10 +80,10 @@ func newSettings() *settings {
 	}
 }
 
-// register names the flags.
-func (s *settings) register(f *pflag.FlagSet) {
+// addFlags names the flags.
+func (s *settings) addFlags(f *pflag.FlagSet) {
 	o := &s.options
-	f.StringVar(&s.profile, "profile", s.profile, "what flags and gates that are not given are: "+strings.Join(slices.Sorted(maps.Keys(profiles())), ", "))
+	f.StringVar(&s.profile, "profile", s.profile, "what flags and gates that are not given are: "+strings.Join(slices.Sorted(maps.Keys(flagProfiles())), ", "))
 	f.IntVar(&o.Workers, "concurrent-reconciles", o.Workers, "`NUMBER` of applications reconciled in parallel")
 	f.Float32Var(&s.rate.QPS, "kube-api-qps", s.rate.QPS, "client-side rate limit, requests/s; PUT /limiter changes it at run time")
 	f.IntVar(&s.rate.Burst, "kube-api-burst", s.rate.Burst, "client-side burst")
@@ -115,15 +115,15 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&s.install, "install", s.install, "bring kinds and definitions to the plane")
 }
 
-// resolve fills in the profile once the flags are read, and says what is wrong with
+// resolveProfile fills in the profile once the flags are read, and says what is wrong with
 // them.
-func (s *settings) resolve(f *pflag.FlagSet) error {
-	if err := fill(f, s.gates, s.profile); err != nil {
+func (s *settings) resolveProfile(f *pflag.FlagSet) error {
+	if err := fillFromProfile(f, s.gates, s.profile); err != nil {
 		return err
 	}
 	o := &s.options
 	o.NoEvents, o.Gateway.Seed, o.Gateway.Client = !s.events, o.Seed, o.Shard
-	s.gates.into(&o.Features)
+	s.gates.applyGates(&o.Features)
 	if err := s.rate.Validate(); err != nil {
 		return err
 	}
@@ -205,8 +205,8 @@ func (g gates) Set(text string) error {
 // Type says what the flag takes.
 func (g gates) Type() string { return "GATES" }
 
-// into sets what the gates stand for, by name: where both compressions are on, it is Zstd.
-func (g gates) into(f *controller.Features) {
+// applyGates sets what the gates stand for, by name: where both compressions are on, it is Zstd.
+func (g gates) applyGates(f *controller.Features) {
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		gateSetters()[name](f, g[name])
 	}
@@ -241,9 +241,9 @@ const (
 	profileImproved = "improved"
 )
 
-// profiles are values of flags. The limiter is in none: a comparison is one of
+// flagProfiles are values of flags. The limiter is in none: a comparison is one of
 // mechanisms, at the same rate.
-func profiles() map[string]map[string]string {
+func flagProfiles() map[string]map[string]string {
 	const compressed = "PreDispatchDryRun=true,ZstdResourceTracker=true,ZstdApplicationRevision=true"
 	const inMemory = ",InformerCacheFilterUnnecessaryFields=true,SharedDefinitionStorageForApplicationRevision=true,DisableWorkflowContextConfigMapCache=true"
 	return map[string]map[string]string{
@@ -258,11 +258,11 @@ func profiles() map[string]map[string]string {
 	}
 }
 
-// fill gives the flags that nobody gave the values of a profile.
-func fill(f *pflag.FlagSet, given gates, profile string) error {
-	values, ok := profiles()[profile]
+// fillFromProfile gives the flags that nobody gave the values of a profile.
+func fillFromProfile(f *pflag.FlagSet, given gates, profile string) error {
+	values, ok := flagProfiles()[profile]
 	if !ok {
-		return fmt.Errorf("--profile %q: want one of %s", profile, strings.Join(slices.Sorted(maps.Keys(profiles())), ", "))
+		return fmt.Errorf("--profile %q: want one of %s", profile, strings.Join(slices.Sorted(maps.Keys(flagProfiles())), ", "))
 	}
 	for name, value := range values {
 		if name == "feature-gates" {

@@ -9,10 +9,10 @@ import (
 // Options returns what app-controller makes of its arguments, and its flags.
 func Options(args ...string) (controller.Options, *pflag.FlagSet, error) {
 	s, f := newSettings(), pflag.NewFlagSet("app-controller", pflag.ContinueOnError)
-	s.register(f)
+	s.addFlags(f)
 	if err := f.Parse(args); err != nil {
 		return controller.Options{}, nil, err
 	}
-	err := s.resolve(f)
+	err := s.resolveProfile(f)
 	return s.options, f, err
 }

@@ -31,7 +31,7 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 	if err != nil {
 		return err
 	}
-	if err := install.Served(ctx, c, GroupVersion(), resources()...); err != nil {
+	if err := install.Served(ctx, c, GroupVersion(), allResources()...); err != nil {
 		return err
 	}
 	if err := install.Served(ctx, c, ExternalVersion(), Resource(KindWorkflow)); err != nil {
@@ -62,8 +62,8 @@ func MakeNamespace(ctx context.Context, c dynamic.Interface) error {
 	return install.Namespace(ctx, c, SystemNamespace, manager)
 }
 
-// resources are those of all kinds here.
-func resources() (out []string) {
+// allResources are those of all kinds here.
+func allResources() (out []string) {
 	for _, kind := range append(DefinitionKinds(), KindApplication, KindRevision, KindTracker) {
 		out = append(out, Resource(kind))
 	}

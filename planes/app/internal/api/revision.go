@@ -96,7 +96,7 @@ func (s RevisionSpec) MarshalJSON() ([]byte, error) {
 	if s.Compression.Type == Uncompressed {
 		return json.Marshal(plain(s))
 	}
-	c, err := pack(s.Compression.Type, s.RevisionContent)
+	c, err := packContent(s.Compression.Type, s.RevisionContent)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *RevisionSpec) UnmarshalJSON(raw []byte) error {
 	}
 	if p.Compression.Type != Uncompressed {
 		content := RevisionContent{}
-		if err := unpack(p.Compression, &content); err != nil {
+		if err := unpackContent(p.Compression, &content); err != nil {
 			return fmt.Errorf("revision: %w", err)
 		}
 		p.RevisionContent, p.Compression.Data = content, ""
@@ -130,7 +130,7 @@ func (s *RevisionSpec) UnmarshalJSON(raw []byte) error {
 func (s TrackerSpec) MarshalJSON() ([]byte, error) {
 	type plain TrackerSpec
 	if s.Compression.Type != Uncompressed {
-		c, err := pack(s.Compression.Type, s.ManagedResources)
+		c, err := packContent(s.Compression.Type, s.ManagedResources)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (s *TrackerSpec) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	if p.Compression.Type != Uncompressed {
-		if err := unpack(p.Compression, &p.ManagedResources); err != nil {
+		if err := unpackContent(p.Compression, &p.ManagedResources); err != nil {
 			return fmt.Errorf("resource tracker: %w", err)
 		}
 		p.Compression.Data = ""
@@ -165,23 +165,23 @@ const unpacked = 64 << 20
 var (
 	encoders = sync.Pool{New: func() any {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(128<<10), zstd.WithLowerEncoderMem(true))
-		return must(w, err)
+		return mustMake(w, err)
 	}}
 	decoders = sync.Pool{New: func() any {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(unpacked))
-		return must(d, err)
+		return mustMake(d, err)
 	}}
 )
 
-// must is for options that are constants: they are right, or no test passes.
-func must[T any](made T, err error) T {
+// mustMake is for options that are constants: they are right, or no test passes.
+func mustMake[T any](made T, err error) T {
 	if err != nil {
 		panic(err)
 	}
 	return made
 }
 
-func pack(kind string, content any) (Compression, error) {
+func packContent(kind string, content any) (Compression, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
 		return Compression{}, err
@@ -207,7 +207,7 @@ func pack(kind string, content any) (Compression, error) {
 	return Compression{Type: kind, Data: base64.StdEncoding.EncodeToString(raw)}, nil
 }
 
-func unpack(c Compression, into any) error {
+func unpackContent(c Compression, into any) error {
 	raw, err := base64.StdEncoding.DecodeString(c.Data)
 	if err != nil {
 		return fmt.Errorf("compressed data: %w", err)

@@ -43,7 +43,7 @@ func Read(folder string, spread map[string]int) ([]Member, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("members in %s: %w", folder, os.ErrNotExist)
 	}
-	slices.SortFunc(files, func(a, b string) int { return numbered(filepath.Base(a), filepath.Base(b)) })
+	slices.SortFunc(files, func(a, b string) int { return compareNumbered(filepath.Base(a), filepath.Base(b)) })
 	var out []Member
 	for i, file := range files {
 		e, err := endpoint.FromKubeconfig(file, "")
@@ -72,9 +72,9 @@ func Read(folder string, spread map[string]int) ([]Member, error) {
 	return out, nil
 }
 
-// numbered compares names by what is before their last dash, then by the number
+// compareNumbered compares names by what is before their last dash, then by the number
 // behind it: edge-2 comes before edge-10.
-func numbered(a, b string) int {
+func compareNumbered(a, b string) int {
 	split := func(s string) (string, int) {
 		s = strings.TrimSuffix(s, suffix)
 		i := strings.LastIndexByte(s, '-')
@@ -107,7 +107,7 @@ func Join(ctx context.Context, config *rest.Config, members []Member) error {
 	}
 	var errs []error
 	for _, m := range members {
-		if err := join(ctx, core, m); err != nil {
+		if err := joinMember(ctx, core, m); err != nil {
 			errs = append(errs, fmt.Errorf("join %s: %w", m.Name, err))
 		}
 		if ctx.Err() != nil {
@@ -117,7 +117,7 @@ func Join(ctx context.Context, config *rest.Config, members []Member) error {
 	return errors.Join(errs...)
 }
 
-func join(ctx context.Context, core typedcore.CoreV1Interface, m Member) error {
+func joinMember(ctx context.Context, core typedcore.CoreV1Interface, m Member) error {
 	secrets := core.Secrets(m.Secret().Namespace)
 	there, err := secrets.Get(ctx, m.Name, metav1.GetOptions{})
 	if err == nil && !install.Owns(there, manager) {

@@ -76,7 +76,7 @@ func (d Direct) Transport(config *rest.Config) (http.RoundTripper, error) {
 	if d.URL == "" {
 		return nil, nil
 	}
-	find, err := d.finder(config)
+	find, err := d.newFinder(config)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (d Direct) Transport(config *rest.Config) (http.RoundTripper, error) {
 		if own != nil {
 			b.certificates, b.certificate = own.Certificates, own.GetClientCertificate
 		}
-		out.all = append(out.all, &http.Transport{DialTLSContext: b.dial, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second})
+		out.all = append(out.all, &http.Transport{DialTLSContext: b.dialReplica, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second})
 	}
 	if config.WrapTransport != nil {
 		return config.WrapTransport(out), nil
@@ -104,8 +104,8 @@ func hashOf(s string) uint64 {
 	return h.Sum64()
 }
 
-// finder returns what lists the replicas.
-func (d Direct) finder(config *rest.Config) (func(context.Context) ([]Replica, error), error) {
+// newFinder returns what lists the replicas.
+func (d Direct) newFinder(config *rest.Config) (func(context.Context) ([]Replica, error), error) {
 	if d.URL == Registered {
 		config = rest.CopyConfig(config)
 		config.RateLimiter, config.QPS, config.WrapTransport = nil, -1, nil // a name service asks nobody
@@ -113,7 +113,7 @@ func (d Direct) finder(config *rest.Config) (func(context.Context) ([]Replica, e
 		if err != nil {
 			return nil, fmt.Errorf("replicas of the gateway: %w", err)
 		}
-		return func(ctx context.Context) ([]Replica, error) { return replicas(ctx, core) }, nil
+		return func(ctx context.Context) ([]Replica, error) { return readReplicas(ctx, core) }, nil
 	}
 	u, err := url.Parse(d.URL)
 	if err != nil {
@@ -131,8 +131,8 @@ func (d Direct) finder(config *rest.Config) (func(context.Context) ([]Replica, e
 	return func(context.Context) ([]Replica, error) { return only, nil }, nil
 }
 
-// replicas reads where the replicas are, in the order of their addresses.
-func replicas(ctx context.Context, core typedcore.CoreV1Interface) ([]Replica, error) {
+// readReplicas reads where the replicas are, in the order of their addresses.
+func readReplicas(ctx context.Context, core typedcore.CoreV1Interface) ([]Replica, error) {
 	cm, err := core.ConfigMaps(api.SystemNamespace).Get(ctx, Service, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", errReplicas, err)
@@ -166,8 +166,8 @@ type balancer struct {
 // time each dials, and the first connection serves all of them.
 const together = time.Second
 
-// shuffle brings replicas into an order by chance.
-func (b *balancer) shuffle(all []Replica) {
+// shuffleReplicas brings replicas into an order by chance.
+func (b *balancer) shuffleReplicas(all []Replica) {
 	b.mu.Lock()
 	if now := b.clock.Now(); now >= b.changes {
 		b.chosen, b.changes = b.rng.Uint64(), now.Add(together)
@@ -177,25 +177,25 @@ func (b *balancer) shuffle(all []Replica) {
 	rand.New(rand.NewPCG(chosen, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 }
 
-// dial connects to one replica; one that cannot be reached is left for another.
-func (b *balancer) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+// dialReplica connects to one replica; one that cannot be reached is left for another.
+func (b *balancer) dialReplica(ctx context.Context, network, _ string) (net.Conn, error) {
 	all, err := b.find(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all = slices.Clone(all)
-	b.shuffle(all)
+	b.shuffleReplicas(all)
 	err = errReplicas
 	for _, r := range all {
 		var conn net.Conn
-		if conn, err = b.connect(ctx, network, r); err == nil {
+		if conn, err = b.connectTo(ctx, network, r); err == nil {
 			return conn, nil
 		}
 	}
 	return nil, fmt.Errorf("gateway: %w", err)
 }
 
-func (b *balancer) connect(ctx context.Context, network string, r Replica) (net.Conn, error) {
+func (b *balancer) connectTo(ctx context.Context, network string, r Replica) (net.Conn, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(r.CA)) {
 		return nil, fmt.Errorf("replica %s: its authority is no certificate in PEM", r.Address)

@@ -47,7 +47,7 @@ func (a adoption) adoptMoved(ctx context.Context) (waits bool, err error) {
 		return false, nil
 	}
 	a.app.c.o.Log.Info("takes over a moved application", "application", a.app.key, "trackers", trackers, "revisions", revisions)
-	a.app.requeue(cacheRetry)
+	a.app.requeueAfter(cacheRetry)
 	return true, nil
 }
 
@@ -88,7 +88,7 @@ func (a adoption) checkShard(ctx context.Context) error {
 
 // adoptTrackers takes over trackers, that of the latest generation last.
 func (a adoption) adoptTrackers(ctx context.Context) (int, error) {
-	all, err := list(ctx, a.app.c, a.app.c.client.Trackers, api.KindTracker, "", labels.Set{
+	all, err := listObjects(ctx, a.app.c, a.app.c.client.Trackers, api.KindTracker, "", labels.Set{
 		api.LabelName: a.app.object.Name, api.LabelNamespace: a.app.object.Namespace, api.LabelUID: string(a.app.object.UID),
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func (a adoption) adoptTrackers(ctx context.Context) (int, error) {
 
 // adoptRevisions takes over revisions, the latest last.
 func (a adoption) adoptRevisions(ctx context.Context) (int, error) {
-	all, err := list(ctx, a.app.c, a.app.c.client.Revisions, api.KindRevision, a.app.object.Namespace, labels.Set{api.LabelName: a.app.object.Name})
+	all, err := listObjects(ctx, a.app.c, a.app.c.client.Revisions, api.KindRevision, a.app.object.Namespace, labels.Set{api.LabelName: a.app.object.Name})
 	if err != nil {
 		return 0, err
 	}
@@ -137,12 +137,12 @@ func (a adoption) adoptTracker(ctx context.Context, name string) (*api.Tracker, 
 	if t.Labels[api.LabelUID] != string(a.app.object.UID) {
 		return nil, fmt.Errorf("it is of an application with UID %s", t.Labels[api.LabelUID])
 	}
-	return claim(ctx, a.app, a.app.c.client.Trackers, a.app.c.trackers.GetStore(), api.KindTracker, t)
+	return claimObject(ctx, a.app, a.app.c.client.Trackers, a.app.c.trackers.GetStore(), api.KindTracker, t)
 }
 
-// list asks the server, in one namespace or with an empty one in all, for objects
+// listObjects asks the server, in one namespace or with an empty one in all, for objects
 // with labels.
-func list[T resource.Object](ctx context.Context, c *Controller, client resource.Client[T], kind, namespace string, with labels.Set) ([]T, error) {
+func listObjects[T resource.Object](ctx context.Context, c *Controller, client resource.Client[T], kind, namespace string, with labels.Set) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	defer c.metrics.timeOwnRequest("List", kind)()
@@ -161,7 +161,7 @@ func claimAll[T resource.Object](ctx context.Context, app *application, client r
 		} else if exists {
 			continue
 		}
-		if _, err := claim(ctx, app, client, store, kind, o); ignoreNotFound(err) != nil {
+		if _, err := claimObject(ctx, app, client, store, kind, o); ignoreNotFound(err) != nil {
 			return n, fmt.Errorf("take over %s %s: %w", kind, o.GetName(), err)
 		}
 		n++
@@ -169,9 +169,9 @@ func claimAll[T resource.Object](ctx context.Context, app *application, client r
 	return n, nil
 }
 
-// claim gives an object the label of this shard, and lets the next pass wait until
+// claimObject gives an object the label of this shard, and lets the next pass wait until
 // the cache shows it.
-func claim[T resource.Object](ctx context.Context, app *application, client resource.Client[T], store cache.Store, kind string, o T) (T, error) {
+func claimObject[T resource.Object](ctx context.Context, app *application, client resource.Client[T], store cache.Store, kind string, o T) (T, error) {
 	if shard := app.c.o.Shard; o.GetLabels()[api.LabelShard] != shard {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()

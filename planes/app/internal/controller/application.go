@@ -26,8 +26,8 @@ type application struct {
 	stored api.ApplicationStatus
 }
 
-// update writes the application without its status.
-func (a *application) update(ctx context.Context) error {
+// writeObject writes the application without its status.
+func (a *application) writeObject(ctx context.Context) error {
 	defer a.c.metrics.timeOwnRequest("Update", api.KindApplication)()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -72,7 +72,7 @@ func (a *application) patchStatus(ctx context.Context) error {
 
 // setCondition sets a condition; its time is that of its last change.
 func (a *application) setCondition(kind string, status corev1.ConditionStatus, reason, message string) {
-	next := api.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(a.c.now().Truncate(time.Second))}
+	next := api.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(a.c.wallNow().Truncate(time.Second))}
 	all := slices.Clone(a.object.Status.Conditions)
 	i := slices.IndexFunc(all, func(c api.Condition) bool { return c.Type == kind })
 	switch {
@@ -96,18 +96,18 @@ func (a *application) setAvailable(kind string) {
 func (a *application) setResult(kind, event string, err error) {
 	if err != nil {
 		a.setCondition(kind, corev1.ConditionFalse, "Unavailable", err.Error())
-		a.event(corev1.EventTypeWarning, event, err.Error())
+		a.recordEvent(corev1.EventTypeWarning, event, err.Error())
 	} else if slices.ContainsFunc(a.object.Status.Conditions, func(c api.Condition) bool { return c.Type == kind }) {
 		a.setAvailable(kind)
 	}
 }
 
-func (a *application) event(kind, reason, message string) {
+func (a *application) recordEvent(kind, reason, message string) {
 	a.c.events.Event(a.object, kind, reason, message)
 }
 
-// requeue brings the application into the queue after so long.
-func (a *application) requeue(after time.Duration) { a.c.loop.Queue.AddAfter(a.key, after) }
+// requeueAfter brings the application into the queue after so long.
+func (a *application) requeueAfter(after time.Duration) { a.c.loop.Queue.AddAfter(a.key, after) }
 
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {

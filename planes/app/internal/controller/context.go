@@ -33,9 +33,9 @@ type stepValues struct {
 // valuesKey is where they are in the ConfigMap.
 const valuesKey = "outputs"
 
-// open reads the state, or makes it.
-func (s *contextStore) open(ctx context.Context) error {
-	cm, err := s.read(ctx)
+// openContext reads the state, or makes it.
+func (s *contextStore) openContext(ctx context.Context) error {
+	cm, err := s.readConfigMap(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func (s *contextStore) open(ctx context.Context) error {
 	return nil
 }
 
-// read returns the state, from the cache where there is one; nil without any.
-func (s *contextStore) read(ctx context.Context) (*corev1.ConfigMap, error) {
+// readConfigMap returns the state, from the cache where there is one; nil without any.
+func (s *contextStore) readConfigMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	namespace, name := s.app.object.Namespace, contextName(s.app.object)
 	if s.app.c.configMaps != nil {
 		defer s.app.c.metrics.timeRequest("GetCache", "ConfigMap", "v1")()
@@ -83,9 +83,9 @@ func (s *contextStore) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, nil
 }
 
-// save stores that a step ran, and the outputs of all steps.
-func (s *contextStore) save(ctx context.Context, name string) error {
-	cm, err := s.read(ctx)
+// saveStep stores that a step ran, and the outputs of all steps.
+func (s *contextStore) saveStep(ctx context.Context, name string) error {
+	cm, err := s.readConfigMap(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *contextStore) save(ctx context.Context, name string) error {
 		}
 	}
 	vars[name] = s.revision
-	data, err := s.data(vars)
+	data, err := s.encodeData(vars)
 	if err != nil {
 		return fmt.Errorf("workflow context: %w", err)
 	}
@@ -113,8 +113,8 @@ func (s *contextStore) save(ctx context.Context, name string) error {
 	return nil
 }
 
-// data returns the content of the ConfigMap.
-func (s *contextStore) data(vars map[string]string) (map[string]string, error) {
+// encodeData returns the content of the ConfigMap.
+func (s *contextStore) encodeData(vars map[string]string) (map[string]string, error) {
 	raw, err := json.Marshal(vars)
 	if err != nil || len(s.outputs) == 0 {
 		return map[string]string{"vars": string(raw)}, err

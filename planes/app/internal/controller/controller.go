@@ -56,15 +56,15 @@ const passTimeout = 3 * time.Minute
 
 // Run runs a controller until ctx ends; it returns when all has ended.
 func Run(ctx context.Context, o Options) error {
-	c, err := prepare(o)
+	c, err := newController(o)
 	if err != nil {
 		return err
 	}
-	return c.run(ctx)
+	return c.runPrepared(ctx)
 }
 
-// run runs what was prepared.
-func (c *Controller) run(ctx context.Context) error {
+// runPrepared runs what was prepared.
+func (c *Controller) runPrepared(ctx context.Context) error {
 	o := c.o
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
@@ -78,13 +78,13 @@ func (c *Controller) run(ctx context.Context) error {
 	if err := c.addHandlers(); err != nil {
 		return err
 	}
-	if err := loop.Start(ctx, &wait, c.informers()...); err != nil {
+	if err := loop.Start(ctx, &wait, c.allInformers()...); err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil
 		}
 		return err
 	}
-	c.drift.start(ctx, &wait)
+	c.drift.startWatches(ctx, &wait)
 	wait.Go(func() { c.loop.Run(ctx) })
 	o.Log.Info("controller runs", "limiter", o.Limiter.Rate().String(), "workers", o.Workers, "shard", o.Shard)
 	o.Registry.Ready()
@@ -92,8 +92,8 @@ func (c *Controller) run(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes what a controller consists of.
-func prepare(o Options) (*Controller, error) {
+// newController makes what a controller consists of.
+func newController(o Options) (*Controller, error) {
 	config, err := clientConfig(o)
 	if err != nil {
 		return nil, fmt.Errorf("app-controller: %w", err)
@@ -131,7 +131,7 @@ func prepare(o Options) (*Controller, error) {
 		rng:          newChance(o.Seed),
 	}
 	c.objects = objects{client: dynamic.New(raw), raw: raw, mapper: o.Mapper, known: &sync.Map{}, metrics: c.metrics, features: o.Features}
-	c.tools = plan.Tools{Find: c.findDefinition, Namespaced: c.objects.namespaced}
+	c.tools = plan.Tools{Find: c.findDefinition, Namespaced: c.objects.isNamespaced}
 	for _, kind := range api.DefinitionKinds() {
 		c.definitions[kind] = client.Definitions[kind].Informer("", o.InformerResync, nil)
 	}
@@ -169,7 +169,7 @@ func clientConfig(o Options) (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *Controller) informers() []cache.SharedIndexInformer {
+func (c *Controller) allInformers() []cache.SharedIndexInformer {
 	out := []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers, c.clusters}
 	for _, kind := range api.DefinitionKinds() {
 		out = append(out, c.definitions[kind])
@@ -188,12 +188,12 @@ type chance struct {
 
 func newChance(seed uint64) *chance { return &chance{rng: rand.New(rand.NewPCG(seed, 0))} }
 
-// random returns a number from 0 to below 1.
-func (c *chance) random() float64 {
+// nextRandom returns a number from 0 to below 1.
+func (c *chance) nextRandom() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rng.Float64()
 }
 
-// now returns the wall time, for stamps.
-func (c *Controller) now() time.Time { return c.o.Clock.Wall(c.o.Clock.Now()) }
+// wallNow returns the wall time, for stamps.
+func (c *Controller) wallNow() time.Time { return c.o.Clock.Wall(c.o.Clock.Now()) }

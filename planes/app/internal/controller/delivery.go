@@ -34,14 +34,14 @@ type output struct{ component, cluster, name string }
 func (d *delivery) applyComponent(ctx context.Context, component api.Component, at plan.Place) (ok bool, message string, err error) {
 	begin := d.app.c.o.Clock.Now()
 	defer func() {
-		d.app.c.metrics.components.WithLabelValues("apply-component").Observe(d.app.c.metrics.since(begin))
+		d.app.c.metrics.components.WithLabelValues("apply-component").Observe(d.app.c.metrics.secondsSince(begin))
 	}()
 	manifests, err := d.plan.Render(component, at)
 	if err != nil {
 		return false, "", err
 	}
 	if !d.isSent(manifests) {
-		if err := d.dispatch(ctx, manifests); err != nil {
+		if err := d.dispatchManifests(ctx, manifests); err != nil {
 			return false, "", err
 		}
 	}
@@ -68,12 +68,12 @@ func (d *delivery) isReported(component, cluster string) bool {
 	return slices.ContainsFunc(d.app.object.Status.Services, func(s api.Service) bool { return s.Name == component && s.Cluster == cluster })
 }
 
-// dispatch sends the objects of a component: tried first, then written down, then made.
-func (d *delivery) dispatch(ctx context.Context, manifests []plan.Manifest) error {
+// dispatchManifests sends the objects of a component: tried first, then written down, then made.
+func (d *delivery) dispatchManifests(ctx context.Context, manifests []plan.Manifest) error {
 	limit := d.app.c.o.MaxDispatch
 	if d.app.c.o.Features.DryRun {
-		if err := parallel(len(manifests), limit, func(i int) error {
-			return applyError(manifests[i], d.app.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, true))
+		if err := runParallel(len(manifests), limit, func(i int) error {
+			return applyError(manifests[i], d.app.c.objects.applyObject(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, true))
 		}); err != nil {
 			return err
 		}
@@ -81,8 +81,8 @@ func (d *delivery) dispatch(ctx context.Context, manifests []plan.Manifest) erro
 	if err := d.trackers.trackManifests(ctx, d.plan.Revision, manifests); err != nil {
 		return err
 	}
-	return parallel(len(manifests), limit, func(i int) error {
-		return applyError(manifests[i], d.app.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, false))
+	return runParallel(len(manifests), limit, func(i int) error {
+		return applyError(manifests[i], d.app.c.objects.applyObject(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, false))
 	})
 }
 
@@ -97,14 +97,14 @@ func applyError(m plan.Manifest, err error) error {
 func (d *delivery) checkHealth(ctx context.Context, component api.Component, at plan.Place, manifests []plan.Manifest) (ok bool, message string, err error) {
 	ok, ctx = true, cluster.In(ctx, at.Cluster)
 	for i, m := range manifests {
-		o, err := d.app.c.objects.get(ctx, m.Object)
+		o, err := d.app.c.objects.getObject(ctx, m.Object)
 		if err != nil {
 			return false, "", applyError(m, err)
 		}
 		if o == nil {
 			return false, fmt.Sprintf("%s %s is not there", m.Object.GetKind(), m.Object.GetName()), nil
 		}
-		d.observe(m, o.Object)
+		d.noteObserved(m, o.Object)
 		if i > 0 {
 			continue
 		}
@@ -115,8 +115,8 @@ func (d *delivery) checkHealth(ctx context.Context, component api.Component, at 
 	return ok, message, nil
 }
 
-// observe keeps an object as the server has it, for the outputs of its component.
-func (d *delivery) observe(m plan.Manifest, object map[string]any) {
+// noteObserved keeps an object as the server has it, for the outputs of its component.
+func (d *delivery) noteObserved(m plan.Manifest, object map[string]any) {
 	if !d.observes {
 		return
 	}
@@ -128,8 +128,8 @@ func (d *delivery) observe(m plan.Manifest, object map[string]any) {
 	d.live[output{m.Component, m.Cluster, m.Output}] = object
 }
 
-// observed returns what the component of a task made, as the server has it.
-func (d *delivery) observed(t plan.Task) plan.Objects {
+// observedObjects returns what the component of a task made, as the server has it.
+func (d *delivery) observedObjects(t plan.Task) plan.Objects {
 	out := plan.Objects{Outputs: map[string]any{}}
 	if t.Component == nil {
 		return out
@@ -181,10 +181,10 @@ type delivered struct {
 	err     error
 }
 
-// deploy delivers all components to all places: how each is there is looked at
+// deployComponents delivers all components to all places: how each is there is looked at
 // first, and what is not healthy is applied, several at the same time. A component
 // waits for those that it depends on in the same place.
-func (d *delivery) deploy(ctx context.Context, what plan.Deployment) (ok bool, message string, err error) {
+func (d *delivery) deployComponents(ctx context.Context, what plan.Deployment) (ok bool, message string, err error) {
 	targets, err := d.plan.Targets(what, d.app.c.clusters)
 	if err != nil {
 		return false, "", err
@@ -243,7 +243,7 @@ func waitsForLocked(t *delivered, all []*delivered) bool {
 
 // forEach calls f with every delivery, so many at the same time.
 func forEach(all []*delivered, limit int, f func(*delivered)) {
-	_ = parallel(len(all), limit, func(i int) error { // f keeps its own errors
+	_ = runParallel(len(all), limit, func(i int) error { // f keeps its own errors
 		f(all[i])
 		return nil
 	})
@@ -251,20 +251,20 @@ func forEach(all []*delivered, limit int, f func(*delivered)) {
 
 func nameOf(at plan.Place) string { return cmp.Or(at.Cluster, cluster.Local) }
 
-// mostNamed is how many of what is wrong a step's message names: an application may
+// maxNamed is how many of what is wrong a step's message names: an application may
 // go to hundreds of clusters.
-const mostNamed = 3
+const maxNamed = 3
 
 func fewWords(all []string) string {
-	if len(all) > mostNamed {
-		return strings.Join(all[:mostNamed], "; ") + fmt.Sprintf("; and %d more", len(all)-mostNamed)
+	if len(all) > maxNamed {
+		return strings.Join(all[:maxNamed], "; ") + fmt.Sprintf("; and %d more", len(all)-maxNamed)
 	}
 	return strings.Join(all, "; ")
 }
 
 func fewErrors(all []error) error {
-	if len(all) > mostNamed {
-		return fmt.Errorf("%w\nand %d more", errors.Join(all[:mostNamed]...), len(all)-mostNamed)
+	if len(all) > maxNamed {
+		return fmt.Errorf("%w\nand %d more", errors.Join(all[:maxNamed]...), len(all)-maxNamed)
 	}
 	return errors.Join(all...)
 }

@@ -77,16 +77,16 @@ func newDrift(config *rest.Config, o Options, enqueue func(string)) (*drift, err
 	}, nil
 }
 
-// start lets watches begin, which end with ctx; the caller waits on wait, and whoever
+// startWatches lets watches begin, which end with ctx; the caller waits on wait, and whoever
 // calls follow is among those that it waits for.
-func (d *drift) start(ctx context.Context, wait *sync.WaitGroup) {
+func (d *drift) startWatches(ctx context.Context, wait *sync.WaitGroup) {
 	if d == nil {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.begin = func(kind schema.GroupVersionResource, hash uint64) {
-		wait.Go(func() { d.watch(ctx, kind, hash) })
+		wait.Go(func() { d.watchKind(ctx, kind, hash) })
 	}
 }
 
@@ -96,7 +96,7 @@ func (d *drift) isUnchanged(key string, kind schema.GroupVersionResource, m api.
 	if d == nil {
 		return false
 	}
-	o, rendered := d.object(kind, m), maphash.Bytes(d.seed, m.Raw)
+	o, rendered := d.objectOf(kind, m), maphash.Bytes(d.seed, m.Raw)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if source := d.kinds[o.kind]; source == nil || !source.listed || !source.open {
@@ -106,13 +106,13 @@ func (d *drift) isUnchanged(key string, kind schema.GroupVersionResource, m api.
 	return s != nil && s.key == key && s.asRendered != 0 && s.rendered == rendered && (s.seen == 0 || s.seen == s.asRendered)
 }
 
-// follow lets events of an object count, before it is read: what is changed after
+// followObject lets events of an object count, before it is read: what is changed after
 // that read comes as an event.
-func (d *drift) follow(key string, kind schema.GroupVersionResource, m api.ManagedResource) {
+func (d *drift) followObject(key string, kind schema.GroupVersionResource, m api.ManagedResource) {
 	if d == nil {
 		return
 	}
-	o := d.object(kind, m)
+	o := d.objectOf(kind, m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.kinds[o.kind] == nil && d.begin != nil {
@@ -130,21 +130,21 @@ func (d *drift) markUnchanged(key string, kind schema.GroupVersionResource, m ap
 	if d == nil {
 		return
 	}
-	fingerprint, rendered := d.fingerprint(is), maphash.Bytes(d.seed, m.Raw)
-	d.found(key, kind, m, func(s *state) { s.asRendered, s.rendered = fingerprint, rendered })
+	fingerprint, rendered := d.fingerprintOf(is), maphash.Bytes(d.seed, m.Raw)
+	d.setFound(key, kind, m, func(s *state) { s.asRendered, s.rendered = fingerprint, rendered })
 }
 
 // markChanged notes that a pass has changed an object. The event of that brings about
 // the pass that finds nothing more to change.
 func (d *drift) markChanged(key string, kind schema.GroupVersionResource, m api.ManagedResource) {
-	d.found(key, kind, m, func(s *state) { s.asRendered, s.wakes = 0, 0 }) // it was worth while to look
+	d.setFound(key, kind, m, func(s *state) { s.asRendered, s.wakes = 0, 0 }) // it was worth while to look
 }
 
-func (d *drift) found(key string, kind schema.GroupVersionResource, m api.ManagedResource, note func(*state)) {
+func (d *drift) setFound(key string, kind schema.GroupVersionResource, m api.ManagedResource, note func(*state)) {
 	if d == nil {
 		return
 	}
-	o := d.object(kind, m)
+	o := d.objectOf(kind, m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.states[o]; s != nil && s.key == key {
@@ -152,14 +152,14 @@ func (d *drift) found(key string, kind schema.GroupVersionResource, m api.Manage
 	}
 }
 
-// retain forgets what an application does not hold any more.
-func (d *drift) retain(key string, held []api.ManagedResource) {
+// retainObjects forgets what an application does not hold any more.
+func (d *drift) retainObjects(key string, held []api.ManagedResource) {
 	if d == nil {
 		return
 	}
 	names := map[uint64]bool{}
 	for _, m := range held {
-		names[d.hash(m.Namespace, m.Name)] = true
+		names[d.hashParts(m.Namespace, m.Name)] = true
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,15 +177,15 @@ func (d *drift) retain(key string, held []api.ManagedResource) {
 	}
 }
 
-// forget drops an application.
-func (d *drift) forget(key string) { d.retain(key, nil) }
+// forgetApplication drops an application.
+func (d *drift) forgetApplication(key string) { d.retainObjects(key, nil) }
 
-func (d *drift) object(kind schema.GroupVersionResource, m api.ManagedResource) object {
-	return object{d.hash(kind.String()), d.hash(m.Namespace, m.Name)}
+func (d *drift) objectOf(kind schema.GroupVersionResource, m api.ManagedResource) object {
+	return object{d.hashParts(kind.String()), d.hashParts(m.Namespace, m.Name)}
 }
 
-// watch hears of the objects of one kind that are of any application, until ctx ends.
-func (d *drift) watch(ctx context.Context, kind schema.GroupVersionResource, hash uint64) {
+// watchKind hears of the objects of one kind that are of any application, until ctx ends.
+func (d *drift) watchKind(ctx context.Context, kind schema.GroupVersionResource, hash uint64) {
 	r := d.client.Resource(kind)
 	opened := func(err error) {
 		d.mu.Lock()
@@ -216,13 +216,13 @@ type driftOf struct {
 }
 
 // Add takes a new object.
-func (k driftOf) Add(o any) error { return k.event(o, false) }
+func (k driftOf) Add(o any) error { return k.onEvent(o, false) }
 
 // Update takes a changed object.
-func (k driftOf) Update(o any) error { return k.event(o, false) }
+func (k driftOf) Update(o any) error { return k.onEvent(o, false) }
 
 // Delete takes an object that is gone, or that has lost the label.
-func (k driftOf) Delete(o any) error { return k.event(o, true) }
+func (k driftOf) Delete(o any) error { return k.onEvent(o, true) }
 
 // Resync does nothing: there is no period.
 func (k driftOf) Resync() error { return nil }
@@ -236,8 +236,8 @@ func (k driftOf) Replace(all []any, _ string) error {
 		if err != nil {
 			return err
 		}
-		there[object{k.kind, k.d.hash(m.GetNamespace(), m.GetName())}] = true
-		k.d.event(k.kind, m, false)
+		there[object{k.kind, k.d.hashParts(m.GetNamespace(), m.GetName())}] = true
+		k.d.onEvent(k.kind, m, false)
 	}
 	k.d.mu.Lock()
 	defer k.d.mu.Unlock()
@@ -250,22 +250,22 @@ func (k driftOf) Replace(all []any, _ string) error {
 	return nil
 }
 
-func (k driftOf) event(o any, deleted bool) error {
+func (k driftOf) onEvent(o any, deleted bool) error {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return err
 	}
-	k.d.event(k.kind, m, deleted)
+	k.d.onEvent(k.kind, m, deleted)
 	return nil
 }
 
 // gone is the fingerprint of an object that is not there.
 const gone = 1
 
-func (d *drift) event(kind uint64, m metav1.Object, deleted bool) {
-	fingerprint, o := uint64(gone), object{kind, d.hash(m.GetNamespace(), m.GetName())}
+func (d *drift) onEvent(kind uint64, m metav1.Object, deleted bool) {
+	fingerprint, o := uint64(gone), object{kind, d.hashParts(m.GetNamespace(), m.GetName())}
 	if !deleted {
-		fingerprint = d.fingerprint(m)
+		fingerprint = d.fingerprintOf(m)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -293,10 +293,10 @@ func (d *drift) noteLocked(s *state, fingerprint uint64) {
 	}
 }
 
-// fingerprint returns a hash of what the metadata of an object tells of its content. What
+// fingerprintOf returns a hash of what the metadata of an object tells of its content. What
 // has a generation changes it with its specification, not with its status; what has
 // none is another with each version.
-func (d *drift) fingerprint(m metav1.Object) uint64 {
+func (d *drift) fingerprintOf(m metav1.Object) uint64 {
 	version := m.GetResourceVersion()
 	if g := m.GetGeneration(); g != 0 {
 		version = "g" + strconv.FormatInt(g, 10)
@@ -313,7 +313,7 @@ func (d *drift) fingerprint(m metav1.Object) uint64 {
 	return max(h.Sum64(), 2) // 0 and 1 mean something else
 }
 
-func (d *drift) hash(of ...string) uint64 {
+func (d *drift) hashParts(of ...string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(d.seed)
 	writeParts(&h, of...)

@@ -33,11 +33,11 @@ func newDriftRig(t *testing.T) *driftRig {
 		now: func() clock.Time { return r.clock }, every: time.Minute, enqueue: func(key string) { r.woken = append(r.woken, key) },
 		seed: maphash.MakeSeed(), kinds: map[uint64]*source{}, states: map[object]*state{}, held: map[string][]object{},
 	}
-	r.kinds[r.hash(ofConfigMaps.String())] = &source{open: true}
+	r.kinds[r.hashParts(ofConfigMaps.String())] = &source{open: true}
 	return r
 }
 
-func (r *driftRig) source() driftOf { return driftOf{r.drift, r.hash(ofConfigMaps.String())} }
+func (r *driftRig) source() driftOf { return driftOf{r.drift, r.hashParts(ofConfigMaps.String())} }
 
 func managed(name, raw string) api.ManagedResource {
 	m := api.ManagedResource{Raw: json.RawMessage(raw)}
@@ -119,7 +119,7 @@ func (r *driftRig) step(word, rest string, raw *string) {
 		}
 		err = r.source().Replace(all, "")
 	case "follow":
-		r.follow("n/a", ofConfigMaps, m)
+		r.followObject("n/a", ofConfigMaps, m)
 	case "same":
 		r.markUnchanged("n/a", ofConfigMaps, m, is("m", rest))
 	case "changed":
@@ -131,7 +131,7 @@ func (r *driftRig) step(word, rest string, raw *string) {
 	case "render":
 		*raw = `{"a":2}`
 	case "drop":
-		r.retain("n/a", nil)
+		r.retainObjects("n/a", nil)
 	case "shut":
 		r.kinds[r.source().kind].open = false
 	case "wait":
@@ -148,15 +148,15 @@ func (r *driftRig) step(word, rest string, raw *string) {
 func TestDriftForgets(t *testing.T) {
 	r := newDriftRig(t)
 	for _, name := range []string{"x", "y"} {
-		r.follow("n/a", ofConfigMaps, managed(name, "{}"))
+		r.followObject("n/a", ofConfigMaps, managed(name, "{}"))
 	}
-	r.follow("n/b", ofConfigMaps, managed("x", "{}")) // it is b's now
-	r.retain("n/a", []api.ManagedResource{managed("y", "{}")})
+	r.followObject("n/b", ofConfigMaps, managed("x", "{}")) // it is b's now
+	r.retainObjects("n/a", []api.ManagedResource{managed("y", "{}")})
 	if names := slices.Sorted(maps.Keys(r.held)); len(r.states) != 2 || !slices.Equal(names, []string{"n/a", "n/b"}) || len(r.held["n/a"]) != 1 {
 		t.Errorf("kept: %v, %d states", r.held, len(r.states))
 	}
-	r.forget("n/a")
-	r.forget("n/b")
+	r.forgetApplication("n/a")
+	r.forgetApplication("n/b")
 	if len(r.states)+len(r.held) != 0 {
 		t.Errorf("kept: %v, %d states", r.held, len(r.states))
 	}
@@ -167,13 +167,13 @@ func TestLooks(t *testing.T) {
 	r := newDriftRig(t)
 	seen := map[uint64]string{}
 	for _, text := range []string{"1", "2", "1/1", "1/2", "1/1 a=b", "1/1 a=bc", "1/1 ab=c", "1/1 a=b c=d", "1/1 a=1:bc"} {
-		look := r.fingerprint(is("m", text))
+		look := r.fingerprintOf(is("m", text))
 		if other, ok := seen[look]; ok {
 			t.Errorf("%q looks like %q", text, other)
 		}
 		seen[look] = text
 	}
-	if r.fingerprint(is("m", "1/3")) != r.fingerprint(is("m", "2/3")) {
+	if r.fingerprintOf(is("m", "1/3")) != r.fingerprintOf(is("m", "2/3")) {
 		t.Error("a status makes another look")
 	}
 }

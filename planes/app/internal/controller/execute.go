@@ -34,18 +34,18 @@ func newExecution(app *application, p *plan.Plan, g *workflow.Graph, t *trackers
 	return e
 }
 
-// execute runs what can be run of the workflow now. wait is how long to wait until
+// executeWorkflow runs what can be run of the workflow now. wait is how long to wait until
 // there is more to do; 0 for nothing to wait for.
-func (e *execution) execute(ctx context.Context) (wait time.Duration, err error) {
+func (e *execution) executeWorkflow(ctx context.Context) (wait time.Duration, err error) {
 	defer e.app.c.metrics.timeStage("execute-workflow")()
-	w := e.begin()
+	w := e.beginWorkflow()
 	if e.context != nil {
-		if err := e.context.open(ctx); err != nil {
+		if err := e.context.openContext(ctx); err != nil {
 			return 0, err
 		}
 	}
 	defer e.keepMemory()
-	if wait, err = e.drive(ctx, workflow.Start(e.graph, w, e.memory)); err != nil {
+	if wait, err = e.driveRun(ctx, workflow.Start(e.graph, w, e.memory)); err != nil {
 		return 0, err
 	}
 	if w.Finished {
@@ -63,13 +63,13 @@ func (e *execution) keepMemory() {
 	e.app.c.memory.keepWorkflow(e.app.key, e.plan.Revision, m)
 }
 
-// begin returns the status of the workflow, a new one for a new revision.
-func (e *execution) begin() *api.WorkflowStatus {
+// beginWorkflow returns the status of the workflow, a new one for a new revision.
+func (e *execution) beginWorkflow() *api.WorkflowStatus {
 	s := &e.app.object.Status
 	if s.Workflow != nil && s.Workflow.AppRevision == e.plan.Revision {
 		return s.Workflow
 	}
-	s.Workflow, s.Services, s.AppliedResources = workflow.NewStatus(e.plan.Revision, e.graph, e.app.c.now()), nil, nil
+	s.Workflow, s.Services, s.AppliedResources = workflow.NewStatus(e.plan.Revision, e.graph, e.app.c.wallNow()), nil, nil
 	if e.context != nil {
 		s.Workflow.ContextBackend = &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: e.app.object.Namespace, Name: contextName(e.app.object),
@@ -78,34 +78,34 @@ func (e *execution) begin() *api.WorkflowStatus {
 	return s.Workflow
 }
 
-// drive carries out what a run decides. A failure of a step is in its status; an error
+// driveRun carries out what a run decides. A failure of a step is in its status; an error
 // is one of the pass.
-func (e *execution) drive(ctx context.Context, run *workflow.Run) (wait time.Duration, err error) {
+func (e *execution) driveRun(ctx context.Context, run *workflow.Run) (wait time.Duration, err error) {
 	for {
-		a := run.Next(e.app.c.now())
+		a := run.Next(e.app.c.wallNow())
 		switch a.Kind {
 		case workflow.Stop:
 			return a.Wait, nil
 		case workflow.Evaluate:
-			e.touch(a.Step)
+			e.noteVisit(a.Step)
 			runs, err := e.plan.Condition(a.Step, workflow.ByName(e.app.object.Status.Workflow), e.memory.Outputs)
-			run.Decide(runs, err, e.app.c.now())
+			run.Decide(runs, err, e.app.c.wallNow())
 		case workflow.Execute:
-			e.touch(a.Step)
+			e.noteVisit(a.Step)
 			outcome := e.runStep(ctx, a.Step)
 			if outcome.Err != nil && ctx.Err() != nil {
 				return 0, outcome.Err
 			}
-			run.Done(outcome, e.app.c.now())
+			run.Done(outcome, e.app.c.wallNow())
 		case workflow.Save:
 			if e.context == nil {
 				continue
 			}
-			if err := e.context.save(ctx, a.Step.Name); err != nil {
+			if err := e.context.saveStep(ctx, a.Step.Name); err != nil {
 				return 0, err
 			}
 		case workflow.Report:
-			e.report(a)
+			e.reportProblem(a)
 		case workflow.Leave:
 			e.app.c.metrics.showStep(a.Step.Type, e.begun[a.Step.Name])
 			delete(e.begun, a.Step.Name)
@@ -113,8 +113,8 @@ func (e *execution) drive(ctx context.Context, run *workflow.Run) (wait time.Dur
 	}
 }
 
-// touch notes when the visit of a step began.
-func (e *execution) touch(s *workflow.Step) {
+// noteVisit notes when the visit of a step began.
+func (e *execution) noteVisit(s *workflow.Step) {
 	if e.begun[s.Name] == 0 {
 		e.begun[s.Name] = e.app.c.o.Clock.Now()
 	}
@@ -128,22 +128,22 @@ func (e *execution) runStep(ctx context.Context, s *workflow.Step) (o workflow.O
 	}
 	switch {
 	case t.Deploy != nil:
-		o.Healthy, o.Message, o.Err = e.delivery.deploy(ctx, *t.Deploy)
+		o.Healthy, o.Message, o.Err = e.delivery.deployComponents(ctx, *t.Deploy)
 	case t.Component != nil:
 		o.Healthy, o.Message, o.Err = e.delivery.applyComponent(ctx, *t.Component, t.At)
 	default:
 		return workflow.Outcome{Duration: t.Duration}
 	}
 	if o.Healthy && o.Err == nil {
-		o.Outputs, o.Err = e.plan.Outputs(s, t, e.delivery.observed(t))
+		o.Outputs, o.Err = e.plan.Outputs(s, t, e.delivery.observedObjects(t))
 	}
 	return o
 }
 
-// report tells users about a step, in an event and a line of the log.
-func (e *execution) report(a workflow.Action) {
+// reportProblem tells users about a step, in an event and a line of the log.
+func (e *execution) reportProblem(a workflow.Action) {
 	r := a.Report
-	e.app.event(corev1.EventTypeWarning, r.Event, r.Message)
+	e.app.recordEvent(corev1.EventTypeWarning, r.Event, r.Message)
 	log := e.app.c.o.Log.With("application", e.app.key, "step", a.Step.Name, "message", r.Message)
 	switch {
 	case r.Fatal:

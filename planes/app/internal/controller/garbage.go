@@ -20,9 +20,9 @@ type garbage struct {
 	marked   bool // a tracker was deleted in this pass
 }
 
-// collect goes through mark, sweep and finalize, and reports what hinders that. A
+// collectGarbage goes through mark, sweep and finalize, and reports what hinders that. A
 // conflict is left to the next pass.
-func (g *garbage) collect(ctx context.Context, mark bool) (finished bool, err error) {
+func (g *garbage) collectGarbage(ctx context.Context, mark bool) (finished bool, err error) {
 	if finished, err = g.markAndSweep(ctx, mark); apierrors.IsConflict(err) {
 		return false, err
 	}
@@ -38,22 +38,22 @@ func (g *garbage) collect(ctx context.Context, mark bool) (finished bool, err er
 // what it alone holds.
 func (g *garbage) markAndSweep(ctx context.Context, mark bool) (finished bool, err error) {
 	defer g.app.c.metrics.timeStage("gc-rt")()
-	executor := g.executors()
+	executor := g.findExecutors()
 	if mark {
-		if err := g.mark(ctx); err != nil {
+		if err := g.markTrackers(ctx); err != nil {
 			return false, err
 		}
 	}
-	if finished, err = g.sweep(ctx, executor); err != nil || finished {
+	if finished, err = g.sweepTrackers(ctx, executor); err != nil || finished {
 		return finished, err
 	}
-	return false, g.finalize(ctx, executor)
+	return false, g.finalizeTrackers(ctx, executor)
 }
 
-// finalize deletes what only deleted trackers hold.
-func (g *garbage) finalize(ctx context.Context, executor map[string]string) error {
+// finalizeTrackers deletes what only deleted trackers hold.
+func (g *garbage) finalizeTrackers(ctx context.Context, executor map[string]string) error {
 	defer g.app.c.metrics.timeStage("gc-rt.finalize")()
-	for _, t := range g.trackers.all() {
+	for _, t := range g.trackers.allTrackers() {
 		if t.DeletionTimestamp == nil {
 			continue
 		}
@@ -77,7 +77,7 @@ func (g *garbage) deleteObject(ctx context.Context, m api.ManagedResource) error
 	if r.answer == nil || g.isForeign(r.object) {
 		return nil
 	}
-	if err := g.app.c.objects.delete(cluster.In(ctx, m.Cluster), r.object); err != nil {
+	if err := g.app.c.objects.deleteObject(cluster.In(ctx, m.Cluster), r.object); err != nil {
 		return fmt.Errorf("delete %s %s: %w", m.Kind, m.Name, err)
 	}
 	return nil
@@ -89,11 +89,11 @@ func (g *garbage) isForeign(o *unstructured.Unstructured) bool {
 	return l[api.LabelName] != g.app.object.Name || l[api.LabelNamespace] != g.app.object.Namespace
 }
 
-// executors says which tracker may delete each object: the latest that holds it.
-func (g *garbage) executors() map[string]string {
+// findExecutors says which tracker may delete each object: the latest that holds it.
+func (g *garbage) findExecutors() map[string]string {
 	defer g.app.c.metrics.timeStage("gc-rt.init")()
 	out := map[string]string{}
-	for _, t := range g.trackers.all() {
+	for _, t := range g.trackers.allTrackers() {
 		for _, m := range t.Spec.ManagedResources {
 			out[m.Key()] = t.Name
 		}
@@ -101,11 +101,11 @@ func (g *garbage) executors() map[string]string {
 	return out
 }
 
-func (g *garbage) mark(ctx context.Context) error {
+func (g *garbage) markTrackers(ctx context.Context) error {
 	defer g.app.c.metrics.timeStage("gc-rt.mark")()
 	inactive := g.trackers.history
 	if g.app.object.DeletionTimestamp != nil {
-		inactive = g.trackers.all()
+		inactive = g.trackers.allTrackers()
 	}
 	for _, t := range inactive {
 		if t.DeletionTimestamp != nil {
@@ -123,10 +123,10 @@ func (g *garbage) mark(ctx context.Context) error {
 	return nil
 }
 
-func (g *garbage) sweep(ctx context.Context, executor map[string]string) (finished bool, err error) {
+func (g *garbage) sweepTrackers(ctx context.Context, executor map[string]string) (finished bool, err error) {
 	defer g.app.c.metrics.timeStage("gc-rt.sweep")()
 	finished = !g.marked
-	for _, t := range g.trackers.all() {
+	for _, t := range g.trackers.allTrackers() {
 		if t.DeletionTimestamp == nil {
 			continue
 		}

@@ -20,8 +20,8 @@ import (
 func (t *trackers) keepState(ctx context.Context, applyOnce bool) error {
 	var done repairs
 	err := t.keepObjects(done.withRepairs(ctx), applyOnce)
-	if what := done.sentence(); what != "" {
-		t.app.event(corev1.EventTypeWarning, "Repaired", "put right: "+what) // passes use up what is sent of normal ones
+	if what := done.describeRepairs(); what != "" {
+		t.app.recordEvent(corev1.EventTypeWarning, "Repaired", "put right: "+what) // passes use up what is sent of normal ones
 		t.app.c.o.Log.Info("drift is repaired", "application", t.app.key, "objects", what)
 	}
 	t.app.setResult("StateKeep", "FailedStateKeep", err)
@@ -35,8 +35,8 @@ func (t *trackers) keepObjects(ctx context.Context, applyOnce bool) error {
 		return nil
 	}
 	held := t.current.Spec.ManagedResources
-	c.drift.retain(t.app.key, held)
-	return parallel(len(held), c.o.MaxDispatch, func(i int) error { return t.keepObject(ctx, held[i]) })
+	c.drift.retainObjects(t.app.key, held)
+	return runParallel(len(held), c.o.MaxDispatch, func(i int) error { return t.keepObject(ctx, held[i]) })
 }
 
 func (t *trackers) keepObject(ctx context.Context, m api.ManagedResource) error {
@@ -46,7 +46,7 @@ func (t *trackers) keepObject(ctx context.Context, m api.ManagedResource) error 
 		drift = nil // members are not watched
 	}
 	if drift != nil {
-		mapping, err := c.objects.mapping(schema.FromAPIVersionAndKind(m.APIVersion, m.Kind))
+		mapping, err := c.objects.mappingOf(schema.FromAPIVersionAndKind(m.APIVersion, m.Kind))
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", m.Kind, m.Name, err)
 		}
@@ -55,7 +55,7 @@ func (t *trackers) keepObject(ctx context.Context, m api.ManagedResource) error 
 	if drift.isUnchanged(key, kind, m) {
 		return nil
 	}
-	drift.follow(key, kind, m)
+	drift.followObject(key, kind, m)
 	r := t.readObject(ctx, m)
 	if r.err != nil {
 		return r.err
@@ -97,8 +97,8 @@ func repairsOf(ctx context.Context) *repairs {
 	return r
 }
 
-// add notes one object; a nil repairs notes nothing.
-func (r *repairs) add(ctx context.Context, o *unstructured.Unstructured, what string) {
+// addRepair notes one object; a nil repairs notes nothing.
+func (r *repairs) addRepair(ctx context.Context, o *unstructured.Unstructured, what string) {
 	if r == nil {
 		return
 	}
@@ -111,8 +111,8 @@ func (r *repairs) add(ctx context.Context, o *unstructured.Unstructured, what st
 	r.all = append(r.all, fmt.Sprintf("%s %s%s %s", o.GetKind(), o.GetName(), where, what))
 }
 
-// sentence names the first of them; it is empty where there were none.
-func (r *repairs) sentence() string {
+// describeRepairs names the first of them; it is empty where there were none.
+func (r *repairs) describeRepairs() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	slices.Sort(r.all)

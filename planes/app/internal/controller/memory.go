@@ -107,8 +107,8 @@ func (m *memories) noteDeleted(key string, o metav1.Object) {
 	delete(m.ofLocked(key).written, name)
 }
 
-// forget drops an application.
-func (m *memories) forget(key string) {
+// forgetApplication drops an application.
+func (m *memories) forgetApplication(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byKey, key)

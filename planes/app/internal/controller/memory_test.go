@@ -57,7 +57,7 @@ func TestSharedDefinitions(t *testing.T) {
 	revision := func(template string) *api.Revision {
 		r := &api.Revision{}
 		r.Spec.ComponentDefinitions = map[string]*api.Definition{"webservice": {Spec: api.DefinitionSpec{Schematic: &api.Schematic{CUE: &api.CUE{Template: template}}}}}
-		if err := s.share(r); err != nil {
+		if err := s.shareDefinitions(r); err != nil {
 			t.Fatal(err)
 		}
 		return r

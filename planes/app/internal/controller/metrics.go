@@ -70,8 +70,8 @@ func newMetrics(r *instrument.Registry, c clock.Clock, concurrent int) *metrics 
 	return m
 }
 
-// since returns seconds.
-func (m *metrics) since(begin clock.Time) float64 { return m.clock.Now().Sub(begin).Seconds() }
+// secondsSince returns seconds.
+func (m *metrics) secondsSince(begin clock.Time) float64 { return m.clock.Now().Sub(begin).Seconds() }
 
 // showStep observes one visit of a step that began then; 0 says that nothing
 // was evaluated or executed.
@@ -96,7 +96,7 @@ func (m *metrics) timeRequest(verb, kind, apiVersion string) func() {
 // startTimer begins a duration, which ends when the returned function is called.
 func (m *metrics) startTimer(o prometheus.Observer) func() {
 	begin := m.clock.Now()
-	return func() { o.Observe(m.since(begin)) }
+	return func() { o.Observe(m.secondsSince(begin)) }
 }
 
 // remote stands for every member in KubeVela's label cluster, which has its name:

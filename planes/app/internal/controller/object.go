@@ -50,9 +50,9 @@ type objects struct {
 // errForeign says that an object is not this application's to change.
 var errForeign = errors.New("not managed by this application")
 
-func (c objects) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+func (c objects) resourceOf(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := o.GroupVersionKind()
-	m, err := c.mapping(gvk)
+	m, err := c.mappingOf(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", gvk.Kind, o.GetName(), err)
 	}
@@ -62,9 +62,9 @@ func (c objects) resource(o *unstructured.Unstructured) (dynamic.ResourceInterfa
 	return c.client.Resource(m.Resource), nil
 }
 
-// mapping returns the resource of a kind. One that was found is remembered: to find
+// mappingOf returns the resource of a kind. One that was found is remembered: to find
 // it again in all that the server serves takes a tenth of a pass, ten times a pass.
-func (c objects) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (c objects) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if m, ok := c.known.Load(gvk); ok {
 		return m.(*meta.RESTMapping), nil
 	}
@@ -76,9 +76,9 @@ func (c objects) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 	return m, nil
 }
 
-// namespaced says whether objects of a kind are in namespaces.
-func (c objects) namespaced(gvk schema.GroupVersionKind) (bool, error) {
-	m, err := c.mapping(gvk)
+// isNamespaced says whether objects of a kind are in namespaces.
+func (c objects) isNamespaced(gvk schema.GroupVersionKind) (bool, error) {
+	m, err := c.mappingOf(gvk)
 	if err != nil {
 		return false, fmt.Errorf("kind %s of %s: %w", gvk.Kind, gvk.GroupVersion(), err)
 	}
@@ -91,20 +91,20 @@ type answer struct {
 	raw    []byte // JSON, as the server sent it
 }
 
-// get reads an object of the name and kind of another; nil if there is none.
-func (c objects) get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	got, err := c.read(ctx, o, nil)
+// getObject reads an object of the name and kind of another; nil if there is none.
+func (c objects) getObject(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	got, err := c.readObject(ctx, o, nil)
 	if got == nil {
 		return nil, err
 	}
 	return got.object, err
 }
 
-// read is get, with the bytes. An answer that is the same as one from before is
+// readObject is get, with the bytes. An answer that is the same as one from before is
 // that one: a stable pass reads each object twice, and to decode them is a fifth
 // of what it costs.
-func (c objects) read(ctx context.Context, o *unstructured.Unstructured, before *answer) (*answer, error) {
-	m, err := c.mapping(o.GroupVersionKind())
+func (c objects) readObject(ctx context.Context, o *unstructured.Unstructured, before *answer) (*answer, error) {
+	m, err := c.mappingOf(o.GroupVersionKind())
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 	}
@@ -183,9 +183,9 @@ func isGatewayAway(err error) bool {
 	return false
 }
 
-// apply brings an object to what is wanted: it is read, and created or patched. A
+// applyObject brings an object to what is wanted: it is read, and created or patched. A
 // dry run changes nothing.
-func (c objects) apply(ctx context.Context, want *unstructured.Unstructured, dryRun bool) error {
+func (c objects) applyObject(ctx context.Context, want *unstructured.Unstructured, dryRun bool) error {
 	_, err := c.applyOver(ctx, nil, want.DeepCopy(), dryRun)
 	return err
 }
@@ -193,14 +193,14 @@ func (c objects) apply(ctx context.Context, want *unstructured.Unstructured, dry
 // applyOver is apply for an object that was read before, or for nil. It changes want,
 // and returns the object where there is nothing to change.
 func (c objects) applyOver(ctx context.Context, before *answer, want *unstructured.Unstructured, dryRun bool) (same *answer, err error) {
-	is, err := c.read(ctx, want, before)
+	is, err := c.readObject(ctx, want, before)
 	if err != nil {
 		return nil, err
 	}
 	if err := annotateLastApplied(want); err != nil {
 		return nil, err
 	}
-	r, err := c.resource(want)
+	r, err := c.resourceOf(want)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	if is == nil {
 		defer c.metrics.timeRequestTo(ctx, "Create", want.GetKind(), want.GetAPIVersion())()
 		if _, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry}); err == nil {
-			repairsOf(ctx).add(ctx, want, "was gone")
+			repairsOf(ctx).addRepair(ctx, want, "was gone")
 		}
 		return nil, inMember(ctx, err)
 	}
@@ -233,14 +233,14 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	defer c.metrics.timeRequestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
 	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
 	if noted := repairsOf(ctx); err == nil && noted != nil && isDrift(is.object, want, p) {
-		noted.add(ctx, want, "was changed")
+		noted.addRepair(ctx, want, "was changed")
 	}
 	return nil, inMember(ctx, err)
 }
 
-// delete deletes an object that was read.
-func (c objects) delete(ctx context.Context, o *unstructured.Unstructured) error {
-	r, err := c.resource(o)
+// deleteObject deletes an object that was read.
+func (c objects) deleteObject(ctx context.Context, o *unstructured.Unstructured) error {
+	r, err := c.resourceOf(o)
 	if err != nil {
 		return err
 	}
@@ -338,9 +338,9 @@ func foldStringData(o *unstructured.Unstructured) {
 	delete(o.Object, "stringData")
 }
 
-// parallel calls f with each index below count, at most limit at the same time, and
+// runParallel calls f with each index below count, at most limit at the same time, and
 // joins the errors. With a limit of 1 it stops at the first.
-func parallel(count, limit int, f func(int) error) error {
+func runParallel(count, limit int, f func(int) error) error {
 	if limit <= 1 {
 		for i := range count {
 			if err := f(i); err != nil {

@@ -44,7 +44,7 @@ func TestAnswersAreComparedByBytes(t *testing.T) {
 	var err error
 	var got [4]*answer
 	for i := range got {
-		if got[i], err = o.read(t.Context(), aConfigMap(nil), got[max(i-1, 0)]); err != nil {
+		if got[i], err = o.readObject(t.Context(), aConfigMap(nil), got[max(i-1, 0)]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,14 +91,14 @@ func TestFailuresNameTheMember(t *testing.T) {
 			if tt.answer == nil {
 				server.Close() // it can be closed again
 			}
-			got, err := readerOf(t, server.URL).read(cluster.In(t.Context(), "m"), aConfigMap(nil), nil)
+			got, err := readerOf(t, server.URL).readObject(cluster.In(t.Context(), "m"), aConfigMap(nil), nil)
 			if got != nil || (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("%v, %v: want %q", got, err, tt.want)
 			}
 			if errors.Is(err, errGateway) != tt.gateway || apierrors.IsNotFound(err) {
 				t.Errorf("%v: of the gateway %v, want %v, and nothing that counts as gone", err, !tt.gateway, tt.gateway)
 			}
-			if _, err := readerOf(t, server.URL).read(t.Context(), aConfigMap(nil), nil); err != nil && strings.HasPrefix(err.Error(), "cluster m:") {
+			if _, err := readerOf(t, server.URL).readObject(t.Context(), aConfigMap(nil), nil); err != nil && strings.HasPrefix(err.Error(), "cluster m:") {
 				t.Errorf("of the hub's own: %v", err)
 			}
 		})
@@ -108,7 +108,7 @@ func TestFailuresNameTheMember(t *testing.T) {
 	reader := readerOf(t, silent.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // long enough for the request to leave
 	defer cancel()
-	if _, err := reader.read(cluster.In(ctx, "m"), aConfigMap(nil), nil); err == nil || !strings.HasPrefix(err.Error(), "cluster m does not answer: ") {
+	if _, err := reader.readObject(cluster.In(ctx, "m"), aConfigMap(nil), nil); err == nil || !strings.HasPrefix(err.Error(), "cluster m does not answer: ") {
 		t.Errorf("of a member that says nothing: %v", err)
 	}
 }

@@ -42,8 +42,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return err
 	}
 	if !exists {
-		c.memory.forget(key)
-		c.drift.forget(key)
+		c.memory.forgetApplication(key)
+		c.drift.forgetApplication(key)
 		c.metrics.showApplication(key, nil)
 		return nil
 	}
@@ -56,20 +56,20 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	begin := c.o.Clock.Now()
-	err = p.run(ctx)
-	c.metrics.passes.WithLabelValues(string(app.Status.Phase), string(p.app.object.Status.Phase)).Observe(c.metrics.since(begin))
+	err = p.runPass(ctx)
+	c.metrics.passes.WithLabelValues(string(app.Status.Phase), string(p.app.object.Status.Phase)).Observe(c.metrics.secondsSince(begin))
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("%w (%w)", err, loop.ErrQuiet)
 	}
 	return err
 }
 
-func (p *pass) run(ctx context.Context) error {
+func (p *pass) runPass(ctx context.Context) error {
 	if waits, err := (adoption{p.app}).adoptMoved(ctx); err != nil || waits {
 		return err
 	}
 	if p.app.object.DeletionTimestamp != nil {
-		return p.delete(ctx)
+		return p.deleteApplication(ctx)
 	}
 	if !slices.Contains(p.app.object.Finalizers, api.FinalizerApplication) {
 		return p.addFinalizer(ctx)
@@ -80,10 +80,10 @@ func (p *pass) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.parse(ctx); err != nil {
+	if err := p.buildPlan(ctx); err != nil {
 		return p.refuseApplication(ctx, err)
 	}
-	if err := p.publish(ctx); err != nil {
+	if err := p.publishRevision(ctx); err != nil {
 		return err
 	}
 	done = p.c.metrics.timeStage("generate-app-steps")
@@ -95,7 +95,7 @@ func (p *pass) run(ctx context.Context) error {
 	if finished, err := p.runWorkflow(ctx, graph); err != nil || !finished {
 		return err
 	}
-	return p.settle(ctx)
+	return p.settlePublished(ctx)
 }
 
 // addFinalizer puts the finalizer on a new application. Its event begins the next pass.
@@ -107,7 +107,7 @@ func (p *pass) addFinalizer(ctx context.Context) error {
 		app.Annotations = map[string]string{}
 	}
 	app.Annotations[api.AnnotationVersion] = kubevela
-	return p.app.update(ctx)
+	return p.app.writeObject(ctx)
 }
 
 func (p *pass) findTrackers() (err error) {
@@ -117,8 +117,8 @@ func (p *pass) findTrackers() (err error) {
 	return err
 }
 
-// parse finds everything that the application names.
-func (p *pass) parse(ctx context.Context) error {
+// buildPlan finds everything that the application names.
+func (p *pass) buildPlan(ctx context.Context) error {
 	steps, err := p.c.findWorkflow(ctx, p.app.object)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (p *pass) parse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.app.event(corev1.EventTypeNormal, "Parsed", "Parsed successfully")
+	p.app.recordEvent(corev1.EventTypeNormal, "Parsed", "Parsed successfully")
 	defer p.c.metrics.timeStage("apply-policies")()
 	p.plan.ApplyOnce = p.c.o.Features.ApplyOnce
 	if err := p.plan.ReadPolicies(); err != nil {
@@ -139,24 +139,24 @@ func (p *pass) parse(ctx context.Context) error {
 	return nil
 }
 
-// publish makes the revision. A new one is reported at once.
-func (p *pass) publish(ctx context.Context) error {
+// publishRevision makes the revision. A new one is reported at once.
+func (p *pass) publishRevision(ctx context.Context) error {
 	r := &revisions{app: p.app, plan: p.plan}
 	p.revisions = r
-	if err := r.prepare(); err != nil {
+	if err := r.prepareRevision(); err != nil {
 		return err
 	}
-	p.plan.Revision, p.plan.Number = r.name(), r.number
-	if err := r.apply(ctx); err != nil {
+	p.plan.Revision, p.plan.Number = r.revisionName(), r.number
+	if err := r.applyRevision(ctx); err != nil {
 		return err
 	}
 	p.app.setAvailable("Revision")
-	p.app.event(corev1.EventTypeNormal, "Revisioned", "Revisioned successfully")
+	p.app.recordEvent(corev1.EventTypeNormal, "Revisioned", "Revisioned successfully")
 	if !r.isNew {
 		return nil
 	}
 	s := &p.app.object.Status
-	s.LatestRevision = &api.RevisionName{Name: r.name(), Revision: r.number, RevisionHash: r.hash}
+	s.LatestRevision = &api.RevisionName{Name: r.revisionName(), Revision: r.number, RevisionHash: r.hash}
 	s.Phase = api.Rendering
 	return p.app.patchStatus(ctx)
 }
@@ -169,7 +169,7 @@ func (p *pass) runWorkflow(ctx context.Context, g *workflow.Graph) (finished boo
 		return true, nil
 	}
 	e := newExecution(p.app, p.plan, g, p.trackers)
-	wait, err := e.execute(ctx)
+	wait, err := e.executeWorkflow(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -178,11 +178,11 @@ func (p *pass) runWorkflow(ctx context.Context, g *workflow.Graph) (finished boo
 	}
 	defer p.c.metrics.timeStage("do-workflow-finish")()
 	if e.context != nil {
-		if _, err := e.context.read(ctx); err != nil {
+		if _, err := e.context.readConfigMap(ctx); err != nil {
 			return false, err
 		}
 	}
-	return true, p.revisions.finish(ctx)
+	return true, p.revisions.finishRevision(ctx)
 }
 
 // pauseWorkflow waits for a workflow that is not over.
@@ -195,25 +195,25 @@ func (p *pass) pauseWorkflow(ctx context.Context, wait time.Duration) error {
 		kept = p.trackers.keepState(ctx, p.plan.ApplyOnce)
 	}
 	p.app.setAvailable("Render")
-	p.app.event(corev1.EventTypeNormal, "Rendered", "Rendered successfully")
+	p.app.recordEvent(corev1.EventTypeNormal, "Rendered", "Rendered successfully")
 	if err := p.app.patchStatus(ctx); err != nil {
 		return err
 	}
 	if wait > 0 {
-		p.app.requeue(untilWhole(p.c.now(), wait))
+		p.app.requeueAfter(untilWhole(p.c.wallNow(), wait))
 	} else {
-		p.app.requeue(p.c.o.Resync)
+		p.app.requeueAfter(p.c.o.Resync)
 	}
 	return kept
 }
 
-// settle looks after an application that is published: what it made is kept, what
+// settlePublished looks after an application that is published: what it made is kept, what
 // it no longer holds is collected.
-func (p *pass) settle(ctx context.Context) error {
+func (p *pass) settlePublished(ctx context.Context) error {
 	p.setPhase()
-	p.app.event(corev1.EventTypeNormal, "Applied", "Applied successfully")
+	p.app.recordEvent(corev1.EventTypeNormal, "Applied", "Applied successfully")
 	kept := p.trackers.keepState(ctx, p.plan.ApplyOnce)
-	if err := p.revisions.collect(ctx); err != nil {
+	if err := p.revisions.collectRevisions(ctx); err != nil {
 		return err
 	}
 	finished, passes := true, 1
@@ -222,21 +222,21 @@ func (p *pass) settle(ctx context.Context) error {
 	}
 	for range passes {
 		var err error
-		if finished, err = p.garbage.collect(ctx, p.app.object.Status.Workflow.Phase == api.WorkflowSucceeded); err != nil {
+		if finished, err = p.garbage.collectGarbage(ctx, p.app.object.Status.Workflow.Phase == api.WorkflowSucceeded); err != nil {
 			return err
 		}
 		if err := p.app.patchStatus(ctx); err != nil {
 			return err
 		}
 	}
-	p.app.event(corev1.EventTypeNormal, "Deployed", "Deployed successfully")
+	p.app.recordEvent(corev1.EventTypeNormal, "Deployed", "Deployed successfully")
 	switch {
 	case kept != nil:
 		return kept
 	case !finished:
-		p.app.requeue(garbageRetry)
+		p.app.requeueAfter(garbageRetry)
 	default:
-		p.app.requeue(p.c.o.Resync + time.Duration(p.c.rng.random()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
+		p.app.requeueAfter(p.c.o.Resync + time.Duration(p.c.rng.nextRandom()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
 	}
 	return nil
 }
@@ -260,8 +260,8 @@ func (p *pass) setPhase() {
 	}
 }
 
-// delete deletes what the application made, then its finalizer.
-func (p *pass) delete(ctx context.Context) error {
+// deleteApplication deletes what the application made, then its finalizer.
+func (p *pass) deleteApplication(ctx context.Context) error {
 	app := p.app.object
 	if !slices.Contains(app.Finalizers, api.FinalizerApplication) {
 		return nil
@@ -270,26 +270,26 @@ func (p *pass) delete(ctx context.Context) error {
 		return err
 	}
 	app.Status.Phase = api.Deleting
-	if len(p.trackers.all()) > 0 {
-		finished, err := p.garbage.collect(ctx, true)
+	if len(p.trackers.allTrackers()) > 0 {
+		finished, err := p.garbage.collectGarbage(ctx, true)
 		if err != nil {
 			return err
 		}
 		if !finished {
-			p.app.requeue(garbageRetry)
+			p.app.requeueAfter(garbageRetry)
 			return p.app.patchStatus(ctx)
 		}
 	}
 	defer p.c.metrics.timeStage("remove-finalizer")()
 	app.Finalizers = slices.DeleteFunc(app.Finalizers, func(f string) bool { return f == api.FinalizerApplication })
-	return p.app.update(ctx)
+	return p.app.writeObject(ctx)
 }
 
 // refuseApplication reports what is wrong with an application, which is tried again later.
 func (p *pass) refuseApplication(ctx context.Context, cause error) error {
 	p.app.object.Status.Phase = api.Rendering
 	p.app.setCondition("Parsed", corev1.ConditionFalse, "ReconcileError", cause.Error())
-	p.app.event(corev1.EventTypeWarning, "FailedParse", "fail to parse application: "+cause.Error())
+	p.app.recordEvent(corev1.EventTypeWarning, "FailedParse", "fail to parse application: "+cause.Error())
 	if err := p.app.patchStatus(ctx); err != nil {
 		return err
 	}

@@ -27,8 +27,8 @@ type revisions struct {
 	kept   []*api.Revision // oldest first
 }
 
-// name returns the name of the revision that the pass works on.
-func (r *revisions) name() string {
+// revisionName returns the name of the revision that the pass works on.
+func (r *revisions) revisionName() string {
 	return r.app.object.Name + "-v" + strconv.FormatInt(r.number, 10)
 }
 
@@ -64,8 +64,8 @@ func numberOf(r *api.Revision) int64 {
 	return 0
 }
 
-// prepare decides which revision the application is.
-func (r *revisions) prepare() error {
+// prepareRevision decides which revision the application is.
+func (r *revisions) prepareRevision() error {
 	c := r.app.c
 	defer c.metrics.timeStage("prepare-current-apprev")()
 	var err error
@@ -83,7 +83,7 @@ func (r *revisions) prepare() error {
 	if r.kept, err = c.listRevisions(r.app.object); err != nil {
 		return err
 	}
-	r.choose()
+	r.chooseRevision()
 	return nil
 }
 
@@ -99,9 +99,9 @@ func (r *revisions) chooseByStatus() {
 	}
 }
 
-// choose decides for the latest kept revision of the same content, or else for the next
+// chooseRevision decides for the latest kept revision of the same content, or else for the next
 // one.
-func (r *revisions) choose() {
+func (r *revisions) chooseRevision() {
 	for _, kept := range slices.Backward(r.kept) {
 		if kept.Labels[api.LabelRevisionHash] == r.hash {
 			r.stored, r.number = kept, numberOf(kept)
@@ -113,7 +113,7 @@ func (r *revisions) choose() {
 	}
 	r.freezeDefinitions()
 	latest := r.app.object.Status.LatestRevision
-	r.isNew = latest == nil || latest.Name != r.name()
+	r.isNew = latest == nil || latest.Name != r.revisionName()
 }
 
 // nextNumber returns the number of a new revision: one that no kept one has, and that the
@@ -160,7 +160,7 @@ func (r *revisions) freezeDefinitions() {
 func (r *revisions) newRevision() *api.Revision {
 	app, f := r.app.object, r.app.c.o.Features
 	out := &api.Revision{TypeMeta: api.TypeOf(api.KindRevision), ObjectMeta: metav1.ObjectMeta{
-		Name: r.name(), Namespace: app.Namespace,
+		Name: r.revisionName(), Namespace: app.Namespace,
 		Labels:          map[string]string{api.LabelName: app.Name, api.LabelRevisionHash: r.hash},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(app, api.GroupVersion().WithKind(api.KindApplication))},
 	}}
@@ -201,8 +201,8 @@ func trimAll(all map[string]*api.Definition) map[string]*api.Definition {
 	return out
 }
 
-// apply creates the revision, or brings the one that is kept to what is wanted.
-func (r *revisions) apply(ctx context.Context) error {
+// applyRevision creates the revision, or brings the one that is kept to what is wanted.
+func (r *revisions) applyRevision(ctx context.Context) error {
 	defer r.app.c.metrics.timeStage("apply-apprev")()
 	f := r.app.c.o.Features
 	if f.DisableRevision {
@@ -210,7 +210,7 @@ func (r *revisions) apply(ctx context.Context) error {
 	}
 	want := r.newRevision()
 	if r.stored == nil {
-		return r.create(ctx, want)
+		return r.createRevision(ctx, want)
 	}
 	if f.SkipEqualRevision && maps.Equal(want.Labels, r.stored.Labels) && sameContent(&want.Spec.RevisionContent, &r.stored.Spec.RevisionContent) {
 		return nil
@@ -229,7 +229,7 @@ func (r *revisions) apply(ctx context.Context) error {
 	return nil
 }
 
-func (r *revisions) create(ctx context.Context, want *api.Revision) error {
+func (r *revisions) createRevision(ctx context.Context, want *api.Revision) error {
 	done := r.app.c.metrics.timeOwnRequest("Create", api.KindRevision)
 	within, cancel := context.WithTimeout(ctx, writeTimeout)
 	got, err := r.app.c.client.Revisions.Create(within, want)
@@ -264,8 +264,8 @@ func sameDefinitions(a, b map[string]*api.Definition) bool {
 	})
 }
 
-// finish writes into the revision how its publishing ended.
-func (r *revisions) finish(ctx context.Context) error {
+// finishRevision writes into the revision how its publishing ended.
+func (r *revisions) finishRevision(ctx context.Context) error {
 	defer r.app.c.metrics.timeStage("update-apprev-status")()
 	if r.stored == nil {
 		return nil
@@ -283,8 +283,8 @@ func (r *revisions) finish(ctx context.Context) error {
 	return nil
 }
 
-// collect deletes the oldest revisions beyond the limit and the one in use.
-func (r *revisions) collect(ctx context.Context) error {
+// collectRevisions deletes the oldest revisions beyond the limit and the one in use.
+func (r *revisions) collectRevisions(ctx context.Context) error {
 	c := r.app.c
 	defer c.metrics.timeStage("gc-rev")()
 	defer c.metrics.timeStage("gc-rev.apprev")()
@@ -293,7 +293,7 @@ func (r *revisions) collect(ctx context.Context) error {
 		if excess <= 0 {
 			return nil
 		}
-		if old.Name == r.name() {
+		if old.Name == r.revisionName() {
 			continue
 		}
 		done := c.metrics.timeOwnRequest("Delete", api.KindRevision)

@@ -58,7 +58,7 @@ func TestChosenRevision(t *testing.T) {
 			}
 			p := &plan.Plan{Definitions: plan.Definitions{api.KindComponent: {"worker": defined(tt.template)}}}
 			r := &revisions{app: &application{object: app}, plan: p, hash: tt.hash, kept: tt.kept}
-			r.choose()
+			r.chooseRevision()
 			if got := p.Definitions[api.KindComponent]["worker"].Template(); r.number != tt.number || r.isNew != tt.isNew || (r.stored != nil) != tt.stored || got != tt.rendered {
 				t.Errorf("number %d, new %t, stored %t, rendered by %q; want %d, %t, %t, %q", r.number, r.isNew, r.stored != nil, got, tt.number, tt.isNew, tt.stored, tt.rendered)
 			}

@@ -83,8 +83,8 @@ func findTrackers(app *application) (*trackers, error) {
 	return out, nil
 }
 
-// all returns the trackers, the current one last.
-func (t *trackers) all() []*api.Tracker {
+// allTrackers returns the trackers, the current one last.
+func (t *trackers) allTrackers() []*api.Tracker {
 	if t.current == nil {
 		return t.history
 	}
@@ -192,7 +192,7 @@ func (t *trackers) readObject(ctx context.Context, m api.ManagedResource) read {
 	if ok {
 		return r
 	}
-	r.answer, r.err = t.app.c.objects.read(cluster.In(ctx, m.Cluster), referenceTo(m), nil)
+	r.answer, r.err = t.app.c.objects.readObject(cluster.In(ctx, m.Cluster), referenceTo(m), nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reads[m.Key()] = r

@@ -27,7 +27,7 @@ func (c *Controller) setTransforms() error {
 			}
 			compactLists(o)
 			if r, ok := o.(*api.Revision); ok && f.ShareDefinitions {
-				return r, shared.share(r)
+				return r, shared.shareDefinitions(r)
 			}
 			return o, nil
 		}))
@@ -50,31 +50,31 @@ func compactLists(o any) {
 	switch o := o.(type) {
 	case *api.Application:
 		compactSpec(&o.Spec)
-		o.Status.Conditions, o.Status.Services, o.Status.AppliedResources = shrink(o.Status.Conditions), shrink(o.Status.Services), shrink(o.Status.AppliedResources)
+		o.Status.Conditions, o.Status.Services, o.Status.AppliedResources = clipToLength(o.Status.Conditions), clipToLength(o.Status.Services), clipToLength(o.Status.AppliedResources)
 		compactWorkflow(o.Status.Workflow)
 	case *api.Revision:
 		compactSpec(&o.Spec.Application.Spec)
 		compactWorkflow(o.Status.Workflow)
 	case *api.Tracker:
-		o.Spec.ManagedResources = shrink(o.Spec.ManagedResources)
+		o.Spec.ManagedResources = clipToLength(o.Spec.ManagedResources)
 	}
 }
 
 func compactSpec(s *api.ApplicationSpec) {
-	s.Components, s.Policies = shrink(s.Components), shrink(s.Policies)
+	s.Components, s.Policies = clipToLength(s.Components), clipToLength(s.Policies)
 	for i := range s.Components {
-		s.Components[i].Traits = shrink(s.Components[i].Traits)
+		s.Components[i].Traits = clipToLength(s.Components[i].Traits)
 	}
 }
 
 func compactWorkflow(w *api.WorkflowStatus) {
 	if w != nil {
-		w.Steps = shrink(w.Steps)
+		w.Steps = clipToLength(w.Steps)
 	}
 }
 
-// shrink returns a list in as much room as it needs.
-func shrink[T any](list []T) []T {
+// clipToLength returns a list in as much room as it needs.
+func clipToLength[T any](list []T) []T {
 	if len(list) == cap(list) {
 		return list
 	}
@@ -97,8 +97,8 @@ func newDefinitionStore() *definitionStore {
 // pruneEvery is after how many new definitions the dead ones are dropped.
 const pruneEvery = 1000
 
-// share replaces a revision's definitions by the copies that all share.
-func (s *definitionStore) share(r *api.Revision) error {
+// shareDefinitions replaces a revision's definitions by the copies that all share.
+func (s *definitionStore) shareDefinitions(r *api.Revision) error {
 	c := &r.Spec.RevisionContent
 	for _, all := range []map[string]*api.Definition{c.ComponentDefinitions, c.TraitDefinitions, c.WorkflowStepDefinitions} {
 		for name, d := range all {
@@ -106,13 +106,13 @@ func (s *definitionStore) share(r *api.Revision) error {
 			if err != nil {
 				return err
 			}
-			all[name] = s.get(hash, d)
+			all[name] = s.sharedDefinition(hash, d)
 		}
 	}
 	return nil
 }
 
-func (s *definitionStore) get(hash string, d *api.Definition) *api.Definition {
+func (s *definitionStore) sharedDefinition(hash string, d *api.Definition) *api.Definition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.byHash[hash].Value(); old != nil {

@@ -67,7 +67,7 @@ func (h *hub) prepare(t *testing.T, change func(*Options)) *Controller {
 	o := h.options
 	o.Registry = instrument.New("")
 	change(&o)
-	c, err := prepare(o)
+	c, err := newController(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (h *hub) prepare(t *testing.T, change func(*Options)) *Controller {
 func start(t *testing.T, c *Controller) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- c.run(ctx) }()
+	go func() { done <- c.runPrepared(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -197,7 +197,7 @@ func TestJitter(t *testing.T) {
 		delete(seen, 0)
 		want := map[time.Duration]bool{}
 		for numbers := newChance(seed); len(want) < 20 && (jitter > 0 || len(want) == 0); {
-			want[c.o.Resync+time.Duration(numbers.random()*jitter*float64(c.o.Resync))] = true
+			want[c.o.Resync+time.Duration(numbers.nextRandom()*jitter*float64(c.o.Resync))] = true
 		}
 		if one := jitter == 0; one != (len(seen) == 1) {
 			t.Errorf("jitter %g: the next passes of two applications come after %v", jitter, seen)

@@ -26,8 +26,8 @@ func All() ([]*api.Definition, error) {
 		spec       api.DefinitionSpec
 		health     bool
 	}{
-		{api.KindComponent, "webservice", workload("apps/v1", "Deployment"), true},
-		{api.KindComponent, "worker", workload("apps/v1", "Deployment"), true},
+		{api.KindComponent, "webservice", workloadSpec("apps/v1", "Deployment"), true},
+		{api.KindComponent, "worker", workloadSpec("apps/v1", "Deployment"), true},
 		{api.KindComponent, "k8s-objects", api.DefinitionSpec{Workload: &api.Workload{Type: "autodetects.k8s.io"}}, false},
 		{api.KindTrait, "scaler", api.DefinitionSpec{AppliesToWorkloads: []string{"deployments.apps", "statefulsets.apps"}}, false},
 		{api.KindTrait, "sidecar", api.DefinitionSpec{AppliesToWorkloads: []string{"deployments.apps", "statefulsets.apps"}}, false},
@@ -61,7 +61,7 @@ func All() ([]*api.Definition, error) {
 // is healthy; here they come with it.
 const StagePostDispatch = "PostDispatch"
 
-func workload(apiVersion, kind string) api.DefinitionSpec {
+func workloadSpec(apiVersion, kind string) api.DefinitionSpec {
 	return api.DefinitionSpec{Workload: &api.Workload{Definition: &api.WorkloadDefinition{APIVersion: apiVersion, Kind: kind}}}
 }
 

@@ -25,9 +25,9 @@ import (
 
 // caller is who sent a request, and by which way.
 type caller struct {
-	name   string
-	groups []string
-	way    string // wayAggregated or wayDirect
+	name            string
+	groups          []string
+	authenticatedBy string // wayAggregated or wayDirect
 }
 
 // The ways to the gateway.
@@ -63,8 +63,8 @@ type remembered[T any] struct {
 // believed is how long; as long as in API servers that delegate.
 const believed = 10 * time.Second
 
-// mostRemembered bounds what is remembered of each kind.
-const mostRemembered = 10_000
+// maxRemembered bounds what is remembered of each kind.
+const maxRemembered = 10_000
 
 // authentication is where the hub says how it knows its callers.
 const authentication = "extension-apiserver-authentication"
@@ -107,14 +107,14 @@ func newCallers(ctx context.Context, hub kubernetes.Interface, c clock.Clock) (*
 	return out, errors.Join(errs...)
 }
 
-// identify says who sent a request.
-func (c *callers) identify(r *http.Request) (caller, error) {
+// identifyCaller says who sent a request.
+func (c *callers) identifyCaller(r *http.Request) (caller, error) {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		leaf := r.TLS.PeerCertificates[0]
-		if verified(r, c.frontProxies) && (len(c.proxyNames) == 0 || slices.Contains(c.proxyNames, leaf.Subject.CommonName)) {
+		if isVerified(r, c.frontProxies) && (len(c.proxyNames) == 0 || slices.Contains(c.proxyNames, leaf.Subject.CommonName)) {
 			return c.asHeadersSay(r.Header)
 		}
-		if verified(r, c.clients) {
+		if isVerified(r, c.clients) {
 			return caller{leaf.Subject.CommonName, append(slices.Clone(leaf.Subject.Organization), "system:authenticated"), wayDirect}, nil
 		}
 	}
@@ -126,12 +126,12 @@ func (c *callers) identify(r *http.Request) (caller, error) {
 	if !ok || token == "" {
 		return caller{}, errNotBearer
 	}
-	return c.review(r.Context(), token)
+	return c.reviewToken(r.Context(), token)
 }
 
-// verified says whether the certificate that a request came with is of an authority
+// isVerified says whether the certificate that a request came with is of an authority
 // of the pool.
-func verified(r *http.Request, pool *x509.CertPool) bool {
+func isVerified(r *http.Request, pool *x509.CertPool) bool {
 	if pool == nil {
 		return false
 	}
@@ -146,7 +146,7 @@ func verified(r *http.Request, pool *x509.CertPool) bool {
 func (c *callers) asHeadersSay(h http.Header) (caller, error) {
 	for _, name := range c.userHeaders {
 		if user := h.Get(name); user != "" {
-			out := caller{name: user, way: wayAggregated}
+			out := caller{name: user, authenticatedBy: wayAggregated}
 			for _, group := range c.groupHeaders {
 				out.groups = append(out.groups, h.Values(group)...)
 			}
@@ -156,10 +156,10 @@ func (c *callers) asHeadersSay(h http.Header) (caller, error) {
 	return caller{}, fmt.Errorf("%w: the front proxy names nobody", errUnknown)
 }
 
-// review asks the hub whose a token is.
-func (c *callers) review(ctx context.Context, token string) (caller, error) {
+// reviewToken asks the hub whose a token is.
+func (c *callers) reviewToken(ctx context.Context, token string) (caller, error) {
 	key := sha256.Sum256([]byte(token))
-	if got, ok := recall(c, c.tokens, key); ok {
+	if got, ok := recallValue(c, c.tokens, key); ok {
 		return got, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -172,17 +172,17 @@ func (c *callers) review(ctx context.Context, token string) (caller, error) {
 		return caller{}, errUnknown
 	}
 	out := caller{r.Status.User.Username, r.Status.User.Groups, wayDirect}
-	remember(c, c.tokens, key, out)
+	rememberValue(c, c.tokens, key, out)
 	return out, nil
 }
 
-// may says whether a caller may do something with a member.
-func (c *callers) may(ctx context.Context, who caller, verb, name, subresource string) (bool, error) {
+// isAllowed says whether a caller may do something with a member.
+func (c *callers) isAllowed(ctx context.Context, who caller, verb, name, subresource string) (bool, error) {
 	if slices.Contains(who.groups, superusers) {
 		return true, nil
 	}
 	key := strings.Join([]string{who.name, strings.Join(who.groups, ","), verb, name, subresource}, "\x00")
-	if got, ok := recall(c, c.rights, key); ok {
+	if got, ok := recallValue(c, c.rights, key); ok {
 		return got, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -195,21 +195,21 @@ func (c *callers) may(ctx context.Context, who caller, verb, name, subresource s
 	if err != nil {
 		return false, fmt.Errorf("review of access: %w", err)
 	}
-	remember(c, c.rights, key, r.Status.Allowed)
+	rememberValue(c, c.rights, key, r.Status.Allowed)
 	return r.Status.Allowed, nil
 }
 
-func recall[K comparable, V any](c *callers, from map[K]remembered[V], key K) (V, bool) {
+func recallValue[K comparable, V any](c *callers, from map[K]remembered[V], key K) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	got, ok := from[key]
 	return got.value, ok && c.clock.Now() < got.until
 }
 
-func remember[K comparable, V any](c *callers, into map[K]remembered[V], key K, value V) {
+func rememberValue[K comparable, V any](c *callers, into map[K]remembered[V], key K, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(into) >= mostRemembered {
+	if len(into) >= maxRemembered {
 		clear(into)
 	}
 	into[key] = remembered[V]{value, c.clock.Now().Add(believed)}
@@ -218,26 +218,26 @@ func remember[K comparable, V any](c *callers, into map[K]remembered[V], key K, 
 // whoKey is that of the caller in a request's context.
 type whoKey struct{}
 
-// allowed lets callers through who may do verb, empty for what the method says, with
+// requireAllowed lets callers through who may do verb, empty for what the method says, with
 // a member's subresource.
-func (s *Server) allowed(verb, subresource string, next http.Handler) http.Handler {
+func (s *Server) requireAllowed(verb, subresource string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := s.callers.identify(r)
+		who, err := s.callers.identifyCaller(r)
 		if err != nil {
-			refuse(w, apierrors.NewUnauthorized(err.Error()))
+			writeStatusError(w, apierrors.NewUnauthorized(err.Error()))
 			return
 		}
 		do, name := verb, r.PathValue("name")
 		if do == "" {
 			do = verbOf(r.Method)
 		}
-		ok, err := s.callers.may(r.Context(), who, do, name, subresource)
+		ok, err := s.callers.isAllowed(r.Context(), who, do, name, subresource)
 		if err != nil {
-			refuse(w, apierrors.NewInternalError(err))
+			writeStatusError(w, apierrors.NewInternalError(err))
 			return
 		}
 		if !ok {
-			refuse(w, apierrors.NewForbidden(cluster.GroupVersion().WithResource(cluster.Resource).GroupResource(), name,
+			writeStatusError(w, apierrors.NewForbidden(cluster.GroupVersion().WithResource(cluster.Resource).GroupResource(), name,
 				fmt.Errorf("%s may not %s %s/%s", who.name, do, cluster.Resource, subresource)))
 			return
 		}
@@ -258,8 +258,8 @@ func verbOf(method string) string {
 	return "get"
 }
 
-// refuse answers with an API server's own form of an error.
-func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+// writeStatusError answers with an API server's own form of an error.
+func writeStatusError(w http.ResponseWriter, err *apierrors.StatusError) {
 	status := err.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	w.Header().Set("Content-Type", "application/json")

@@ -65,46 +65,46 @@ func Run(ctx context.Context, o Options) error {
 	defer wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := s.members.start(ctx, &wait); err != nil {
+	if err := s.members.startMembers(ctx, &wait); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return fmt.Errorf("app-gateway: %w", err)
 	}
-	return s.serve(ctx, config)
+	return s.serveGateway(ctx, config)
 }
 
-func (s *Server) serve(ctx context.Context, config *rest.Config) error {
+func (s *Server) serveGateway(ctx context.Context, config *rest.Config) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.o.Listen)
 	if err != nil {
 		return fmt.Errorf("app-gateway: listen on %s: %w", s.o.Listen, err)
 	}
 	s.address = listener.Addr().String()
-	certificate, err := s.issue()
+	certificate, err := s.issueCertificate()
 	if err != nil {
 		return errors.Join(fmt.Errorf("app-gateway: %w", err), listener.Close())
 	}
 	server := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		Handler: s.newHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		// Who calls is decided by the certificate if there is one: package callers verifies it.
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert},
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
-	registration, err := s.register(ctx, config)
+	registration, err := s.registerReplica(ctx, config)
 	if err == nil {
 		s.o.Log.Info("gateway serves", "address", s.address, "aggregated", s.o.Aggregate)
 		s.o.Registry.Ready()
 		select {
 		case <-ctx.Done():
 		case err = <-ended:
-			return errors.Join(fmt.Errorf("app-gateway: %w", err), registration.withdraw())
+			return errors.Join(fmt.Errorf("app-gateway: %w", err), registration.withdrawReplica())
 		}
 	} else if ctx.Err() != nil {
 		err = nil
 	}
-	err = errors.Join(err, registration.withdraw())
+	err = errors.Join(err, registration.withdrawReplica())
 	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if late := server.Shutdown(shut); late != nil { // watches go on for as long as one lets them
@@ -116,9 +116,9 @@ func (s *Server) serve(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-// issue makes the certificate: for the names of the Service, by which the hub's
+// issueCertificate makes the certificate: for the names of the Service, by which the hub's
 // API server checks it, and for the address.
-func (s *Server) issue() (tls.Certificate, error) {
+func (s *Server) issueCertificate() (tls.Certificate, error) {
 	now := s.o.Clock.Wall(s.o.Clock.Now())
 	authority, err := pki.NewAuthority("app-gateway", now)
 	if err != nil {
@@ -142,17 +142,17 @@ func (s *Server) issue() (tls.Certificate, error) {
 	return tls.X509KeyPair(pair.Cert, pair.Key)
 }
 
-// handler answers the paths of the group, to callers who may.
-func (s *Server) handler() http.Handler {
+// newHandler answers the paths of the group, to callers who may.
+func (s *Server) newHandler() http.Handler {
 	const base = "/apis/" + cluster.Group
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET "+base, discoverGroup)
 	mux.HandleFunc("GET "+base+"/"+cluster.Version, discoverVersion)
 	one := base + "/" + cluster.Version + "/" + cluster.Resource
-	mux.Handle("GET "+one, s.allowed("list", "", http.HandlerFunc(s.list)))
-	mux.Handle("GET "+one+"/{name}", s.allowed("get", "", http.HandlerFunc(s.get)))
-	mux.Handle("GET "+one+"/{name}/health", s.allowed("get", "health", http.HandlerFunc(s.health)))
-	mux.Handle(one+"/{name}/proxy/", s.allowed("", "proxy", http.HandlerFunc(s.proxy)))
+	mux.Handle("GET "+one, s.requireAllowed("list", "", http.HandlerFunc(s.serveList)))
+	mux.Handle("GET "+one+"/{name}", s.requireAllowed("get", "", http.HandlerFunc(s.serveGet)))
+	mux.Handle("GET "+one+"/{name}/health", s.requireAllowed("get", "health", http.HandlerFunc(s.serveHealth)))
+	mux.Handle(one+"/{name}/proxy/", s.requireAllowed("", "proxy", http.HandlerFunc(s.proxyRequest)))
 	return mux
 }

@@ -48,11 +48,11 @@ func newMembers(hub kubernetes.Interface, log *slog.Logger) *members {
 	return &members{informer: cluster.Informer(hub.CoreV1().RESTClient(), 10*time.Hour), log: log, open: map[string]*upstream{}}
 }
 
-// start returns when all members are known. Ways whose Secret has gone are closed.
-func (m *members) start(ctx context.Context, wait *sync.WaitGroup) error {
+// startMembers returns when all members are known. Ways whose Secret has gone are closed.
+func (m *members) startMembers(ctx context.Context, wait *sync.WaitGroup) error {
 	_, err := m.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
 		if s, ok := loop.Last[*corev1.Secret](o); ok {
-			m.close(s.Name)
+			m.closeUpstream(s.Name)
 		}
 	}})
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *members) start(ctx context.Context, wait *sync.WaitGroup) error {
 	return loop.Start(ctx, wait, m.informer)
 }
 
-func (m *members) close(name string) {
+func (m *members) closeUpstream(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if u := m.open[name]; u != nil {
@@ -70,8 +70,8 @@ func (m *members) close(name string) {
 	}
 }
 
-// secret returns the Secret of a member.
-func (m *members) secret(name string) (*corev1.Secret, error) {
+// secretOf returns the Secret of a member.
+func (m *members) secretOf(name string) (*corev1.Secret, error) {
 	o, exists, err := m.informer.GetStore().GetByKey(api.SystemNamespace + "/" + name)
 	if err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (m *members) secret(name string) (*corev1.Secret, error) {
 	return o.(*corev1.Secret), nil
 }
 
-// all returns the Secrets of all members in the order of their names.
-func (m *members) all() (out []*corev1.Secret) {
+// allSecrets returns the Secrets of all members in the order of their names.
+func (m *members) allSecrets() (out []*corev1.Secret) {
 	for _, o := range m.informer.GetStore().List() {
 		out = append(out, o.(*corev1.Secret))
 	}
@@ -91,9 +91,9 @@ func (m *members) all() (out []*corev1.Secret) {
 	return out
 }
 
-// upstream returns the way to a member, made anew where its Secret has changed.
-func (m *members) upstream(name string) (*upstream, error) {
-	s, err := m.secret(name)
+// upstreamTo returns the way to a member, made anew where its Secret has changed.
+func (m *members) upstreamTo(name string) (*upstream, error) {
+	s, err := m.secretOf(name)
 	if err != nil {
 		return nil, err
 	}

@@ -21,16 +21,16 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
-// proxy sends a request on to the member that its path names, as the identity of
+// proxyRequest sends a request on to the member that its path names, as the identity of
 // the member's Secret, and the answer back.
-func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
+func (s *Server) proxyRequest(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	who, _ := r.Context().Value(whoKey{}).(caller)
-	s.metrics.ways.WithLabelValues(who.way).Inc()
-	up, err := s.members.upstream(name)
+	s.metrics.ways.WithLabelValues(who.authenticatedBy).Inc()
+	up, err := s.members.upstreamTo(name)
 	if err != nil {
 		s.metrics.byCluster.WithLabelValues(name, strconv.Itoa(http.StatusNotFound)).Inc()
-		refuse(w, unreachable(name, err))
+		writeStatusError(w, unreachableError(name, err))
 		return
 	}
 	prefix := cluster.Path(name, "")
@@ -41,7 +41,7 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
 			base := strings.TrimSuffix(up.base.Path, "/")
 			p.Out.URL.Path = base + strings.TrimPrefix(p.In.URL.Path, prefix)
 			p.Out.URL.RawPath = ""
-			strip(p.Out.Header)
+			stripIdentity(p.Out.Header)
 			if up.token != "" {
 				p.Out.Header.Set("Authorization", "Bearer "+up.token)
 			}
@@ -50,15 +50,15 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
 			if errors.Is(err, context.Canceled) {
 				return // the caller has gone
 			}
-			refuse(w, unreachable(name, err))
+			writeStatusError(w, unreachableError(name, err))
 		},
 	}
 	p.ServeHTTP(w, r)
 }
 
-// strip takes away what says who the caller is at the hub: the member sees the
+// stripIdentity takes away what says who the caller is at the hub: the member sees the
 // identity of the Secret.
-func strip(h http.Header) {
+func stripIdentity(h http.Header) {
 	for name := range h {
 		if name == "Authorization" || strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Forwarded-") {
 			delete(h, name)
@@ -66,8 +66,8 @@ func strip(h http.Header) {
 	}
 }
 
-// unreachable is the answer for a member that cannot be asked.
-func unreachable(name string, err error) *apierrors.StatusError {
+// unreachableError is the answer for a member that cannot be asked.
+func unreachableError(name string, err error) *apierrors.StatusError {
 	if errors.Is(err, errNoMember) {
 		return apierrors.NewNotFound(cluster.GroupVersion().WithResource(cluster.Resource).GroupResource(), name)
 	}
@@ -147,43 +147,43 @@ func gatewayOf(s *corev1.Secret) map[string]any {
 	}
 }
 
-func (s *Server) get(w http.ResponseWriter, r *http.Request) {
-	secret, err := s.members.secret(r.PathValue("name"))
+func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
+	secret, err := s.members.secretOf(r.PathValue("name"))
 	if err != nil {
-		refuse(w, unreachable(r.PathValue("name"), err))
+		writeStatusError(w, unreachableError(r.PathValue("name"), err))
 		return
 	}
-	answer(w, gatewayOf(secret))
+	writeJSON(w, gatewayOf(secret))
 }
 
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) serveList(w http.ResponseWriter, _ *http.Request) {
 	items := []any{}
-	for _, secret := range s.members.all() {
+	for _, secret := range s.members.allSecrets() {
 		items = append(items, gatewayOf(secret))
 	}
-	answer(w, map[string]any{
+	writeJSON(w, map[string]any{
 		"apiVersion": cluster.GroupVersion().String(), "kind": cluster.Kind + "List", "metadata": map[string]any{}, "items": items,
 	})
 }
 
-// health asks a member whether it is well.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+// serveHealth asks a member whether it is well.
+func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	up, err := s.members.upstream(name)
+	up, err := s.members.upstreamTo(name)
 	if err != nil {
-		refuse(w, unreachable(name, err))
+		writeStatusError(w, unreachableError(name, err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
 	defer cancel()
-	well, reason := up.well(ctx)
-	answer(w, map[string]any{
+	well, reason := up.isHealthy(ctx)
+	writeJSON(w, map[string]any{
 		"apiVersion": cluster.GroupVersion().String(), "kind": cluster.Kind, "metadata": map[string]any{"name": name},
 		"status": map[string]any{"healthy": well, "reason": reason},
 	})
 }
 
-func (u *upstream) well(ctx context.Context) (bool, string) {
+func (u *upstream) isHealthy(ctx context.Context) (bool, string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.base.JoinPath("healthz").String(), nil)
 	if err != nil {
 		return false, err.Error()
@@ -202,13 +202,13 @@ func (u *upstream) well(ctx context.Context) (bool, string) {
 
 func discoverGroup(w http.ResponseWriter, _ *http.Request) {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: cluster.GroupVersion().String(), Version: cluster.Version}
-	answer(w, metav1.APIGroup{
+	writeJSON(w, metav1.APIGroup{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroup"}, Name: cluster.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
 	})
 }
 
 func discoverVersion(w http.ResponseWriter, _ *http.Request) {
-	answer(w, metav1.APIResourceList{
+	writeJSON(w, metav1.APIResourceList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: cluster.GroupVersion().String(),
 		APIResources: []metav1.APIResource{
 			{Name: cluster.Resource, SingularName: "clustergateway", Kind: cluster.Kind, Verbs: []string{"get", "list"}},
@@ -218,7 +218,7 @@ func discoverVersion(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-func answer(w http.ResponseWriter, o any) {
+func writeJSON(w http.ResponseWriter, o any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(o) // who does not read it has gone
 }

@@ -47,7 +47,7 @@ type registration struct {
 	aggregated bool
 }
 
-func services() schema.GroupVersionResource {
+func serviceResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "services"}
 }
 
@@ -62,10 +62,10 @@ func apiServices() schema.GroupVersionResource {
 // apiService is the name of the group's registration.
 const apiService = cluster.Version + "." + cluster.Group
 
-// register puts the replica on the list of replicas, and with Aggregate lets the
+// registerReplica puts the replica on the list of replicas, and with Aggregate lets the
 // hub's API server proxy the group to it: to the last one that registered, for a
 // loopback address has no Service that would choose between several.
-func (s *Server) register(ctx context.Context, config *rest.Config) (r registration, err error) {
+func (s *Server) registerReplica(ctx context.Context, config *rest.Config) (r registration, err error) {
 	if r.hub, err = dynamic.NewForConfig(config); err != nil {
 		return r, fmt.Errorf("app-gateway: %w", err)
 	}
@@ -76,31 +76,31 @@ func (s *Server) register(ctx context.Context, config *rest.Config) (r registrat
 	if r.port, err = strconv.ParseInt(port, 10, 32); err != nil {
 		return r, fmt.Errorf("app-gateway: port %s: %w", port, err)
 	}
-	if err := r.enlist(ctx, s.address, s.authority); err != nil {
+	if err := r.addReplica(ctx, s.address, s.authority); err != nil {
 		return r, fmt.Errorf("app-gateway: %w", err)
 	}
 	if !s.o.Aggregate {
 		return r, nil
 	}
-	if local(host) {
-		if u, err := url.Parse(config.Host); err == nil && !local(u.Hostname()) {
+	if isLoopback(host) {
+		if u, err := url.Parse(config.Host); err == nil && !isLoopback(u.Hostname()) {
 			return r, fmt.Errorf("app-gateway: %s: %w", config.Host, errElsewhere)
 		}
 		host = "localhost" // a Service's name for another place is none of an address
 	}
-	if err := r.aggregate(ctx, host, s.authority); err != nil {
+	if err := r.registerGroup(ctx, host, s.authority); err != nil {
 		return r, fmt.Errorf("app-gateway: %w", err)
 	}
 	return r, nil
 }
 
-func local(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// enlist writes down where the replica is.
-func (r *registration) enlist(ctx context.Context, address string, ca []byte) error {
+// addReplica writes down where the replica is.
+func (r *registration) addReplica(ctx context.Context, address string, ca []byte) error {
 	raw, err := json.Marshal(cluster.Replica{Address: address, CA: string(ca)})
 	if err != nil {
 		return err
@@ -126,13 +126,13 @@ func (r *registration) enlist(ctx context.Context, address string, ca []byte) er
 	return nil
 }
 
-// aggregate registers the group and waits until the hub serves it.
-func (r *registration) aggregate(ctx context.Context, host string, ca []byte) error {
+// registerGroup registers the group and waits until the hub serves it.
+func (r *registration) registerGroup(ctx context.Context, host string, ca []byte) error {
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": cluster.Service, "namespace": api.SystemNamespace},
 		"spec": map[string]any{"type": "ExternalName", "externalName": host},
 	}}
-	if err := install.Apply(ctx, r.hub.Resource(services()).Namespace(api.SystemNamespace), service, manager); err != nil {
+	if err := install.Apply(ctx, r.hub.Resource(serviceResource()).Namespace(api.SystemNamespace), service, manager); err != nil {
 		return err
 	}
 	group := &unstructured.Unstructured{Object: map[string]any{
@@ -147,18 +147,18 @@ func (r *registration) aggregate(ctx context.Context, host string, ca []byte) er
 		return err
 	}
 	r.aggregated = true
-	return r.available(ctx)
+	return r.awaitAvailable(ctx)
 }
 
-// available waits until the hub has found the gateway.
-func (r *registration) available(ctx context.Context) error {
+// awaitAvailable waits until the hub has found the gateway.
+func (r *registration) awaitAvailable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, availableWithin)
 	defer cancel()
 	last := "it has said nothing"
 	for {
 		o, err := r.hub.Resource(apiServices()).Get(ctx, apiService, metav1.GetOptions{})
 		if err == nil {
-			for _, c := range conditions(o) {
+			for _, c := range conditionsOf(o) {
 				if c["type"] == "Available" && c["status"] == "True" {
 					return nil
 				}
@@ -171,7 +171,7 @@ func (r *registration) available(ctx context.Context) error {
 	}
 }
 
-func conditions(o *unstructured.Unstructured) (out []map[string]any) {
+func conditionsOf(o *unstructured.Unstructured) (out []map[string]any) {
 	all, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {
 		return nil
@@ -184,9 +184,9 @@ func conditions(o *unstructured.Unstructured) (out []map[string]any) {
 	return out
 }
 
-// withdraw takes the registrations back, within five seconds: the hub itself may be
+// withdrawReplica takes the registrations back, within five seconds: the hub itself may be
 // on its way out. Those that a later replica has made its own stay.
-func (r registration) withdraw() error {
+func (r registration) withdrawReplica() error {
 	if r.key == "" {
 		return nil
 	}

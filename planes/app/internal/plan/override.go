@@ -49,12 +49,12 @@ func (p *Plan) overrideOf(policy api.Policy) (override, error) {
 			}
 		}
 	}
-	_, err := o.apply(p.App.Spec.Components)
+	_, err := o.applyOverride(p.App.Spec.Components)
 	return o, err
 }
 
-// apply returns components as the policy wants them; those given stay as they are.
-func (o override) apply(components []api.Component) ([]api.Component, error) {
+// applyOverride returns components as the policy wants them; those given stay as they are.
+func (o override) applyOverride(components []api.Component) ([]api.Component, error) {
 	out := slices.Clone(components)
 	for i := range o.Components {
 		c := o.Components[i]

@@ -92,9 +92,9 @@ func (p *Plan) deploymentOf(s api.Step) (*Deployment, error) {
 	return out, nil
 }
 
-// places returns where a deployment goes: each cluster once, by names as they stand, by
+// deploymentPlaces returns where a deployment goes: each cluster once, by names as they stand, by
 // labels in the order of names.
-func (d Deployment) places(clusters Clusters) (out []Place, err error) {
+func (d Deployment) deploymentPlaces(clusters Clusters) (out []Place, err error) {
 	add := func(name, namespace string) {
 		if name == cluster.Local {
 			name = ""
@@ -151,13 +151,13 @@ type Target struct {
 // Targets returns what a deployment delivers: all components, as its overrides want
 // them, for each of its places.
 func (p *Plan) Targets(d Deployment, clusters Clusters) (all []Target, err error) {
-	places, err := d.places(clusters)
+	places, err := d.deploymentPlaces(clusters)
 	if err != nil {
 		return nil, err
 	}
 	components := p.App.Spec.Components
 	for _, o := range d.overrides {
-		if components, err = o.apply(components); err != nil {
+		if components, err = o.applyOverride(components); err != nil {
 			return nil, err
 		}
 	}

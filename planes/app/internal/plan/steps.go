@@ -64,7 +64,7 @@ func modeOf(given *api.WorkflowMode) (api.WorkflowMode, error) {
 
 func (p *Plan) resolveAll(all []api.Step) (steps []workflow.Step, err error) {
 	for _, s := range all {
-		one, err := p.resolve(s)
+		one, err := p.resolveStep(s)
 		if err != nil {
 			return nil, fmt.Errorf("step %s: %w", s.Name, err)
 		}
@@ -73,8 +73,8 @@ func (p *Plan) resolveAll(all []api.Step) (steps []workflow.Step, err error) {
 	return steps, nil
 }
 
-// resolve finds what a step does, and the steps within it.
-func (p *Plan) resolve(s api.Step) (one workflow.Step, err error) {
+// resolveStep finds what a step does, and the steps within it.
+func (p *Plan) resolveStep(s api.Step) (one workflow.Step, err error) {
 	one = workflow.Step{Step: s}
 	if s.Timeout != "" {
 		if one.TimeLimit, err = time.ParseDuration(s.Timeout); err != nil || one.TimeLimit <= 0 {

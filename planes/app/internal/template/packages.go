@@ -8,21 +8,21 @@ import (
 // importable is a package that templates may import.
 type importable struct{ path, text string }
 
-// packages returns stand-ins for the two packages that KubeVela v1.5 had for the
+// standInPackages returns stand-ins for the two packages that KubeVela v1.5 had for the
 // templates of steps and of queries, vela/op and vela/ql: definitions of operations,
 // 23 kB and 1.6 kB of them as there (the sizes are sums over the files of its
 // pkg/stdlib, of several commits), in this project's own words. No template of the
 // plane imports them; what was done needlessly was to put them together and to parse
 // them.
-func packages() []importable {
+func standInPackages() []importable {
 	return []importable{
-		{"vela/op", operations([]string{"Apply", "Read", "List", "Delete"}, "kube", "oam", "http", "email", "task", "time", "config", "multicluster", "terraform", "chat")},
-		{"vela/ql", operations([]string{"Read", "List", "Watch"}, "query")},
+		{"vela/op", operationDefinitions([]string{"Apply", "Read", "List", "Delete"}, "kube", "oam", "http", "email", "task", "time", "config", "multicluster", "terraform", "chat")},
+		{"vela/ql", operationDefinitions([]string{"Read", "List", "Watch"}, "query")},
 	}
 }
 
-// operations returns definitions of what providers can do.
-func operations(verbs []string, providers ...string) string {
+// operationDefinitions returns definitions of what providers can do.
+func operationDefinitions(verbs []string, providers ...string) string {
 	var b strings.Builder
 	for _, provider := range providers {
 		fmt.Fprintf(&b, "%s: {\n", provider)

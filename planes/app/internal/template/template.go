@@ -52,7 +52,7 @@ func (e Evaluator) Evaluate(text string, in Input, fields ...string) (map[string
 	if len(in.Parameter) == 0 {
 		in.Parameter = json.RawMessage("{}")
 	}
-	v, err := e.compile(strings.Join([]string{text, "parameter: " + string(in.Parameter), "context: " + string(context)}, "\n"))
+	v, err := e.compileText(strings.Join([]string{text, "parameter: " + string(in.Parameter), "context: " + string(context)}, "\n"))
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (e Evaluator) Expression(text string, scope map[string]any) (json.RawMessag
 		fmt.Fprintf(&source, "%s: %s\n", name, raw)
 	}
 	fmt.Fprintf(&source, "_value: (%s)\nvalue: _value\n", strings.TrimSpace(text))
-	v, err := e.compile(source.String())
+	v, err := e.compileText(source.String())
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +107,15 @@ func (e Evaluator) Expression(text string, scope map[string]any) (json.RawMessag
 	return nil, fmt.Errorf("%w: %w", ErrTemplate, err)
 }
 
-// compile compiles a text. An error in it is the value's; what is returned beside is
+// compileText compiles a text. An error in it is the value's; what is returned beside is
 // of the packages.
-func (e Evaluator) compile(text string) (cue.Value, error) {
+func (e Evaluator) compileText(text string) (cue.Value, error) {
 	if e.Parsed == nil {
 		return cuecontext.New().CompileString(text), nil
 	}
 	all := build.NewContext()
 	instance := all.NewInstance("", nil)
-	for _, p := range packages() {
+	for _, p := range standInPackages() {
 		imported := all.NewInstance("", nil)
 		imported.PkgName, imported.ImportPath = path.Base(p.path), p.path
 		if err := imported.AddFile("-", p.text); err != nil {

@@ -61,19 +61,19 @@ func Run(ctx context.Context, o Options) error {
 		return func(_ string, d time.Duration) { v.WithLabelValues(path).Observe(d.Seconds()) }
 	}
 	hooks := []admission.Hook{{
-		Configuration: Configuration, Name: "mutating.core.oam.dev.v1beta1.applications", Path: pathMutate, Rule: rule(),
+		Configuration: Configuration, Name: "mutating.core.oam.dev.v1beta1.applications", Path: pathMutate, Rule: webhookRule(),
 		Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-			return o.mutate(q, chance(o.Seed))
+			return o.mutateApplication(q, choiceBySeed(o.Seed))
 		}, Took: took(pathMutate),
 	}}
 	if o.Validate {
 		hooks = append(hooks, admission.Hook{
-			Configuration: Configuration, Name: "validating.core.oam.dev.v1beta1.applications", Path: pathValidate, Validating: true, Rule: rule(),
+			Configuration: Configuration, Name: "validating.core.oam.dev.v1beta1.applications", Path: pathValidate, Validating: true, Rule: webhookRule(),
 			Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 				if err := clock.Sleep(ctx, o.Delay); err != nil {
 					return admission.Deny(err)
 				}
-				return validate(q, func(kind, namespace, name string) error {
+				return validateApplication(q, func(kind, namespace, name string) error {
 					ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 					defer cancel()
 					_, err := client.Definitions[kind].Get(ctx, namespace, name)
@@ -87,16 +87,16 @@ func Run(ctx context.Context, o Options) error {
 	}, hooks...)
 }
 
-func rule() registrationv1.RuleWithOperations {
+func webhookRule() registrationv1.RuleWithOperations {
 	return registrationv1.RuleWithOperations{
 		Operations: []registrationv1.OperationType{registrationv1.Create, registrationv1.Update},
 		Rule:       registrationv1.Rule{APIGroups: []string{api.Group}, APIVersions: []string{api.Version}, Resources: []string{api.Resource(api.KindApplication)}},
 	}
 }
 
-// chance returns a choice of one of n by the seed and the application, so that the
+// choiceBySeed returns a choice of one of n by the seed and the application, so that the
 // same scenario gives the same applications the same shards, in whatever order they come.
-func chance(seed uint64) func(key string, n int) int {
+func choiceBySeed(seed uint64) func(key string, n int) int {
 	return func(key string, n int) int {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(key)) // a hash takes everything
@@ -104,8 +104,8 @@ func chance(seed uint64) func(key string, n int) int {
 	}
 }
 
-// mutate gives an application a shard, by chance; one that it has it keeps.
-func (o Options) mutate(q *admissionv1.AdmissionRequest, chance func(string, int) int) *admissionv1.AdmissionResponse {
+// mutateApplication gives an application a shard, by chance; one that it has it keeps.
+func (o Options) mutateApplication(q *admissionv1.AdmissionRequest, chance func(string, int) int) *admissionv1.AdmissionResponse {
 	app := &api.Application{}
 	if err := json.Unmarshal(q.Object.Raw, app); err != nil {
 		return admission.Deny(err)
@@ -120,8 +120,8 @@ func (o Options) mutate(q *admissionv1.AdmissionRequest, chance func(string, int
 	return admission.Patch([]any{map[string]any{"op": "add", "path": "/metadata/labels", "value": labels}})
 }
 
-// validate refuses an application that names what is not there.
-func validate(q *admissionv1.AdmissionRequest, find func(kind, namespace, name string) error) *admissionv1.AdmissionResponse {
+// validateApplication refuses an application that names what is not there.
+func validateApplication(q *admissionv1.AdmissionRequest, find func(kind, namespace, name string) error) *admissionv1.AdmissionResponse {
 	app := &api.Application{}
 	if err := json.Unmarshal(q.Object.Raw, app); err != nil {
 		return admission.Deny(err)

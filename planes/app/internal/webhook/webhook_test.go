@@ -28,12 +28,12 @@ func TestShards(t *testing.T) {
 		{`{"metadata":{"name":"a","labels":{"controller.core.oam.dev/scheduled-shard-id":"z"}}}`, "", []string{"x", "y"}},
 		{`{"metadata":{"name":"a"}}`, "", nil},
 	} {
-		got := Options{Shards: tt.shards}.mutate(request(tt.object), second)
+		got := Options{Shards: tt.shards}.mutateApplication(request(tt.object), second)
 		if !got.Allowed || !strings.Contains(string(got.Patch), tt.want) || (tt.want == "") != (got.Patch == nil) {
 			t.Errorf("%s, %v: %+v %s", tt.object, tt.shards, got, got.Patch)
 		}
 	}
-	if got := (Options{}).mutate(request(`{"spec":1}`), second); got.Allowed {
+	if got := (Options{}).mutateApplication(request(`{"spec":1}`), second); got.Allowed {
 		t.Error("what cannot be read passes")
 	}
 }
@@ -44,12 +44,12 @@ func TestChance(t *testing.T) {
 	same, of := 0, map[int]int{}
 	for i := range 900 {
 		key := fmt.Sprint("load-test/app-", i)
-		shard, again := chance(7)(key, 3), chance(7)(key, 3)
+		shard, again := choiceBySeed(7)(key, 3), choiceBySeed(7)(key, 3)
 		of[shard]++
 		if shard != again {
 			t.Fatalf("%s has two shards", key)
 		}
-		if shard == chance(8)(key, 3) {
+		if shard == choiceBySeed(8)(key, 3) {
 			same++
 		}
 	}
@@ -81,7 +81,7 @@ func TestValidation(t *testing.T) {
 		{`{"spec":{"components":[],"workflow":{"steps":[{"name":"g","type":"suspend","subSteps":[{"name":"s","type":"resume"}]}]}}}`, `step s: WorkflowStepDefinition "resume"`},
 		{`{"spec":1}`, "cannot unmarshal"},
 	} {
-		got := validate(request(tt.object), find)
+		got := validateApplication(request(tt.object), find)
 		if got.Allowed != (tt.refused == "") || !got.Allowed && !strings.Contains(got.Result.Message, tt.refused) {
 			t.Errorf("%s: %+v, want %q", tt.object, got, tt.refused)
 		}

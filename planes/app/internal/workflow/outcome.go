@@ -26,7 +26,9 @@ const (
 	EventSuspended = "WorkflowSuspended"
 )
 
-func (r *Run) report(p Problem) { r.push(Action{Kind: Report, Step: r.current.step, Report: &p}) }
+func (r *Run) pushReport(p Problem) {
+	r.pushAction(Action{Kind: Report, Step: r.current.step, Report: &p})
+}
 
 // Done answers Execute: what came of the current step.
 func (r *Run) Done(o Outcome, now time.Time) {
@@ -59,7 +61,7 @@ func (r *Run) Done(o Outcome, now time.Time) {
 // saveStep stores what the current step changed: that it ran, or its outputs.
 func (r *Run) saveStep(changed bool) {
 	if s := r.current.step; changed || r.first[s.Name] {
-		r.push(Action{Kind: Save, Step: s})
+		r.pushAction(Action{Kind: Save, Step: s})
 	}
 }
 
@@ -76,7 +78,7 @@ func (r *Run) failTry(s *Step, status *api.StepStatus) {
 		return
 	}
 	status.Phase, status.Reason, status.Message = api.StepFailed, ReasonTry, err.Error()
-	r.report(Problem{Event: EventFailed, Message: err.Error(), Log: "step failed and is tried again", Tries: tries})
+	r.pushReport(Problem{Event: EventFailed, Message: err.Error(), Log: "step failed and is tried again", Tries: tries})
 }
 
 // awaitHealth notes that what the step delivers is not healthy yet.
@@ -85,7 +87,7 @@ func (r *Run) awaitHealth(s *Step, status *api.StepStatus) {
 	status.Phase, status.Reason, status.Message = api.StepRunning, ReasonWait, r.outcome.Message
 	if r.memory.Tries[s.Name] == maxPatience {
 		why := cmp.Or(r.outcome.Message, "its definition does not say why")
-		r.report(Problem{Event: EventUnhealthy, Message: fmt.Sprintf("step %s waits for health: %s", s.Name, why), Log: "step waits for health"})
+		r.pushReport(Problem{Event: EventUnhealthy, Message: fmt.Sprintf("step %s waits for health: %s", s.Name, why), Log: "step waits for health"})
 	}
 }
 
@@ -97,7 +99,7 @@ func (r *Run) failStep(reason string, why error) {
 	r.stopGroup(status, reason, "its group ended")
 	message := fmt.Sprintf("step %s: %v", s.Name, why)
 	r.status.Message = cmp.Or(r.status.Message, message)
-	r.report(Problem{Event: EventFailed, Message: message, Log: "step failed", Fatal: true})
+	r.pushReport(Problem{Event: EventFailed, Message: message, Log: "step failed", Fatal: true})
 }
 
 // timeOut ends the current step, which took too long, with all that is under way
@@ -148,14 +150,14 @@ func (r *Run) suspendWorkflow(s *Step, status *api.StepStatus) {
 	if d := r.outcome.Duration; d > 0 {
 		status.Message = fmt.Sprintf("suspends the workflow for %v", d)
 	}
-	r.report(Problem{Event: EventSuspended, Message: fmt.Sprintf("step %s %s", s.Name, status.Message), Log: "workflow is suspended"})
+	r.pushReport(Problem{Event: EventSuspended, Message: fmt.Sprintf("step %s %s", s.Name, status.Message), Log: "workflow is suspended"})
 }
 
 // elapseSuspension resumes the workflow if the duration of a suspend step is over, and returns
 // how long that takes; 0 for a step without a duration.
 func (r *Run) elapseSuspension(s *Step, status *api.StepStatus) (wait time.Duration) {
 	if r.outcome.Duration > 0 {
-		if wait = r.remaining(status, r.outcome.Duration); wait <= 0 {
+		if wait = r.remainingTime(status, r.outcome.Duration); wait <= 0 {
 			r.resumeWorkflow(s.Type)
 		}
 	}

@@ -126,16 +126,16 @@ func (r *Run) addPlaces(steps []Step, mode string, group *Step) {
 func (r *Run) Next(now time.Time) Action {
 	r.now = now
 	for len(r.queue) == 0 {
-		r.advance()
+		r.advanceRun()
 	}
 	a := r.queue[0]
 	r.queue = r.queue[1:]
 	return a
 }
 
-func (r *Run) push(a Action) { r.queue = append(r.queue, a) }
+func (r *Run) pushAction(a Action) { r.queue = append(r.queue, a) }
 
-func (r *Run) advance() {
+func (r *Run) advanceRun() {
 	switch {
 	case r.current != nil:
 		r.leaveStep()
@@ -160,7 +160,7 @@ func (r *Run) walkAgain() {
 		r.stopped = true
 		r.concludeWorkflow()
 	}
-	r.push(Action{Kind: Stop, Wait: r.wait})
+	r.pushAction(Action{Kind: Stop, Wait: r.wait})
 }
 
 func (r *Run) countFinished() (n int) {
@@ -218,7 +218,7 @@ func (r *Run) visitStep(p *place) {
 	case Always:
 		r.beginStep(true)
 	default:
-		r.push(Action{Kind: Evaluate, Step: s})
+		r.pushAction(Action{Kind: Evaluate, Step: s})
 	}
 }
 
@@ -301,16 +301,16 @@ func (r *Run) executeStep() {
 	if r.first[s.Name] {
 		status.FirstExecuteTime = status.LastExecuteTime
 	}
-	if s.TimeLimit > 0 && r.remaining(status, s.TimeLimit) <= 0 {
+	if s.TimeLimit > 0 && r.remainingTime(status, s.TimeLimit) <= 0 {
 		r.timeOut()
 		return
 	}
-	r.push(Action{Kind: Execute, Step: s})
+	r.pushAction(Action{Kind: Execute, Step: s})
 }
 
-// remaining returns how long a step has until so long after its begin, in the whole
+// remainingTime returns how long a step has until so long after its begin, in the whole
 // seconds in which statuses hold times.
-func (r *Run) remaining(status *api.StepStatus, limit time.Duration) time.Duration {
+func (r *Run) remainingTime(status *api.StepStatus, limit time.Duration) time.Duration {
 	return status.FirstExecuteTime.Truncate(time.Second).Add(limit).Sub(r.now.Truncate(time.Second))
 }
 
@@ -323,12 +323,12 @@ func (r *Run) leaveStep() {
 	}
 	if !isFinished(*status) {
 		if p.step.TimeLimit > 0 { // if it passed while the step ran, the next second ends the step
-			wait = minWait(wait, max(r.remaining(status, p.step.TimeLimit), time.Second))
+			wait = minWait(wait, max(r.remainingTime(status, p.step.TimeLimit), time.Second))
 		}
 		r.skipList(p)
 	}
 	r.wait = minWait(r.wait, wait)
-	r.push(Action{Kind: Leave, Step: p.step})
+	r.pushAction(Action{Kind: Leave, Step: p.step})
 }
 
 // waitOf returns how long an unfinished step waits for its next try.
