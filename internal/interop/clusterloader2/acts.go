@@ -24,7 +24,7 @@ func lowerExec(_ *lowering, c call, _ int) []scenario.Step {
 		command = append([]string{name}, c.readTexts("args")...)
 	}
 	if len(command) == 0 {
-		c.im.faults.at(c.where, "%s: command is needed", c.method)
+		c.im.faults.addAt(c.where, "%s: command is needed", c.method)
 		return nil
 	}
 	for i := range command {
@@ -40,7 +40,7 @@ func lowerExec(_ *lowering, c call, _ int) []scenario.Step {
 
 // chaosMethod lets nodes fail from here on.
 func chaosMethod(l *lowering, c call, _ int) []scenario.Step {
-	if c.action() != start {
+	if c.actionOf() != start {
 		c.noteDifference("nodes go on failing until the end of the run; ClusterLoader2 ends that here")
 		return nil
 	}
@@ -49,7 +49,7 @@ func chaosMethod(l *lowering, c call, _ int) []scenario.Step {
 		JitterFactor: c.readNumber("jitterFactor", 0), SimulatedDowntime: config.Duration(c.readDuration("simulatedDowntime", 0)),
 	}
 	if f.FailureRate <= 0 || f.Interval <= 0 || f.SimulatedDowntime <= 0 {
-		c.im.faults.at(c.where, "%s: failureRate, interval and simulatedDowntime above 0 are needed", c.method)
+		c.im.faults.addAt(c.where, "%s: failureRate, interval and simulatedDowntime above 0 are needed", c.method)
 		return nil
 	}
 	c.addNote(failuresDiffer)

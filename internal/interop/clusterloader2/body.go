@@ -65,7 +65,7 @@ func (l *bodies) readTemplate(o *config.Object) *objectTemplate {
 		err = errors.New("is not UTF-8")
 	}
 	if err != nil {
-		l.faults.at(o.At("objectTemplatePath"), "objectTemplatePath: %s: %v", path, err)
+		l.faults.addAt(o.At("objectTemplatePath"), "objectTemplatePath: %s: %v", path, err)
 		return nil
 	}
 	t := &objectTemplate{path: path, text: trimLines(string(raw))}
@@ -86,7 +86,7 @@ func (l *bodies) readTemplate(o *config.Object) *objectTemplate {
 	for _, m := range includedFile.FindAllStringSubmatch(t.text, -1) {
 		content, err := l.includeFile(m[1])
 		if err != nil {
-			l.faults.add(l.shownPath(path), 1, "IncludeFile: %v", err)
+			l.faults.addFault(l.shownPath(path), 1, "IncludeFile: %v", err)
 			return nil
 		}
 		if t.files == nil {
@@ -191,7 +191,7 @@ func (l *bodies) renderSample(t *objectTemplate, o *config.Object, with map[stri
 		Spec     json.RawMessage
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
-		l.faults.add(l.shownPath(t.path), 1, "the object %s-0 is not an object: %v", o.Basename, err)
+		l.faults.addFault(l.shownPath(t.path), 1, "the object %s-0 is not an object: %v", o.Basename, err)
 		return sample{}, false
 	}
 	s := sample{kind: v.Kind, labels: labelTexts(v.Metadata.Labels), random: strings.Contains(t.text, "RandInt")}

@@ -19,13 +19,13 @@ type checker struct{ *importer }
 // checkConfig holds a config against ClusterLoader2's own rules.
 func (im checker) checkConfig(c *config.Config) {
 	if c.Name == "" {
-		im.faults.at(c.Position(), "name: a name is needed")
+		im.faults.addAt(c.Position(), "name: a name is needed")
 	}
 	if c.Namespace.Number < 0 {
-		im.faults.at(c.Namespace.At("number"), "namespace.number: %d is below 0", c.Namespace.Number)
+		im.faults.addAt(c.Namespace.At("number"), "namespace.number: %d is below 0", c.Namespace.Number)
 	}
 	if c.AutomanagedNamespaces < 0 {
-		im.faults.at(c.At("automanagedNamespaces"), "automanagedNamespaces: %d is below 0", c.AutomanagedNamespaces)
+		im.faults.addAt(c.At("automanagedNamespaces"), "automanagedNamespaces: %d is below 0", c.AutomanagedNamespaces)
 	}
 	sets := map[string]bool{}
 	for i := range c.TuningSets {
@@ -34,7 +34,7 @@ func (im checker) checkConfig(c *config.Config) {
 		sets[t.Name] = true
 	}
 	if len(c.Steps) == 0 {
-		im.faults.at(c.At("steps"), "steps: no steps")
+		im.faults.addAt(c.At("steps"), "steps: no steps")
 	}
 	for i := range c.Steps {
 		im.checkStep(&c.Steps[i], sets)
@@ -66,18 +66,18 @@ func (im checker) tuningSet(t *config.TuningSet, path string) {
 		if len(kinds) > 1 {
 			got = ", not " + strings.Join(kinds, " and ")
 		}
-		im.faults.at(t.Position(), "%s: tuning set %q: exactly one of %s is needed%s", path, t.Name, strings.Join(tuningKinds(), ", "), got)
+		im.faults.addAt(t.Position(), "%s: tuning set %q: exactly one of %s is needed%s", path, t.Name, strings.Join(tuningKinds(), ", "), got)
 		return
 	}
 	at := t.At(kinds[0])
 	positive := func(field string, v float64) {
 		if !(v > 0) {
-			im.faults.at(at, "%s.%s.%s: %v is not above 0", path, kinds[0], field, v)
+			im.faults.addAt(at, "%s.%s.%s: %v is not above 0", path, kinds[0], field, v)
 		}
 	}
 	lasting := func(field string, d config.Duration) {
 		if d <= 0 {
-			im.faults.at(at, "%s.%s.%s: %s is not above 0s", path, kinds[0], field, time.Duration(d))
+			im.faults.addAt(at, "%s.%s.%s: %s is not above 0s", path, kinds[0], field, time.Duration(d))
 		}
 	}
 	switch {
@@ -88,7 +88,7 @@ func (im checker) tuningSet(t *config.TuningSet, path string) {
 	case t.SteppedLoad != nil:
 		positive("burstSize", float64(t.SteppedLoad.BurstSize))
 		if t.SteppedLoad.StepDelay < 0 {
-			im.faults.at(at, "%s.%s.stepDelay: %s is below 0s", path, kinds[0], time.Duration(t.SteppedLoad.StepDelay))
+			im.faults.addAt(at, "%s.%s.stepDelay: %s is below 0s", path, kinds[0], time.Duration(t.SteppedLoad.StepDelay))
 		}
 	case t.TimeLimitedLoad != nil:
 		lasting("timeLimit", t.TimeLimitedLoad.TimeLimit)
@@ -106,7 +106,7 @@ func (im checker) tuningSet(t *config.TuningSet, path string) {
 
 func (im checker) checkStep(s *config.Step, sets map[string]bool) {
 	if (len(s.Phases) > 0) == (len(s.Measurements) > 0) {
-		im.faults.at(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
+		im.faults.addAt(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 		return
 	}
 	for i := range s.Phases {
@@ -121,22 +121,22 @@ func (im checker) checkPhase(p *config.Phase, path string, sets map[string]bool)
 	if r := p.NamespaceRange; r != nil {
 		switch {
 		case r.Min < 0:
-			im.faults.at(r.At("min"), "%s.namespaceRange.min: %d is below 0", path, r.Min)
+			im.faults.addAt(r.At("min"), "%s.namespaceRange.min: %d is below 0", path, r.Min)
 		case r.Max < r.Min:
-			im.faults.at(r.At("max"), "%s.namespaceRange.max: %d is below min, %d", path, r.Max, r.Min)
+			im.faults.addAt(r.At("max"), "%s.namespaceRange.max: %d is below min, %d", path, r.Max, r.Min)
 		}
 		if len(p.NamespaceList) > 0 {
-			im.faults.at(p.At("namespaceList"), "%s: at most one of namespaceRange and namespaceList", path)
+			im.faults.addAt(p.At("namespaceList"), "%s: at most one of namespaceRange and namespaceList", path)
 		}
 	}
 	if p.ReplicasPerNamespace < 0 {
-		im.faults.at(p.At("replicasPerNamespace"), "%s.replicasPerNamespace: %d is below 0", path, p.ReplicasPerNamespace)
+		im.faults.addAt(p.At("replicasPerNamespace"), "%s.replicasPerNamespace: %d is below 0", path, p.ReplicasPerNamespace)
 	}
 	switch {
 	case p.TuningSet == "":
-		im.faults.at(p.Position(), "%s.tuningSet: a tuning set is needed", path)
+		im.faults.addAt(p.Position(), "%s.tuningSet: a tuning set is needed", path)
 	case !sets[p.TuningSet]:
-		im.faults.at(p.At("tuningSet"), "%s.tuningSet: %q is not declared; tuningSets has %s", path, p.TuningSet, joinNames(slices.Sorted(maps.Keys(sets))))
+		im.faults.addAt(p.At("tuningSet"), "%s.tuningSet: %q is not declared; tuningSets has %s", path, p.TuningSet, joinNames(slices.Sorted(maps.Keys(sets))))
 	}
 	if len(p.ObjectBundle) == 0 {
 		im.addNote(p.Position(), path+".objectBundle", "no objects: the phase does nothing")
@@ -148,25 +148,25 @@ func (im checker) checkPhase(p *config.Phase, path string, sets map[string]bool)
 
 func (im checker) checkObject(o *config.Object, path string) {
 	if len(validation.IsDNS1123Subdomain(o.Basename)) > 0 {
-		im.faults.at(o.At("basename"), "%s.basename: %q does not begin the name of an object: only a-z, 0-9, - and .", path, o.Basename)
+		im.faults.addAt(o.At("basename"), "%s.basename: %q does not begin the name of an object: only a-z, 0-9, - and .", path, o.Basename)
 	}
 	if o.ObjectTemplatePath == "" {
-		im.faults.at(o.Position(), "%s.objectTemplatePath: a file is needed", path)
+		im.faults.addAt(o.Position(), "%s.objectTemplatePath: a file is needed", path)
 	} else if _, err := im.read(o.ObjectTemplatePath); err != nil {
-		im.faults.at(o.At("objectTemplatePath"), "%s.objectTemplatePath: %s: %v", path, o.ObjectTemplatePath, err)
+		im.faults.addAt(o.At("objectTemplatePath"), "%s.objectTemplatePath: %s: %v", path, o.ObjectTemplatePath, err)
 	}
 }
 
 func (im checker) checkMeasurement(m *config.Measurement, path string) {
 	if (m.Identifier == "") == (len(m.Instances) == 0) {
-		im.faults.at(m.Position(), "%s: exactly one of identifier and instances is needed", path)
+		im.faults.addAt(m.Position(), "%s: exactly one of identifier and instances is needed", path)
 	}
 	if im.findMethod(m.Method).lower == nil {
 		var known []string
 		for _, one := range listMethods() {
 			known = append(known, one.name)
 		}
-		im.faults.at(m.At("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, didYouMean(m.Method, known))
+		im.faults.addAt(m.At("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, didYouMean(m.Method, known))
 	}
 }
 

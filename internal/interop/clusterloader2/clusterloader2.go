@@ -128,7 +128,7 @@ func (im *importer) makeScenario(file string, raw []byte) *scenario.Scenario {
 	s.File = file
 	s.Complete()
 	if err := s.Validate(); err != nil {
-		im.faults.add(file, 1, "the scenario that it makes is not valid: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		im.faults.addFault(file, 1, "the scenario that it makes is not valid: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return nil
 	}
 	return s
@@ -155,7 +155,7 @@ func (im *importer) noteDifference(at config.Position, what, format string, args
 func (im *importer) decodeFile(file string, text *linemap.Text, to any) (bool, *linemap.Error) {
 	return config.Reader{
 		File: file, Fates: allFates(),
-		Fault: func(line int, text string) { im.faults.add(file, line, "%s", text) },
+		Fault: func(line int, text string) { im.faults.addFault(file, line, "%s", text) },
 		Unknown: func(at config.Position, field string) {
 			im.addNote(at, field, "ClusterLoader2 has no such field and ignores it")
 		},
@@ -169,13 +169,13 @@ type faults struct{ list []*scenario.ValidationError }
 // maxFaults bounds what one message shows.
 const maxFaults = 50
 
-func (f *faults) add(file string, line int, format string, args ...any) {
+func (f *faults) addFault(file string, line int, format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
 	f.list = append(f.list, &scenario.ValidationError{File: file, Line: max(1, line), Text: text})
 }
 
-func (f *faults) at(s config.Position, format string, args ...any) {
-	f.add(s.File, s.Line, format, args...)
+func (f *faults) addAt(s config.Position, format string, args ...any) {
+	f.addFault(s.File, s.Line, format, args...)
 }
 
 // joinErrors returns the faults as one error, nil when there are none.

@@ -174,7 +174,7 @@ func (c call) readAt(m method, begun *beginning) config.Params {
 	if begun != nil {
 		take(begun.params, "start")
 	}
-	take(c.params, c.action())
+	take(c.params, c.actionOf())
 	return out
 }
 
@@ -187,17 +187,17 @@ func (c call) tellParams(m method, begun *beginning) {
 		f := m.params.Named(name)
 		switch what := c.method + " " + name; {
 		case f == nil && some:
-		case name == "action" && m.actions == "" && c.action() != gather:
-			c.im.addNote(c.at(name), what, "%s has no actions in ClusterLoader2: it acts here, whatever action says", c.method)
+		case name == "action" && m.actions == "" && c.actionOf() != gather:
+			c.im.addNote(c.paramPosition(name), what, "%s has no actions in ClusterLoader2: it acts here, whatever action says", c.method)
 		case name == "action":
 		case f == nil:
-			c.im.addNote(c.at(name), what, "ClusterLoader2 reads no such parameter and ignores it%s", text.DidYouMean(name, m.params.Names()))
-		case f.When != "" && f.When != c.action():
+			c.im.addNote(c.paramPosition(name), what, "ClusterLoader2 reads no such parameter and ignores it%s", text.DidYouMean(name, m.params.Names()))
+		case f.When != "" && f.When != c.actionOf():
 			if begun != nil && !reflect.DeepEqual(begun.params.Values[name], c.params.Values[name]) {
-				c.im.addNote(c.at(name), what, "ClusterLoader2 reads it with action: %s only and ignores it here", f.When)
+				c.im.addNote(c.paramPosition(name), what, "ClusterLoader2 reads it with action: %s only and ignores it here", f.When)
 			}
 		default:
-			c.im.noteFate(c.at(name), what, f, c.params.Values[name])
+			c.im.noteFate(c.paramPosition(name), what, f, c.params.Values[name])
 			c.tellInside(m, name, c.params.Values[name])
 		}
 	}
@@ -205,7 +205,7 @@ func (c call) tellParams(m method, begun *beginning) {
 		return
 	}
 	for _, name := range sortedNames(begun.params.Values) {
-		if f := m.params.Named(name); f != nil && f.When == c.action() && !c.has(name) {
+		if f := m.params.Named(name); f != nil && f.When == c.actionOf() && !c.has(name) {
 			c.im.addNote(c.where, c.method+" "+name, "ClusterLoader2 reads it with action: %s only and ignores it elsewhere", f.When)
 		}
 	}
@@ -226,9 +226,9 @@ func (c call) tellInside(m method, parameter string, value any) {
 		for _, name := range sortedNames(value) {
 			what := c.method + " " + parameter + "." + name
 			if f := known.Named(parameter + "." + name); f != nil {
-				c.im.noteFate(c.at(parameter), what, f, value[name])
+				c.im.noteFate(c.paramPosition(parameter), what, f, value[name])
 			} else {
-				c.im.addNote(c.at(parameter), what, "ClusterLoader2 reads no such field and ignores it")
+				c.im.addNote(c.paramPosition(parameter), what, "ClusterLoader2 reads no such field and ignores it")
 			}
 		}
 	}
@@ -248,16 +248,16 @@ func fieldsOf(all kit.Fields, parameter string) kit.Fields {
 // checkAction tells whether ClusterLoader2 knows the action of a use. A fault says
 // where it does not.
 func (c call) checkAction(m method, begun bool) bool {
-	action := c.action()
+	action := c.actionOf()
 	switch known := strings.Fields(m.actions); {
 	case len(known) == 0:
 		return true
 	case action == "":
-		c.im.faults.at(c.where, "%s: action is needed: %s", c.method, strings.Join(known, ", "))
+		c.im.faults.addAt(c.where, "%s: action is needed: %s", c.method, strings.Join(known, ", "))
 	case !strings.Contains(" "+m.actions+" ", " "+action+" "):
 		c.addFault("action", "%q is none of %s", action, strings.Join(known, ", "))
 	case m.begins && action == "gather" && !begun:
-		c.im.faults.at(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
+		c.im.faults.addAt(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
 	default:
 		return true
 	}

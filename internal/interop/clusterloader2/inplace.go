@@ -38,8 +38,8 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 		steps = waitStep(c.identifier, w)
 	}
 	if count == 0 || l.hadMorePods(s, namespace, count) {
-		most := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Count: count, Within: within}
-		steps = append(steps, waitStep(c.identifier, most)...)
+		wait := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Count: count, Within: within}
+		steps = append(steps, waitStep(c.identifier, wait)...)
 	}
 	if c.readTruth("isFatal", false) {
 		for i := range steps {
@@ -57,14 +57,14 @@ func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	if len(good) == 0 {
-		c.im.faults.at(c.where, "%s: successfulConditions is needed", c.method)
+		c.im.faults.addAt(c.where, "%s: successfulConditions is needed", c.method)
 		return nil
 	}
-	switch most := c.readInt("maxFailedObjectCount", 0); {
+	switch highest := c.readInt("maxFailedObjectCount", 0); {
 	case len(bad) == 0:
-	case most > 0:
+	case highest > 0:
 		good = append(good, bad...)
-		c.noteDifference("maxFailedObjectCount: objects with failedConditions count as done; more than %d of them are no error", most)
+		c.noteDifference("maxFailedObjectCount: objects with failedConditions count as done; more than %d of them are no error", highest)
 	default:
 		c.addNote("failedConditions do not end the wait early: it waits for enough objects with successfulConditions")
 	}
@@ -127,25 +127,25 @@ const nodesWithin = 30 * time.Minute
 func waitNodes(l *lowering, c call, _ int) []scenario.Step {
 	for _, name := range []string{"minDesiredNodeCount", "maxDesiredNodeCount"} {
 		if !c.has(name) {
-			c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
+			c.im.faults.addAt(c.where, "%s: %s is needed", c.method, name)
 			return nil
 		}
 	}
-	least, most, selector := c.readInt("minDesiredNodeCount", 0), c.readInt("maxDesiredNodeCount", 0), c.readText("labelSelector", "")
+	minNodes, maxNodes, selector := c.readInt("minDesiredNodeCount", 0), c.readInt("maxDesiredNodeCount", 0), c.readText("labelSelector", "")
 	within := c.readDuration("timeout", nodesWithin)
-	if most < l.options.Nodes && selector == "" || most < least {
-		c.addFault("maxDesiredNodeCount", "%d is too few: the run has %s, or wants them, so the wait cannot end", most, unit.Count(max(least, l.options.Nodes), "nodes"))
+	if maxNodes < l.options.Nodes && selector == "" || maxNodes < minNodes {
+		c.addFault("maxDesiredNodeCount", "%d is too few: the run has %s, or wants them, so the wait cannot end", maxNodes, unit.Count(max(minNodes, l.options.Nodes), "nodes"))
 		return nil
 	}
-	if most < l.options.Nodes {
-		c.noteDifference("maxDesiredNodeCount: more than %d nodes with these labels do not keep the wait from ending", most)
+	if maxNodes < l.options.Nodes {
+		c.noteDifference("maxDesiredNodeCount: more than %d nodes with these labels do not keep the wait from ending", maxNodes)
 	}
-	if least <= 0 {
+	if minNodes <= 0 {
 		c.addNote("minDesiredNodeCount is 0: there is nothing to wait for")
 		return nil
 	}
 	return waitStep(c.identifier, scenario.Wait{
-		Objects: "nodes", Namespace: "*", Selector: selector, Count: least,
+		Objects: "nodes", Namespace: "*", Selector: selector, Count: minNodes,
 		Condition: hasCondition("Ready", "True"), Within: unit.Duration(within),
 	})
 }

@@ -12,7 +12,7 @@ const jobsWithin = 10 * time.Minute
 
 // waitFinishedJobs waits until all jobs that the labels select are complete or failed.
 func waitFinishedJobs(l *lowering, c call, _ int) []scenario.Step {
-	if c.action() != gather {
+	if c.actionOf() != gather {
 		return nil
 	}
 	w, ok := l.jobsWait(c)

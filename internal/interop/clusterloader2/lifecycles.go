@@ -38,7 +38,7 @@ func (l *lowering) declareLifecycle(c call, use string) string {
 // not complete in time fail nothing there, and leave the verdict unknown here.
 func jobLifecycle(l *lowering, c call, _ int) []scenario.Step {
 	one := l.declareLifecycle(c, "job")
-	if c.action() != gather {
+	if c.actionOf() != gather {
 		return nil
 	}
 	if one == "" {
@@ -62,7 +62,7 @@ const claimTime = 5 * time.Minute
 // allocation.
 func claimAllocation(l *lowering, c call, _ int) []scenario.Step {
 	one := l.declareLifecycle(c, "resourceclaim")
-	if c.action() != gather {
+	if c.actionOf() != gather {
 		return nil
 	}
 	if one == "" {
@@ -73,7 +73,7 @@ func claimAllocation(l *lowering, c call, _ int) []scenario.Step {
 	for _, b := range c.percentileBounds(claimTime) {
 		l.addObjective(scenario.Objective{
 			Name: c.identifier, SLI: "lifecycle", Labels: map[string]string{"lifecycle": one, "phase": "created..allocated"},
-			Statistic: b.statistic, Max: new(b.most.Seconds()),
+			Statistic: b.statistic, Max: new(b.max.Seconds()),
 		}, 0)
 	}
 	return nil

@@ -27,17 +27,17 @@ func flagFault(format string, args ...any) *scenario.ValidationError {
 func (im *importer) decodeSuite(file string, raw []byte) config.Suite {
 	var out config.Suite
 	if _, err := im.decodeFile(file, linemap.Verbatim(raw), &out); err != nil {
-		im.faults.add(file, err.Line, "%s", err.Text)
+		im.faults.addFault(file, err.Line, "%s", err.Text)
 		return nil
 	}
 	for i, s := range out {
 		switch {
 		case s.ConfigPath == "":
-			im.faults.at(s.Position(), "[%d].configPath: a config is needed", i)
+			im.faults.addAt(s.Position(), "[%d].configPath: a config is needed", i)
 		case strings.Contains(s.Identifier, "_"):
-			im.faults.at(s.At("identifier"), "[%d].identifier: %q has an underscore, which separates the parts of result files' names", i, s.Identifier)
+			im.faults.addAt(s.At("identifier"), "[%d].identifier: %q has an underscore, which separates the parts of result files' names", i, s.Identifier)
 		case slices.ContainsFunc(out[:i], func(o config.SuiteScenario) bool { return o.Identifier == s.Identifier }):
-			im.faults.at(s.At("identifier"), "[%d].identifier: %q stands twice", i, s.Identifier)
+			im.faults.addAt(s.At("identifier"), "[%d].identifier: %q stands twice", i, s.Identifier)
 		}
 	}
 	return out
@@ -59,9 +59,9 @@ func (im *importer) chooseScenario(file string, raw []byte) (config.SuiteScenari
 		}
 	}
 	if wanted == "" {
-		im.faults.add(file, 1, "the suite has %s: choose one with --set Scenario=NAME: %s", unit.Count(len(all), "scenarios"), strings.Join(names, ", "))
+		im.faults.addFault(file, 1, "the suite has %s: choose one with --set Scenario=NAME: %s", unit.Count(len(all), "scenarios"), strings.Join(names, ", "))
 	} else {
-		im.faults.add(file, 1, "the suite has no scenario %q; it has %s", wanted, strings.Join(names, ", "))
+		im.faults.addFault(file, 1, "the suite has no scenario %q; it has %s", wanted, strings.Join(names, ", "))
 	}
 	return config.SuiteScenario{}, false
 }
@@ -72,13 +72,13 @@ func (im *importer) chooseScenario(file string, raw []byte) (config.SuiteScenari
 func (im *importer) followSuite(file string, s config.SuiteScenario) (string, []byte, error) {
 	path, err := findFile(filepath.Dir(file), s.ConfigPath)
 	if err != nil {
-		im.faults.at(s.At("configPath"), "configPath: %v", err)
+		im.faults.addAt(s.At("configPath"), "configPath: %v", err)
 		return "", nil, im.faults.joinErrors()
 	}
 	for _, o := range s.OverridePaths {
 		own, err := findFile(filepath.Dir(file), o)
 		if err != nil {
-			im.faults.at(s.At("overridePaths"), "overridePaths: %v", err)
+			im.faults.addAt(s.At("overridePaths"), "overridePaths: %v", err)
 			return "", nil, im.faults.joinErrors()
 		}
 		im.own = append(im.own, own)
@@ -101,7 +101,7 @@ func findFile(folder, name string) (string, error) {
 func (im *importer) readConfig(file string, raw []byte) *config.Config {
 	c := &config.Config{}
 	if !im.renderFile(file, raw, im.variables, c) && len(im.faults.list) == 0 {
-		im.faults.add(file, 1, "it renders to nothing")
+		im.faults.addFault(file, 1, "it renders to nothing")
 	}
 	if len(im.faults.list) > 0 {
 		return c
@@ -129,7 +129,7 @@ func (im *importer) renderFile(name string, raw []byte, variables map[string]any
 		found, err = im.decodeFile(name, text, to)
 	}
 	if err != nil {
-		im.faults.add(name, err.Line, "%s", err.Text)
+		im.faults.addFault(name, err.Line, "%s", err.Text)
 	}
 	return found
 }
@@ -153,12 +153,12 @@ func (im *importer) expandModules(steps []config.Step, around []string) []config
 			continue
 		}
 		if len(s.Phases)+len(s.Measurements) > 0 {
-			im.faults.at(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
+			im.faults.addAt(s.Position(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 			continue
 		}
 		out = append(out, im.readModule(s.Module, around)...)
 		if len(out) > maxSteps {
-			im.faults.at(s.Position(), "modules make more than %d steps", maxSteps)
+			im.faults.addAt(s.Position(), "modules make more than %d steps", maxSteps)
 			return nil
 		}
 	}
@@ -168,17 +168,17 @@ func (im *importer) expandModules(steps []config.Step, around []string) []config
 func (im *importer) readModule(m config.ModuleRef, around []string) []config.Step {
 	if len(around) >= maxDepth || len(im.faults.list) > 0 {
 		if len(im.faults.list) == 0 {
-			im.faults.at(m.Position(), "module.path: modules nest deeper than %d: %s", maxDepth, m.Path)
+			im.faults.addAt(m.Position(), "module.path: modules nest deeper than %d: %s", maxDepth, m.Path)
 		}
 		return nil
 	}
 	if im.modules++; im.modules > maxModules {
-		im.faults.at(m.Position(), "module.path: more than %d modules", maxModules)
+		im.faults.addAt(m.Position(), "module.path: more than %d modules", maxModules)
 		return nil
 	}
 	raw, err := im.read(m.Path)
 	if err != nil {
-		im.faults.at(m.At("path"), "module.path: %s: %v", m.Path, err)
+		im.faults.addAt(m.At("path"), "module.path: %s: %v", m.Path, err)
 		return nil
 	}
 	inside := maps.Clone(im.variables)

@@ -62,7 +62,7 @@ func (im *importer) lowerConfig(c *config.Config) *scenario.Scenario {
 	}
 	l.fillTail()
 	if len(im.faults.list) == 0 && len(s.Steps) == 0 {
-		im.faults.at(c.Position(), "steps: nothing in it can be done here: no objects are made and nothing is waited for")
+		im.faults.addAt(c.Position(), "steps: nothing in it can be done here: no objects are made and nothing is waited for")
 	}
 	return &s
 }
@@ -98,7 +98,7 @@ func (l *lowering) lowerChaos() {
 		return
 	}
 	if f.FailureRate <= 0 || f.Interval <= 0 || f.SimulatedDowntime <= 0 {
-		l.faults.at(f.Position(), "chaosMonkey.nodeFailure: failureRate, interval and simulatedDowntime above 0 are needed")
+		l.faults.addAt(f.Position(), "chaosMonkey.nodeFailure: failureRate, interval and simulatedDowntime above 0 are needed")
 		return
 	}
 	l.addNote(f.Position(), "chaosMonkey.nodeFailure", failuresDiffer)

@@ -32,17 +32,17 @@ func (l *lowering) callsOf(s *config.Step) []call {
 // lowerMeasurement lowers one use. It goes by the parameters of this use and those of its
 // start, each where ClusterLoader2 reads it.
 func (l *lowering) lowerMeasurement(c call) []scenario.Step {
-	m, key := l.findMethod(c.method), c.key()
+	m, key := l.findMethod(c.method), c.measurementKey()
 	begun, ok := l.started[key]
 	if m.lower == nil || !c.checkAction(m, ok) {
 		return nil
 	}
 	var before *beginning
-	if ok && c.action() != start {
+	if ok && c.actionOf() != start {
 		before = &begun
 	}
 	c.tellParams(m, before)
-	if c.action() == start {
+	if c.actionOf() == start {
 		begun = beginning{params: c.params, mark: l.nextStep()}
 		l.started[key] = begun
 	}
@@ -50,22 +50,22 @@ func (l *lowering) lowerMeasurement(c call) []scenario.Step {
 	return m.lower(l, c, begun.mark)
 }
 
-// key tells one measurement from another; a timer has several, by label.
-func (c call) key() string {
+// measurementKey tells one measurement from another; a timer has several, by label.
+func (c call) measurementKey() string {
 	if c.method == "Timer" {
 		return c.method + "/" + c.identifier + "/" + c.readText("label", "")
 	}
 	return c.method + "/" + c.identifier
 }
 
-// action is start, gather, stop ...; empty where a method has none.
-func (c call) action() string {
+// actionOf is start, gather, stop ...; empty where a method has none.
+func (c call) actionOf() string {
 	a, _ := c.params.Values["action"].(string)
 	return a
 }
 
 // givesResult tells whether this is the use that gives the result.
-func (c call) givesResult() bool { return c.action() == "gather" || c.action() == "" }
+func (c call) givesResult() bool { return c.actionOf() == "gather" || c.actionOf() == "" }
 
 // results adds what is judged and what is measured.
 type results struct {

@@ -17,8 +17,8 @@ type call struct {
 	im                 *importer
 }
 
-// at is the place of a parameter.
-func (c call) at(name string) config.Position {
+// paramPosition is the place of a parameter.
+func (c call) paramPosition(name string) config.Position {
 	if line, ok := c.params.Lines[name]; ok {
 		return config.Position{File: c.params.File, Line: line}
 	}
@@ -26,7 +26,7 @@ func (c call) at(name string) config.Position {
 }
 
 func (c call) addFault(name, format string, args ...any) {
-	c.im.faults.at(c.at(name), "%s: %s: %s", c.method, name, fmt.Sprintf(format, args...))
+	c.im.faults.addAt(c.paramPosition(name), "%s: %s: %s", c.method, name, fmt.Sprintf(format, args...))
 }
 
 // addNote says what is different of this method.
@@ -54,7 +54,7 @@ func (c call) readText(name, fallback string) string {
 // needText is text that has to be there.
 func (c call) needText(name string) string {
 	if !c.has(name) {
-		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
+		c.im.faults.addAt(c.where, "%s: %s is needed", c.method, name)
 	}
 	return c.readText(name, "")
 }
@@ -87,7 +87,7 @@ func (c call) readNumber(name string, fallback float64) float64 {
 func (c call) readInt(name string, fallback int) int {
 	f := c.readNumber(name, float64(fallback))
 	if f != math.Trunc(f) {
-		c.im.addNote(c.at(name), c.method+" "+name, "%v is truncated to %d, as in ClusterLoader2", f, int(f))
+		c.im.addNote(c.paramPosition(name), c.method+" "+name, "%v is truncated to %d, as in ClusterLoader2", f, int(f))
 	}
 	return int(f)
 }
@@ -96,7 +96,7 @@ func (c call) readInt(name string, fallback int) int {
 // fault, where it is not.
 func (c call) readCount(name string) (int, bool) {
 	if !c.has(name) {
-		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
+		c.im.faults.addAt(c.where, "%s: %s is needed", c.method, name)
 		return 0, false
 	}
 	n := c.readInt(name, 0)
@@ -136,7 +136,7 @@ func (c call) readList(name string) []call {
 			continue
 		}
 		inner := c
-		inner.where = c.at(name)
+		inner.where = c.paramPosition(name)
 		inner.params = config.Params{Values: fields, Place: c.params.Place}
 		out = append(out, inner)
 	}

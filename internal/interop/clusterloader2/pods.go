@@ -17,7 +17,7 @@ const anyPod = "!windtunnel.dev/none"
 // nameGroup names the pods that a measurement is about. It is called for all of
 // them before anything is lowered, so that create steps know their group.
 func (l *lowering) nameGroup(c call) {
-	if c.method != "PodStartupLatency" && c.method != "SchedulingThroughput" || c.action() != "start" {
+	if c.method != "PodStartupLatency" && c.method != "SchedulingThroughput" || c.actionOf() != "start" {
 		return
 	}
 	if c.has("fieldSelector") {
@@ -98,7 +98,7 @@ const byLabelsOnly = "pods can be selected by labels only, not by fieldSelector"
 // percentile is a bound on one statistic.
 type percentile struct {
 	statistic string
-	most      time.Duration
+	max       time.Duration
 }
 
 // percentileBounds returns the bounds of a measurement with a threshold for all
@@ -120,7 +120,7 @@ func (c call) percentileBounds(fallback time.Duration) []percentile {
 // labels select. ClusterLoader2 measures it in the same way: both ends are
 // when its own watch said so, and running is not ready.
 func podStartup(l *lowering, c call, _ int) []scenario.Step {
-	if c.action() != gather {
+	if c.actionOf() != gather {
 		return nil
 	}
 	if c.has("fieldSelector") {
@@ -129,14 +129,14 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 	}
 	group := l.groupFor(c.readText("labelSelector", ""), c.readText("namespace", ""))
 	if group == "" {
-		c.im.faults.at(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
+		c.im.faults.addAt(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
 		return nil
 	}
 	var bounds []scenario.Objective
 	for _, b := range c.percentileBounds(defaultStartup) {
 		bounds = append(bounds, scenario.Objective{
 			Name: c.identifier, SLI: "pod-startup", Statistic: b.statistic,
-			Labels: map[string]string{"group": group}, Max: new(b.most.Seconds()),
+			Labels: map[string]string{"group": group}, Max: new(b.max.Seconds()),
 		})
 	}
 	for _, o := range bounds {
@@ -151,11 +151,11 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 
 // schedulingThroughput bounds the most pods that were bound in an interval.
 func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
-	if c.action() != gather {
+	if c.actionOf() != gather {
 		return nil
 	}
-	least := c.readNumber("threshold", 0)
-	if least <= 0 || !c.readTruth("enableViolations", true) {
+	minRate := c.readNumber("threshold", 0)
+	if minRate <= 0 || !c.readTruth("enableViolations", true) {
 		return nil // it is measured in every run
 	}
 	group := l.groupFor(c.readText("labelSelector", ""), c.readText("namespace", ""))
@@ -169,7 +169,7 @@ func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	l.addObjective(scenario.Objective{
-		Name: c.identifier, SLI: "pods-bound-rate", Statistic: "max", Min: new(least),
+		Name: c.identifier, SLI: "pods-bound-rate", Statistic: "max", Min: new(minRate),
 		Labels: map[string]string{"group": group, "window": window.String()},
 	}, 0)
 	return nil

@@ -50,8 +50,8 @@ func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
 	}
 	for _, t := range custom {
 		l.addObjective(scenario.Objective{
-			Name: c.identifier + ": " + t.name(), Query: toleratingQuery(latencyQuery(t.labelMatchers(), simple), slow, t.most),
-			Unit: "seconds", Max: new(t.most.Seconds()),
+			Name: c.identifier + ": " + t.displayText(), Query: toleratingQuery(latencyQuery(t.labelMatchers(), simple), slow, t.max),
+			Unit: "seconds", Max: new(t.max.Seconds()),
 		}, since)
 	}
 	return nil
@@ -91,14 +91,14 @@ func toleratingQuery(query string, slow int, most time.Duration) string {
 // threshold is an entry of customThresholds.
 type threshold struct {
 	resource, subresource, verb, scope string
-	most                               time.Duration
+	max                                time.Duration
 }
 
 func (t threshold) labelMatchers() string {
 	return fmt.Sprintf("resource=%q,subresource=%q,verb=%q,scope=%q", t.resource, t.subresource, t.verb, t.scope)
 }
 
-func (t threshold) name() string {
+func (t threshold) displayText() string {
 	return strings.Join(strings.Fields(strings.Join([]string{t.verb, t.resource, t.subresource, t.scope}, " ")), " ")
 }
 
@@ -112,7 +112,7 @@ func (c call) readThresholds() []threshold {
 		Resource, Subresource, Verb, Scope string
 		Threshold                          config.Duration
 	}
-	at := c.at("customThresholds")
+	at := c.paramPosition("customThresholds")
 	if _, err := c.im.decodeFile(at.File, linemap.Inside([]byte(text), at.Line), &entries); err != nil {
 		c.addFault("customThresholds", "%s", err.Text)
 		return nil
@@ -160,8 +160,8 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 // apiAvailability is the share of reads of the API server's metrics that were
 // answered, in percent.
 func apiAvailability(l *lowering, c call, since int) []scenario.Step {
-	begun, ok := l.started[c.key()]
-	switch c.action() {
+	begun, ok := l.started[c.measurementKey()]
+	switch c.actionOf() {
 	case "pause":
 		if !ok || begun.paused || begun.mark == l.nextStep() {
 			return nil
@@ -178,14 +178,14 @@ func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 		return nil
 	}
 	if ok {
-		l.started[c.key()] = begun
+		l.started[c.measurementKey()] = begun
 	}
-	if c.action() == "unpause" {
+	if c.actionOf() == "unpause" {
 		return nil
 	}
 	const query = `100 * avg_over_time(up{job="kube-apiserver"}[%v])`
-	if least := c.readNumber("threshold", 0); least > 0 {
-		l.addObjective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: new(least)}, since)
+	if minShare := c.readNumber("threshold", 0); minShare > 0 {
+		l.addObjective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: new(minShare)}, since)
 	} else {
 		l.addMeasure(scenario.Measure{Name: c.identifier, Query: query, Unit: "%", Optional: true}, since)
 	}
@@ -199,8 +199,8 @@ func schedulingPrometheus(l *lowering, c call, since int) []scenario.Step {
 	if !c.givesResult() {
 		return nil
 	}
-	if least := c.readNumber("threshold", 0); least > 0 && c.readTruth("enableViolations", false) {
-		l.addObjective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: new(least)}, since)
+	if minRate := c.readNumber("threshold", 0); minRate > 0 && c.readTruth("enableViolations", false) {
+		l.addObjective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: new(minRate)}, since)
 	} else {
 		l.addMeasure(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s", Optional: true}, since)
 	}
@@ -240,10 +240,10 @@ func sloMeasurement(l *lowering, c call, since int) []scenario.Step {
 
 // lowerTimer is the time between two steps.
 func lowerTimer(l *lowering, c call, since int) []scenario.Step {
-	if c.action() == "stop" {
+	if c.actionOf() == "stop" {
 		name := c.readText("label", c.identifier)
-		if _, ok := l.started[c.key()]; !ok {
-			c.im.faults.at(c.where, "Timer: %q is stopped and was not started", c.identifier)
+		if _, ok := l.started[c.measurementKey()]; !ok {
+			c.im.faults.addAt(c.where, "Timer: %q is stopped and was not started", c.identifier)
 			return nil
 		}
 		l.addMeasure(scenario.Measure{Name: name}, since)

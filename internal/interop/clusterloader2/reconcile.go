@@ -19,7 +19,7 @@ type cohort struct {
 	create *scenario.Create // of that step
 	scope  scope
 	each   int // indices now
-	most   int // that there have been
+	peak   int // that there have been
 	items  []item
 }
 
@@ -87,11 +87,11 @@ func actionsByLane(ops []op) map[[2]int]int {
 
 // countActions returns those of a phase: one is about a whole bundle.
 func countActions(ops []op) int {
-	most := 0
+	highest := 0
 	for _, n := range actionsByLane(ops) {
-		most = max(most, n)
+		highest = max(highest, n)
 	}
-	return most
+	return highest
 }
 
 func (l reconciler) tuningSet(name string) *config.TuningSet {
@@ -152,7 +152,7 @@ func (l reconciler) sameCounts(p *config.Phase, s scope) {
 			now := held{objects[0].Basename, part, l.counts[key]}
 			for _, other := range all {
 				if other.count != now.count && other.part.from <= now.part.to && now.part.from <= other.part.to {
-					l.faults.at(p.Position(), "objectBundle: there are %d of %s and %d of %s in a namespace: ClusterLoader2 skips such a phase and fails", other.count, other.name, now.count, now.name)
+					l.faults.addAt(p.Position(), "objectBundle: there are %d of %s and %d of %s in a namespace: ClusterLoader2 skips such a phase and fails", other.count, other.name, now.count, now.name)
 					return
 				}
 			}
@@ -182,7 +182,7 @@ func (l reconciler) reconcilePart(key string, s scope, objects []*config.Object,
 
 // createCohort makes a cohort.
 func (l reconciler) createCohort(key string, s scope, objects []*config.Object, want int) []op {
-	c := &cohort{scope: s, each: want, most: want, create: &scenario.Create{Retry: retryRefused()}}
+	c := &cohort{scope: s, each: want, peak: want, create: &scenario.Create{Retry: retryRefused()}}
 	for _, o := range objects {
 		i, ok := l.newItem(o, c)
 		if !ok {
@@ -267,7 +267,7 @@ func (l reconciler) scaleCohort(key string, c *cohort, want int) op {
 		x.To = want
 	}
 	changed := max(want-c.each, c.each-want) * c.scope.countNamespaces()
-	c.each, c.most = want, max(c.most, want)
+	c.each, c.peak = want, max(c.peak, want)
 	if want == 0 {
 		delete(l.cohorts, key)
 	}

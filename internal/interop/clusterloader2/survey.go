@@ -112,7 +112,7 @@ func (l surveyor) surveyConfig() {
 func (l surveyor) surveyPhase(p *config.Phase, number int) {
 	for _, s := range l.scopesOf(p) {
 		if s.kind == namespaceOfRange && s.name == "" && (s.from < 1 || s.to > l.out.Namespaces.Count) {
-			l.faults.at(p.NamespaceRange.Position(), "namespaceRange: %d to %d is not within 1 to %d (namespace.number)", s.from, s.to, l.out.Namespaces.Count)
+			l.faults.addAt(p.NamespaceRange.Position(), "namespaceRange: %d to %d is not within 1 to %d (namespace.number)", s.from, s.to, l.out.Namespaces.Count)
 			return
 		}
 		for i := range p.ObjectBundle {
@@ -123,7 +123,7 @@ func (l surveyor) surveyPhase(p *config.Phase, number int) {
 			}
 			k := objectKey{s.spaceKey(), o.Basename, t.kind, t.apiGroup()}
 			if slices.Contains(l.plan.phases[k], number) {
-				l.faults.at(o.At("basename"), "objectBundle[%d]: basename %q of kind %s stands twice in the bundle", i, o.Basename, t.kind)
+				l.faults.addAt(o.At("basename"), "objectBundle[%d]: basename %q of kind %s stands twice in the bundle", i, o.Basename, t.kind)
 				continue
 			}
 			l.plan.phases[k] = append(l.plan.phases[k], number)

@@ -39,7 +39,7 @@ func (im *importer) makeVariables(file string) map[string]any {
 		nodes = n
 	}
 	if nodes <= 0 && len(im.faults.list) == 0 {
-		im.faults.add(file, 1, "the number of simulated nodes is not given: add --set Nodes=100")
+		im.faults.addFault(file, 1, "the number of simulated nodes is not given: add --set Nodes=100")
 	}
 	im.options.Nodes = nodes
 	out["Nodes"] = nodes
@@ -55,7 +55,7 @@ func (im *importer) readOverride(file string) map[string]any {
 	}
 	var p config.Params
 	if _, err := im.decodeFile(file, linemap.Verbatim(raw), &p); err != nil {
-		im.faults.add(file, err.Line, "%s", err.Text)
+		im.faults.addFault(file, err.Line, "%s", err.Text)
 	}
 	return p.Values
 }

@@ -29,7 +29,7 @@ const unlimited = 24 * time.Hour
 // controllers that others made included, or, when a phase deleted the
 // controllers, until their pods are gone.
 func waitControlled(l *lowering, c call, _ int) []scenario.Step {
-	if c.action() != gather {
+	if c.actionOf() != gather {
 		return nil
 	}
 	apiVersion, kind := c.needText("apiVersion"), c.needText("kind")
@@ -260,7 +260,7 @@ func (l *lowering) hadMorePods(s labels.Selector, namespace string, count int) b
 			if i.sample.everyNode {
 				pods = l.options.Nodes
 			}
-			had += c.most * spaces * pods
+			had += c.peak * spaces * pods
 		}
 	}
 	return had > count

@@ -123,7 +123,7 @@ func layPanels() []Panel {
 		add(Panel{Type: "row", Title: r.title, GridPos: Grid{H: 1, W: gridColumns, Y: y}, Collapsed: &open, Panels: &[]Panel{}})
 		y++
 		for i, c := range r.charts {
-			p := c.panel()
+			p := c.newPanel()
 			perRow := gridColumns / chartWidth
 			p.GridPos = Grid{H: chartHeight, W: chartWidth, X: i % perRow * chartWidth, Y: y + i/perRow*chartHeight}
 			add(p)
@@ -133,7 +133,7 @@ func layPanels() []Panel {
 	return out
 }
 
-func (c chart) panel() Panel {
+func (c chart) newPanel() Panel {
 	p := Panel{Type: "timeseries", Title: c.title, Description: c.about, Datasource: chosenSource(), FieldConfig: &FieldSet{Overrides: []any{}}, Options: &ChartLooks{}}
 	for i, one := range c.queries {
 		p.Targets = append(p.Targets, Target{RefID: string(rune('A' + i)), Expr: one.expr, Legend: one.legend, Range: true, Source: *chosenSource()})

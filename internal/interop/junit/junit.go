@@ -71,10 +71,10 @@ func Write(w io.Writer, m record.Manifest, j slo.Judgement) error {
 		s.Time = strconv.FormatFloat(seconds.Value, 'f', 3, 64)
 	}
 	for _, r := range j.Objectives {
-		s.add(newCase(s.Name, r))
+		s.addCase(newCase(s.Name, r))
 	}
 	if j.Verdict == slo.Unknown || j.Verdict != slo.Pass && s.Failures+s.Errors == 0 {
-		s.add(testCase{Name: "run", Class: s.Name, Error: &problem{
+		s.addCase(testCase{Name: "run", Class: s.Name, Error: &problem{
 			Message: firstOr(j.Reasons, "the run has no verdict"), Type: "unknown", Text: strings.Join(j.Reasons, "\n"),
 		}})
 	}
@@ -88,7 +88,7 @@ func Write(w io.Writer, m record.Manifest, j slo.Judgement) error {
 	return nil
 }
 
-func (s *suite) add(c testCase) {
+func (s *suite) addCase(c testCase) {
 	s.Tests++
 	if c.Failure != nil {
 		s.Failures++

@@ -41,12 +41,12 @@ func (it item) countObjects(iterations int) int {
 	if it.at != nil {
 		return it.object.Replicas * len(it.at)
 	}
-	every := it.rhythm(iterations)
+	every := it.everyNth(iterations)
 	return it.object.Replicas * ((iterations + every - 1) / every)
 }
 
-// rhythm is at which iterations there is one: those that it divides.
-func (it item) rhythm(iterations int) int {
+// everyNth is at which iterations there is one: those that it divides.
+func (it item) everyNth(iterations int) int {
 	if it.object.RunOnce {
 		return iterations
 	}
@@ -326,7 +326,7 @@ var readsVarying = regexp.MustCompile("ReadFile\\s+[^\"`\\s]|\\|\\s*ReadFile")
 // trialObjects makes the first, the second and the last object of an item, or all of
 // them where each may read another file, and returns the first one.
 func (b *bodies) trialObjects(j *job, it *item, t *template.Template) ([]byte, error) {
-	every := it.rhythm(j.JobIterations)
+	every := it.everyNth(j.JobIterations)
 	indices := []int{0, every, (j.JobIterations - 1) / every * every}
 	if len(it.at) > 0 {
 		indices = []int{it.at[0], it.at[len(it.at)/2], it.at[len(it.at)-1]}

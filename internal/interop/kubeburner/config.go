@@ -60,7 +60,7 @@ type global struct {
 	MetricsDirectory  any           `yaml:"metricsDirectory"`
 }
 
-func (g *global) defaults() {
+func (g *global) setDefaults() {
 	g.RequestTimeout, g.Timeout, g.DeletionStrategy = time.Minute, 4*time.Hour, "default"
 }
 
@@ -153,7 +153,7 @@ type job struct {
 	groups []string // of pods, where it has several
 }
 
-func (j *job) defaults() {
+func (j *job) setDefaults() {
 	j.JobType, j.JobIterations, j.IterationsPerNamespace = "create", 1, 1
 	j.NamespacedIterations, j.WaitForDeletion, j.WaitWhenFinished, j.Cleanup = true, true, true, true
 	j.VerifyObjects, j.ErrorOnVerify, j.PreLoadImages = true, true, true
@@ -180,7 +180,9 @@ type object struct {
 	SharingNamespacesCount int               `yaml:"SharingNamespacesCount"` // an older one still
 }
 
-func (o *object) defaults() { o.Replicas, o.Wait, o.Churn, o.RepeatEveryNIterations = 1, true, true, 1 }
+func (o *object) setDefaults() {
+	o.Replicas, o.Wait, o.Churn, o.RepeatEveryNIterations = 1, true, true, 1
+}
 
 type group struct {
 	At            string        `yaml:"-"`
@@ -214,7 +216,7 @@ type watcher struct {
 	Replicas      int               `yaml:"replicas"`
 }
 
-func (w *watcher) defaults() { w.Replicas = 1 }
+func (w *watcher) setDefaults() { w.Replicas = 1 }
 
 type churn struct {
 	At               string        `yaml:"-"`
@@ -228,7 +230,7 @@ type churn struct {
 	DeletionStrategy string        `yaml:"deletionStrategy"`
 }
 
-func (c *churn) defaults() { c.Mode = "namespaces" }
+func (c *churn) setDefaults() { c.Mode = "namespaces" }
 
 type incremental struct {
 	At                   string        `yaml:"-"`

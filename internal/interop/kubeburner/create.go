@@ -182,7 +182,7 @@ func (c *creation) createItems(name string, items []item) scenario.Step {
 		Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}
 	for _, it := range items {
-		x.Objects = append(x.Objects, scenario.Item{Body: it.body, Name: it.name, With: it.with, Replicas: it.object.Replicas, Every: it.rhythm(c.iterations)})
+		x.Objects = append(x.Objects, scenario.Item{Body: it.body, Name: it.name, With: it.with, Replicas: it.object.Replicas, Every: it.everyNth(c.iterations)})
 	}
 	c.placeObjects(x)
 	name = c.uniqueStep(name)

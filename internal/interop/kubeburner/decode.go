@@ -55,7 +55,7 @@ func newDecoder(f *findings, source *linemap.Text) *decoder {
 	return d
 }
 
-type defaulter interface{ defaults() }
+type defaulter interface{ setDefaults() }
 
 // beginMapping sets what a mapping has where the file is silent, and where it stands.
 func beginMapping(_ *yaml.Node, v reflect.Value, p strictyaml.Place) {
@@ -78,7 +78,7 @@ func (d *decoder) endField(parent reflect.Value, f reflect.StructField, k *yaml.
 // differs from zero where the file is silent.
 func setInitial(v reflect.Value) {
 	if x, ok := v.Addr().Interface().(defaulter); ok {
-		x.defaults()
+		x.setDefaults()
 	}
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Struct && v.Type().Field(i).IsExported() {

@@ -96,7 +96,7 @@ func (k kinds) findIterations() (map[oneKind][]int, bool) {
 	out := map[oneKind][]int{}
 	with := k.jobVariables(k.j, k.opts.RunID)
 	maps.Copy(with, k.it.with)
-	for i := 0; i < k.j.JobIterations; i += k.it.rhythm(k.j.JobIterations) {
+	for i := 0; i < k.j.JobIterations; i += k.it.everyNth(k.j.JobIterations) {
 		for r := 1; r <= k.it.object.Replicas; r++ {
 			version, kind, err := t.KindOf(template.Vars{Name: k.it.body, Namespace: k.j.Namespace, Index: i, Replica: r, Seed: k.opts.Seed, With: with})
 			if err != nil {
@@ -121,7 +121,7 @@ func (b *bodies) rememberKinds(j *job, it *item, t *template.Template) {
 	with := b.jobVariables(j, b.opts.RunID)
 	maps.Copy(with, it.with)
 	looked := 0
-	for i := 0; i < j.JobIterations; i += it.rhythm(j.JobIterations) {
+	for i := 0; i < j.JobIterations; i += it.everyNth(j.JobIterations) {
 		for r := 1; r <= it.object.Replicas && looked < maxDefined; r++ {
 			looked++
 			raw, err := b.makeObject(t, template.Vars{Name: it.body, Namespace: j.Namespace, Index: i, Replica: r, Seed: b.opts.Seed, With: with})
@@ -143,5 +143,5 @@ func (it item) hasObjectAt(i, iterations int) bool {
 	if it.at != nil {
 		return slices.Contains(it.at, i)
 	}
-	return i%it.rhythm(iterations) == 0
+	return i%it.everyNth(iterations) == 0
 }

@@ -10,11 +10,11 @@ import (
 // nodes that are named as kwok names its own: node-heartbeat and what begins with
 // it. It reports whether there is one.
 func (f *File) Beat(d time.Duration) bool {
-	least, most := d.Milliseconds(), (d + d/60 + 10*time.Second).Milliseconds()
+	minDelay, maxDelay := d.Milliseconds(), (d + d/60 + 10*time.Second).Milliseconds()
 	found := false
 	for _, s := range f.Stages {
 		if s.Resource() == (Resource{APIVersion: "v1", Kind: "Node"}) && strings.HasPrefix(s.Name, "node-heartbeat") {
-			s.Spec.Delay = &Delay{DurationMilliseconds: &least, JitterDurationMilliseconds: &most}
+			s.Spec.Delay = &Delay{DurationMilliseconds: &minDelay, JitterDurationMilliseconds: &maxDelay}
 			found = true
 		}
 	}

@@ -67,7 +67,7 @@ func (l *Labels) Want(p Pod) {
 	if json.Unmarshal(p.NodeSelector, &selector) == nil {
 		for _, key := range slices.Sorted(maps.Keys(selector)) {
 			if !l.makeHold(expression{key, "In", []string{selector[key]}}) {
-				l.miss(key + "=" + selector[key])
+				l.addUnmet(key + "=" + selector[key])
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (l *Labels) Want(p Pod) {
 			wanted = append(wanted, "fields of one node")
 		}
 	}
-	l.miss(strings.Join(wanted, ", "))
+	l.addUnmet(strings.Join(wanted, ", "))
 }
 
 // Values are the labels that the nodes need beyond those that they have.
@@ -101,7 +101,7 @@ func (l *Labels) Values() map[string]string { return maps.Clone(l.values) }
 // Unmet says what pods want that the nodes do not have, each once.
 func (l *Labels) Unmet() []string { return l.unmet }
 
-func (l *Labels) miss(what string) {
+func (l *Labels) addUnmet(what string) {
 	if !slices.Contains(l.unmet, what) {
 		l.unmet = append(l.unmet, what)
 	}
@@ -177,7 +177,7 @@ func (e expression) fitsValue(value string) bool {
 		return true
 	case "Gt", "Lt":
 		have, err := strconv.ParseInt(value, 10, 64)
-		bound, ok := e.bound()
+		bound, ok := e.parseBound()
 		return err == nil && ok && (e.Operator == "Gt" && have > bound || e.Operator == "Lt" && have < bound)
 	}
 	return false
@@ -185,7 +185,7 @@ func (e expression) fitsValue(value string) bool {
 
 // candidateValues returns values that make the expression hold.
 func (e expression) candidateValues() []string {
-	switch bound, ok := e.bound(); {
+	switch bound, ok := e.parseBound(); {
 	case e.Operator == "In":
 		return e.Values
 	case e.Operator == "Exists":
@@ -198,7 +198,7 @@ func (e expression) candidateValues() []string {
 	return nil
 }
 
-func (e expression) bound() (int64, bool) {
+func (e expression) parseBound() (int64, bool) {
 	if len(e.Values) != 1 {
 		return 0, false
 	}

@@ -130,16 +130,16 @@ func entryFor[T entry[K], K comparable](entries []T, what K) *T {
 func (o *Objects) Merge(more *Objects) *Objects {
 	return &Objects{
 		Stages:       slices.Concat(o.Stages, more.Stages),
-		Logs:         o.Logs.merge(more.Logs),
-		Execs:        o.Execs.merge(more.Execs),
-		Attaches:     o.Attaches.merge(more.Attaches),
-		PortForwards: o.PortForwards.merge(more.PortForwards),
-		Usages:       o.Usages.merge(more.Usages),
+		Logs:         o.Logs.mergeRules(more.Logs),
+		Execs:        o.Execs.mergeRules(more.Execs),
+		Attaches:     o.Attaches.mergeRules(more.Attaches),
+		PortForwards: o.PortForwards.mergeRules(more.PortForwards),
+		Usages:       o.Usages.mergeRules(more.Usages),
 		Metrics:      slices.Concat(o.Metrics, more.Metrics),
 	}
 }
 
-func (r Rules[T]) merge(more Rules[T]) Rules[T] {
+func (r Rules[T]) mergeRules(more Rules[T]) Rules[T] {
 	return Rules[T]{slices.Concat(r.Pods, more.Pods), slices.Concat(r.Cluster, more.Cluster)}
 }
 

@@ -225,14 +225,14 @@ func (o *Objects) firstOfKind(name string) (string, bool) {
 }
 
 func (o *Objects) listDocuments() []kwok.Document {
-	out := slices.Concat(o.Logs.documents(), o.Execs.documents(), o.Attaches.documents(), o.PortForwards.documents(), o.Usages.documents())
+	out := slices.Concat(o.Logs.ruleDocuments(), o.Execs.ruleDocuments(), o.Attaches.ruleDocuments(), o.PortForwards.ruleDocuments(), o.Usages.ruleDocuments())
 	for _, m := range o.Metrics {
 		out = append(out, m.document)
 	}
 	return out
 }
 
-func (r *Rules[T]) documents() []kwok.Document {
+func (r *Rules[T]) ruleDocuments() []kwok.Document {
 	var out []kwok.Document
 	for _, rule := range slices.Concat(r.Pods, r.Cluster) {
 		out = append(out, rule.document)

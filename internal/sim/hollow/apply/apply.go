@@ -38,8 +38,8 @@ type part struct {
 // are read once a process, which takes a tenth of a second.
 var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
-// of returns the manager of a resource's part.
-func (m *Managers) of(k *kind.Kind, sub string) (*managedfields.FieldManager, error) {
+// managerOf returns the manager of a resource's part.
+func (m *Managers) managerOf(k *kind.Kind, sub string) (*managedfields.FieldManager, error) {
 	p := part{k, sub}
 	if known, ok := m.known.Load(p); ok {
 		return known.(*managedfields.FieldManager), nil
@@ -111,7 +111,7 @@ func customTypes(k *kind.Kind) (managedfields.TypeConverter, error) {
 // Apply returns what an apply makes of an object. An empty live one is created. The
 // error says which fields others own.
 func (m *Managers) Apply(k *kind.Kind, sub string, live, applied runtime.Object, by string, force bool) (runtime.Object, error) {
-	f, err := m.of(k, sub)
+	f, err := m.managerOf(k, sub)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (m *Managers) Apply(k *kind.Kind, sub string, live, applied runtime.Object,
 // Update notes who changed which fields, on an object that somebody has applied
 // something to.
 func (m *Managers) Update(k *kind.Kind, sub string, live, next runtime.Object, by string) (runtime.Object, error) {
-	f, err := m.of(k, sub)
+	f, err := m.managerOf(k, sub)
 	if err != nil {
 		return nil, err
 	}

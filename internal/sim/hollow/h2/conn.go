@@ -82,7 +82,7 @@ func newConn(ctx context.Context, s *Server, n net.Conn) *conn {
 	c.room.L = &c.mu
 	c.encoder = hpack.NewEncoder(&c.block)
 	c.encoder.SetMaxDynamicTableSizeLimit(tableSize)
-	c.decoder = hpack.NewDecoder(tableSize, c.field)
+	c.decoder = hpack.NewDecoder(tableSize, c.takeField)
 	c.decoder.SetMaxStringLength(headerLimit)
 	c.framer = http2.NewFramer(io.Discard, reader{c})
 	c.framer.SetReuseFrames()
@@ -103,28 +103,28 @@ type reader struct{ c *conn }
 
 // Read reads. What the frames before gave rise to leaves first.
 func (r reader) Read(p []byte) (int, error) {
-	if _, ok := r.c.socket(); !ok {
-		r.c.rest()
+	if _, ok := r.c.ownSocket(); !ok {
+		r.c.beforeWait()
 	}
 	return r.c.net.Read(p)
 }
 
-// serve serves the connection until it ends.
-func (c *conn) serve() {
-	if s, ok := c.socket(); ok {
-		s.before = c.rest
+// serveConn serves the connection until it ends.
+func (c *conn) serveConn() {
+	if s, ok := c.ownSocket(); ok {
+		s.before = c.beforeWait
 		defer func() { s.before = nil }()
 	}
 	c.idle = time.AfterFunc(c.server.o.Idle, c.checkIdle)
-	c.greet()
-	c.end(c.read())
+	c.sendSettings()
+	c.endConn(c.readFrames())
 	c.idle.Stop()
 	c.handlers.Wait()
-	c.part()
+	c.closeLingering()
 }
 
-// greet says what the client may do.
-func (c *conn) greet() {
+// sendSettings says what the client may do.
+func (c *conn) sendSettings() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	settings := []http2.Setting{
@@ -140,9 +140,9 @@ func (c *conn) greet() {
 	c.writeLocked()
 }
 
-// read reads until the connection ends, and returns why it did.
-func (c *conn) read() error {
-	_ = c.net.SetReadDeadline(c.server.in(prefaceTime))
+// readFrames reads until the connection ends, and returns why it did.
+func (c *conn) readFrames() error {
+	_ = c.net.SetReadDeadline(c.server.timeAfter(prefaceTime))
 	var preface [len(http2.ClientPreface)]byte
 	if _, err := io.ReadFull(reader{c}, preface[:]); err != nil {
 		return err
@@ -155,27 +155,27 @@ func (c *conn) read() error {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
 	if err != nil {
-		return broken(err)
+		return connectionError(err)
 	}
 	_ = c.net.SetReadDeadline(time.Time{})
 	for {
-		err = c.handle(f)
+		err = c.handleFrame(f)
 		if bad, ok := err.(http2.StreamError); ok { //nolint:errorlint // handle returns it as it is
-			err = c.refuse(bad)
+			err = c.resetStream(bad)
 		}
 		if err != nil {
 			return err
 		}
 		if f, err = c.framer.ReadFrame(); err != nil {
-			return broken(err)
+			return connectionError(err)
 		}
 	}
 }
 
-// broken returns why a connection ends whose frames cannot be read. A broken frame of
+// connectionError returns why a connection ends whose frames cannot be read. A broken frame of
 // one stream is among them: its header block was not decoded, so that those that
 // follow cannot be.
-func broken(err error) error {
+func connectionError(err error) error {
 	var one http2.StreamError
 	switch {
 	case errors.As(err, &one):
@@ -186,8 +186,8 @@ func broken(err error) error {
 	return err
 }
 
-// refuse resets a stream whose client broke a rule.
-func (c *conn) refuse(bad http2.StreamError) error {
+// resetStream resets a stream whose client broke a rule.
+func (c *conn) resetStream(bad http2.StreamError) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.streams[bad.StreamID]; s != nil {
@@ -195,14 +195,14 @@ func (c *conn) refuse(bad http2.StreamError) error {
 	} else {
 		c.numberLocked(http2.FrameRSTStream, bad.StreamID, uint32(bad.Code))
 	}
-	return c.flood.add(costReset)
+	return c.flood.addUnits(costReset)
 }
 
-// rest is called before the reader waits for the network: requests whose bodies have
+// beforeWait is called before the reader waits for the network: requests whose bodies have
 // not come whole get their goroutines, and what is to be said is written.
-func (c *conn) rest() {
+func (c *conn) beforeWait() {
 	for _, s := range c.begun {
-		c.spawn(s)
+		c.startHandler(s)
 	}
 	clear(c.begun)
 	c.begun = c.begun[:0]
@@ -212,8 +212,8 @@ func (c *conn) rest() {
 	c.awaitRoomLocked()
 }
 
-// end ends the connection: a client that broke a rule is told so.
-func (c *conn) end(why error) {
+// endConn ends the connection: a client that broke a rule is told so.
+func (c *conn) endConn(why error) {
 	var code http2.ConnectionError
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,8 +223,8 @@ func (c *conn) end(why error) {
 	c.breakLocked(fmt.Errorf("%w: %w", errLeft, why))
 }
 
-// leave ends a connection that nobody has broken a rule on.
-func (c *conn) leave() {
+// leaveConn ends a connection that nobody has broken a rule on.
+func (c *conn) leaveConn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
@@ -255,12 +255,12 @@ func (c *conn) breakLocked(why error) {
 	_ = c.net.SetReadDeadline(c.server.o.Clock.Wall(0)) // long ago
 }
 
-// part closes the connection. What was said last is lost when there is something
+// closeLingering closes the connection. What was said last is lost when there is something
 // unread, so that is read for a while.
-func (c *conn) part() {
+func (c *conn) closeLingering() {
 	defer c.net.Close()
 	raw := c.net
-	_ = raw.SetDeadline(c.server.in(farewellTime))
+	_ = raw.SetDeadline(c.server.timeAfter(farewellTime))
 	if t, ok := raw.(*tls.Conn); ok {
 		if t.CloseWrite() != nil {
 			return
@@ -282,11 +282,11 @@ func (c *conn) checkIdle() {
 		c.idle.Reset(c.server.o.Idle)
 		return
 	}
-	c.leave()
+	c.leaveConn()
 }
 
-// socket returns what is below TLS, if it is one of ours.
-func (c *conn) socket() (*Socket, bool) {
+// ownSocket returns what is below TLS, if it is one of ours.
+func (c *conn) ownSocket() (*Socket, bool) {
 	t, ok := c.net.(*tls.Conn)
 	if !ok {
 		return nil, false

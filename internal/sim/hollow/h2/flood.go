@@ -25,8 +25,8 @@ type flood struct {
 	since clock.Time // what has leaked until then is taken off
 }
 
-// add counts units; the error ends the connection.
-func (f *flood) add(units int) error {
+// addUnits counts units; the error ends the connection.
+func (f *flood) addUnits(units int) error {
 	if f.units += units; f.units <= floodUnits {
 		return nil
 	}
@@ -39,4 +39,4 @@ func (f *flood) add(units int) error {
 	return nil
 }
 
-func (f *flood) gain(units int) { f.units = max(0, f.units-units) }
+func (f *flood) returnUnits(units int) { f.units = max(0, f.units-units) }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// handle takes a frame. An http2.StreamError resets a stream, any other error ends
+// handleFrame takes a frame. An http2.StreamError resets a stream, any other error ends
 // the connection.
-func (c *conn) handle(f http2.Frame) error {
+func (c *conn) handleFrame(f http2.Frame) error {
 	switch f := f.(type) {
 	case *http2.HeadersFrame:
 		return c.onHeaders(f)
@@ -31,7 +31,7 @@ func (c *conn) handle(f http2.Frame) error {
 	case *http2.PushPromiseFrame:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	return c.flood.add(costFrame) // priorities, farewells and what is unknown
+	return c.flood.addUnits(costFrame) // priorities, farewells and what is unknown
 }
 
 func (c *conn) onPingLocked(f *http2.PingFrame) error {
@@ -39,12 +39,12 @@ func (c *conn) onPingLocked(f *http2.PingFrame) error {
 		c.frameLocked(len(f.Data), http2.FramePing, http2.FlagPingAck, 0)
 		c.out = append(c.out, f.Data[:]...)
 	}
-	return c.flood.add(costReply)
+	return c.flood.addUnits(costReply)
 }
 
 func (c *conn) onSettingsLocked(f *http2.SettingsFrame) error {
 	if f.IsAck() {
-		return c.flood.add(costFrame)
+		return c.flood.addUnits(costFrame)
 	}
 	before := c.initial
 	if err := f.ForeachSetting(c.settingLocked); err != nil {
@@ -55,7 +55,7 @@ func (c *conn) onSettingsLocked(f *http2.SettingsFrame) error {
 	}
 	c.frameLocked(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	c.room.Broadcast()
-	return c.flood.add(costReply)
+	return c.flood.addUnits(costReply)
 }
 
 func (c *conn) settingLocked(s http2.Setting) error {
@@ -100,7 +100,7 @@ func (c *conn) onWindowLocked(f *http2.WindowUpdateFrame) error {
 	if c.waiting > 0 {
 		c.room.Broadcast()
 	}
-	return c.flood.add(costFrame)
+	return c.flood.addUnits(costFrame)
 }
 
 func (c *conn) onResetLocked(f *http2.RSTStreamFrame) error {
@@ -110,14 +110,14 @@ func (c *conn) onResetLocked(f *http2.RSTStreamFrame) error {
 	if s := c.streams[f.StreamID]; s != nil {
 		c.dropLocked(s)
 	}
-	return c.flood.add(costReset)
+	return c.flood.addUnits(costReset)
 }
 
 // onData takes a piece of a request's body.
 func (c *conn) onData(f *http2.DataFrame) error {
 	whole, err := c.takeData(f)
 	if whole != nil {
-		c.dispatch(whole)
+		c.dispatchStream(whole)
 	}
 	return err
 }
@@ -152,7 +152,7 @@ func (c *conn) takeData(f *http2.DataFrame) (whole *stream, err error) {
 	}
 	s.more.Broadcast()
 	if len(data) < smallData {
-		return nil, c.flood.add(costFrame)
+		return nil, c.flood.addUnits(costFrame)
 	}
 	return nil, nil
 }
@@ -186,7 +186,7 @@ func (c *conn) creditLocked(n int64) {
 // frameLocked writes the head of a frame.
 func (c *conn) frameLocked(size int, kind http2.FrameType, flags http2.Flags, id uint32) {
 	if c.out == nil {
-		c.out = c.server.buffer()
+		c.out = c.server.takeBuffer()
 	}
 	c.out = append(c.out, byte(size>>16), byte(size>>8), byte(size), byte(kind), byte(flags))
 	c.out = binary.BigEndian.AppendUint32(c.out, id)

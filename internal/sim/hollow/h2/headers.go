@@ -33,7 +33,7 @@ func (c *conn) onHeaders(f *http2.HeadersFrame) error {
 
 func (c *conn) onContinuation(f *http2.ContinuationFrame) error {
 	c.mu.Lock()
-	err := c.flood.add(costReply) // each may be empty, and so without end
+	err := c.flood.addUnits(costReply) // each may be empty, and so without end
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -64,17 +64,17 @@ func (c *conn) takeBlock(id uint32, block []byte, ended bool) error {
 	if id%2 == 0 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	s, err := c.open(id, ended)
+	s, err := c.openStream(id, ended)
 	if s == nil || err != nil {
 		return err
 	}
-	c.dispatch(s)
+	c.dispatchStream(s)
 	return nil
 }
 
-// open opens a stream, or ends one by its trailers. It returns the stream if its
+// openStream opens a stream, or ends one by its trailers. It returns the stream if its
 // handler can be called.
-func (c *conn) open(id uint32, ended bool) (*stream, error) {
+func (c *conn) openStream(id uint32, ended bool) (*stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := &c.head
@@ -101,7 +101,7 @@ func (c *conn) open(id uint32, ended bool) (*stream, error) {
 	}
 	s := &stream{conn: c, id: id, window: c.initial, taken: streamWindow, ended: ended, declared: -1}
 	s.more.L = &c.mu
-	if !s.describe(h) {
+	if !s.newRequest(h) {
 		return nil, http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
 	}
 	c.streams[id] = s
@@ -144,8 +144,8 @@ func (c *conn) tooLargeLocked(s *stream) {
 	c.closeLocked(s)
 }
 
-// field takes a field of the header block that is being decoded.
-func (c *conn) field(f hpack.HeaderField) {
+// takeField takes a field of the header block that is being decoded.
+func (c *conn) takeField(f hpack.HeaderField) {
 	h := &c.head
 	if h.size += int(f.Size()); h.size > headerLimit {
 		h.large = true
@@ -159,8 +159,8 @@ func (c *conn) field(f hpack.HeaderField) {
 		return
 	}
 	h.regular = true
-	key := canonical(f.Name)
-	if key == "" || !validValue(f.Value) || forbidden(key, f.Value) {
+	key := canonicalName(f.Name)
+	if key == "" || !validValue(f.Value) || isForbidden(key, f.Value) {
 		h.bad = true
 		return
 	}
@@ -195,16 +195,16 @@ func (h *head) takePseudo(f hpack.HeaderField) {
 
 // validValue says whether a field may have a value (RFC 9113, section 8.2.1).
 func validValue(v string) bool {
-	if n := len(v); n > 0 && (blank(v[0]) || blank(v[n-1])) {
+	if n := len(v); n > 0 && (isBlank(v[0]) || isBlank(v[n-1])) {
 		return false
 	}
 	return httpguts.ValidHeaderFieldValue(v)
 }
 
-func blank(b byte) bool { return b == ' ' || b == '\t' }
+func isBlank(b byte) bool { return b == ' ' || b == '\t' }
 
-// canonical returns the name of a field as http.Header has it, empty if it is none.
-func canonical(name string) string {
+// canonicalName returns the name of a field as http.Header has it, empty if it is none.
+func canonicalName(name string) string {
 	switch name { // those that come with each request
 	case "accept":
 		return "Accept"
@@ -225,8 +225,8 @@ func canonical(name string) string {
 	return http.CanonicalHeaderKey(name)
 }
 
-// forbidden says whether a field is one of HTTP/1.1's connections.
-func forbidden(key, value string) bool {
+// isForbidden says whether a field is one of HTTP/1.1's connections.
+func isForbidden(key, value string) bool {
 	switch key {
 	case "Connection", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Keep-Alive":
 		return true
@@ -236,8 +236,8 @@ func forbidden(key, value string) bool {
 	return false
 }
 
-// describe makes the request that a header block is of; not ok if it is of none.
-func (s *stream) describe(h *head) bool {
+// newRequest makes the request that a header block is of; not ok if it is of none.
+func (s *stream) newRequest(h *head) bool {
 	if h.bad || h.method == "" || !h.large && (h.path == "" || h.scheme != "https" && h.scheme != "http") {
 		return false
 	}

@@ -38,8 +38,8 @@ func (w *response) WriteHeader(code int) {
 	}
 }
 
-// bodyless says whether the answer has no body, whatever is written.
-func (w *response) bodyless() bool {
+// hasNoBody says whether the answer has no body, whatever is written.
+func (w *response) hasNoBody() bool {
 	return w.stream.request.Method == http.MethodHead || w.code == http.StatusNoContent || w.code == http.StatusNotModified
 }
 
@@ -47,7 +47,7 @@ func (w *response) bodyless() bool {
 func (w *response) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	w.wrote += int64(len(p))
-	if w.bodyless() {
+	if w.hasNoBody() {
 		if w.stream.request.Method != http.MethodHead {
 			return 0, http.ErrBodyNotAllowed
 		}
@@ -133,8 +133,8 @@ func (w *response) flushLocked() error {
 	return s.conn.sendLocked(s, body, false)
 }
 
-// finish ends the answer, or resets it if the handler gave up.
-func (w *response) finish(done bool) {
+// finishAnswer ends the answer, or resets it if the handler gave up.
+func (w *response) finishAnswer(done bool) {
 	s, c := w.stream, w.stream.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *response) endLocked() bool {
 	s, c := w.stream, w.stream.conn
 	w.WriteHeader(http.StatusOK)
 	if !w.begun {
-		if !w.bodyless() || w.wrote > 0 {
+		if !w.hasNoBody() || w.wrote > 0 {
 			if w.header["Content-Length"] == nil {
 				w.header["Content-Length"] = []string{strconv.FormatInt(w.wrote, 10)}
 			}

@@ -113,7 +113,7 @@ func (s *Server) Serve(ctx context.Context, n net.Conn) {
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer s.serving.Done()
-	c.serve()
+	c.serveConn()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
@@ -136,14 +136,14 @@ func (s *Server) Close() error {
 		c.mu.Unlock()
 	}
 	for _, c := range open {
-		c.leave()
+		c.leaveConn()
 	}
 	s.serving.Wait()
 	return nil
 }
 
-// in returns when a time has passed from now.
-func (s *Server) in(d time.Duration) time.Time { return s.o.Clock.Wall(s.o.Clock.Now().Add(d)) }
+// timeAfter returns when a time has passed from now.
+func (s *Server) timeAfter(d time.Duration) time.Time { return s.o.Clock.Wall(s.o.Clock.Now().Add(d)) }
 
 // dated is a second as headers have it.
 type dated struct {
@@ -151,9 +151,9 @@ type dated struct {
 	text   string
 }
 
-// date returns the value of the header Date.
-func (s *Server) date() string {
-	now := s.in(0)
+// dateHeader returns the value of the header Date.
+func (s *Server) dateHeader() string {
+	now := s.timeAfter(0)
 	d := s.dated.Load()
 	if d == nil || d.second != now.Unix() {
 		d = &dated{now.Unix(), now.Format(http.TimeFormat)}
@@ -162,16 +162,16 @@ func (s *Server) date() string {
 	return d.text
 }
 
-// buffer returns an empty buffer.
-func (s *Server) buffer() []byte {
+// takeBuffer returns an empty buffer.
+func (s *Server) takeBuffer() []byte {
 	if b, ok := s.buffers.Get().(*[]byte); ok {
 		return (*b)[:0]
 	}
 	return make([]byte, 0, flushAt)
 }
 
-// recycle takes a buffer back.
-func (s *Server) recycle(b []byte) {
+// returnBuffer takes a buffer back.
+func (s *Server) returnBuffer(b []byte) {
 	if cap(b) <= 2*outLimit {
 		s.buffers.Put(&b)
 	}

@@ -37,21 +37,21 @@ type stream struct {
 	expects  bool      // the client waits to be told that the body is wanted
 }
 
-// dispatch has the answer to a request made that has come whole.
-func (c *conn) dispatch(s *stream) {
+// dispatchStream has the answer to a request made that has come whole.
+func (c *conn) dispatchStream(s *stream) {
 	if quick := c.server.o.Quick; quick == nil || !quick(s.request) {
-		c.spawn(s)
+		c.startHandler(s)
 		return
 	}
 	c.mu.Lock()
 	c.running++
 	c.mu.Unlock()
 	w := newResponse(s, true)
-	w.finish(c.call(w, s.request))
+	w.finishAnswer(c.callHandler(w, s.request))
 }
 
-// spawn gives a request a goroutine.
-func (c *conn) spawn(s *stream) {
+// startHandler gives a request a goroutine.
+func (c *conn) startHandler(s *stream) {
 	ctx, cancel := context.WithCancel(c.template.Context())
 	c.mu.Lock()
 	s.cancel = cancel
@@ -65,12 +65,12 @@ func (c *conn) spawn(s *stream) {
 	c.handlers.Go(func() {
 		defer cancel()
 		w := newResponse(s, false)
-		w.finish(c.call(w, s.request.WithContext(ctx)))
+		w.finishAnswer(c.callHandler(w, s.request.WithContext(ctx)))
 	})
 }
 
-// call calls the handler; not done if it gave up.
-func (c *conn) call(w *response, r *http.Request) (done bool) {
+// callHandler calls the handler; not done if it gave up.
+func (c *conn) callHandler(w *response, r *http.Request) (done bool) {
 	defer func() {
 		if done {
 			return
@@ -137,15 +137,15 @@ func (s *stream) dueLocked(by *clock.Time) bool {
 		return true
 	}
 	if s.alarm == nil {
-		s.alarm = time.AfterFunc(left, s.wake)
+		s.alarm = time.AfterFunc(left, s.wakeWaiters)
 	} else {
 		s.alarm.Reset(left)
 	}
 	return false
 }
 
-// wake has those look again who wait for the stream's client.
-func (s *stream) wake() {
+// wakeWaiters has those look again who wait for the stream's client.
+func (s *stream) wakeWaiters() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.more.Broadcast()

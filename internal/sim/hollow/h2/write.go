@@ -24,7 +24,7 @@ func (c *conn) writeLocked() {
 		c.extendLocked()
 		c.mu.Unlock()
 		_, err := c.net.Write(buf)
-		c.server.recycle(buf)
+		c.server.returnBuffer(buf)
 		c.mu.Lock()
 		if err != nil {
 			c.breakLocked(fmt.Errorf("%w: %w", errLeft, err))
@@ -81,7 +81,7 @@ func (c *conn) pushLocked(s *stream, p []byte, end bool) (rest []byte, all bool)
 		c.out = append(c.out, p[:n]...)
 		c.window -= n
 		s.window -= n
-		c.flood.gain(gainedFrame)
+		c.flood.returnUnits(gainedFrame)
 		p = p[n:]
 	}
 	return nil, true
@@ -115,9 +115,9 @@ func (c *conn) sendLocked(s *stream, p []byte, end bool) error {
 // headersLocked puts the begin of an answer into frames.
 func (c *conn) headersLocked(id uint32, code int, header http.Header, end bool) {
 	c.block.Reset()
-	c.fieldLocked(":status", status(code), false)
+	c.fieldLocked(":status", statusText(code), false)
 	for key, values := range header {
-		name := lower(key)
+		name := lowerName(key)
 		if name == "" {
 			continue
 		}
@@ -127,7 +127,7 @@ func (c *conn) headersLocked(id uint32, code int, header http.Header, end bool) 
 		}
 	}
 	if code >= http.StatusOK && header["Date"] == nil {
-		c.fieldLocked("date", c.server.date(), false)
+		c.fieldLocked("date", c.server.dateHeader(), false)
 	}
 	kind, flags, block := http2.FrameHeaders, http2.Flags(0), c.block.Bytes()
 	if end {
@@ -139,7 +139,7 @@ func (c *conn) headersLocked(id uint32, code int, header http.Header, end bool) 
 		kind, flags = http2.FrameContinuation, 0
 	}
 	c.frameLocked(len(block), kind, flags|http2.FlagHeadersEndHeaders, id)
-	c.flood.gain(gainedFrame)
+	c.flood.returnUnits(gainedFrame)
 	c.out = append(c.out, block...)
 }
 
@@ -147,8 +147,8 @@ func (c *conn) fieldLocked(name, value string, unindexed bool) {
 	_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: unindexed}) // into memory
 }
 
-// status returns a status as a header has it.
-func status(code int) string {
+// statusText returns a status as a header has it.
+func statusText(code int) string {
 	switch code {
 	case http.StatusOK:
 		return "200"
@@ -158,8 +158,8 @@ func status(code int) string {
 	return strconv.Itoa(code)
 }
 
-// lower returns the name of a field as HTTP/2 has it, empty for one that it has not.
-func lower(key string) string {
+// lowerName returns the name of a field as HTTP/2 has it, empty for one that it has not.
+func lowerName(key string) string {
 	switch key {
 	case "Content-Type":
 		return "content-type"

@@ -122,18 +122,18 @@ var builtin = sync.OnceValue(func() *Set {
 			gv = schema.GroupVersion{Group: group, Version: version}
 			continue
 		}
-		kinds = append(kinds, parse(gv, words))
+		kinds = append(kinds, parseLine(gv, words))
 	}
 	return newSet(kinds)
 })
 
-// parse reads a line of the table.
-func parse(gv schema.GroupVersion, words []string) *Kind {
+// parseLine reads a line of the table.
+func parseLine(gv schema.GroupVersion, words []string) *Kind {
 	k := &Kind{
 		Group: gv.Group, Version: gv.Version, Plural: words[0], Kind: words[1], List: words[1] + "List",
 		Singular: strings.ToLower(words[1]), Verbs: everyVerb(),
 	}
-	k.built()
+	k.setGoType()
 	k.schema = sync.OnceValue(func() *object.Schema { return object.SchemaOf(k.goType, k.APIVersion(), k.Kind) })
 	change := []string{"get", "patch", "update"}
 	for _, w := range words[2:] {
@@ -155,15 +155,15 @@ func parse(gv schema.GroupVersion, words []string) *Kind {
 			k.Sub = append(k.Sub, Sub{Name: "status", Kind: k.Kind, Verbs: change})
 			k.Status = true
 		default:
-			k.Traits = k.Traits.with(word)
+			k.Traits = k.Traits.withWord(word)
 		}
 	}
-	k.Sub = append(k.Sub, more(k)...)
+	k.Sub = append(k.Sub, ownSubresources(k)...)
 	k.fields = fieldsOf(k)
 	return k
 }
 
-func (t Traits) with(word string) Traits {
+func (t Traits) withWord(word string) Traits {
 	switch word {
 	case "gen":
 		t.Generation = true
@@ -183,8 +183,8 @@ func (t Traits) with(word string) Traits {
 	return t
 }
 
-// more returns the subresources that one resource alone has.
-func more(k *Kind) []Sub {
+// ownSubresources returns the subresources that one resource alone has.
+func ownSubresources(k *Kind) []Sub {
 	post := []string{"create"}
 	switch k.Table() {
 	case "namespaces":
@@ -216,8 +216,8 @@ func goType(gvk schema.GroupVersionKind) reflect.Type {
 	return reflect.TypeOf(o).Elem()
 }
 
-// built gives a kind its Go type.
-func (k *Kind) built() {
+// setGoType gives a kind its Go type.
+func (k *Kind) setGoType() {
 	k.goType = goType(k.GVK())
 	k.layout = sync.OnceValue(func() *weight.Layout { return weight.LayoutOf(k.goType) })
 }
@@ -226,6 +226,6 @@ func (k *Kind) built() {
 // written.
 func Form(gvk schema.GroupVersionKind) *Kind {
 	k := &Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
-	k.built()
+	k.setGoType()
 	return k
 }

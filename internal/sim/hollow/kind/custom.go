@@ -68,7 +68,7 @@ func ofVersion(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.C
 		name := strings.TrimPrefix(f.JSONPath, ".")
 		k.fields = append(k.fields, selector{name: name, path: strings.Split(name, ".")})
 	}
-	c.openAPI = sync.OnceValues(c.convert)
+	c.openAPI = sync.OnceValues(c.toOpenAPI)
 	c.validator = sync.OnceValues(func() (*validate.SchemaValidator, error) {
 		s, err := c.openAPI()
 		if err != nil || s == nil {
@@ -80,8 +80,8 @@ func ofVersion(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.C
 	return k
 }
 
-// convert returns the schema in OpenAPI's own form; nil without one.
-func (c *Custom) convert() (*spec.Schema, error) {
+// toOpenAPI returns the schema in OpenAPI's own form; nil without one.
+func (c *Custom) toOpenAPI() (*spec.Schema, error) {
 	if c.Schema == nil {
 		return nil, nil
 	}
@@ -138,7 +138,7 @@ func fieldError(err error) *field.Error {
 	case openapierrors.RequiredFailCode:
 		return field.Required(path, "")
 	case openapierrors.EnumFailCode:
-		return field.NotSupported(path, e.Value, texts(e.Values))
+		return field.NotSupported(path, e.Value, enumTexts(e.Values))
 	case openapierrors.TooLongFailCode:
 		return field.TooLong(path, "", count(e.Valid))
 	case openapierrors.MaxItemsFailCode, openapierrors.TooManyPropertiesCode:
@@ -149,7 +149,7 @@ func fieldError(err error) *field.Error {
 	return field.Invalid(path, value, e.Error())
 }
 
-func texts(values []any) (out []string) {
+func enumTexts(values []any) (out []string) {
 	for _, v := range values {
 		if s, ok := v.(string); ok {
 			out = append(out, s)
@@ -172,14 +172,14 @@ var ErrDefaults = errors.New("the defaults of its schema make the object too lar
 // error is ErrDefaults.
 func (c *Custom) Default(o map[string]any) error {
 	left := defaultLimit
-	if fill(o, c.Schema, &left); left < 0 {
+	if fillDefaults(o, c.Schema, &left); left < 0 {
 		return ErrDefaults
 	}
 	return nil
 }
 
-// fill fills in defaults while bytes are left for them.
-func fill(v any, s *apiextensionsv1.JSONSchemaProps, left *int) {
+// fillDefaults fills in defaults while bytes are left for them.
+func fillDefaults(v any, s *apiextensionsv1.JSONSchemaProps, left *int) {
 	if s == nil || *left < 0 {
 		return
 	}
@@ -193,33 +193,33 @@ func fill(v any, s *apiextensionsv1.JSONSchemaProps, left *int) {
 				}
 				var value any
 				if err := json.Unmarshal(p.Default.Raw, &value); err == nil {
-					v[name] = whole(value)
+					v[name] = toIntegers(value)
 				}
 			}
 			if old, there := v[name]; there && old == nil && !p.Nullable && p.Default == nil {
 				delete(v, name) // null where there is none is nothing
 			} else if there {
-				fill(old, &p, left)
+				fillDefaults(old, &p, left)
 			}
 		}
 		if more := s.AdditionalProperties; more != nil {
 			for name, item := range v {
 				if _, named := s.Properties[name]; !named {
-					fill(item, more.Schema, left)
+					fillDefaults(item, more.Schema, left)
 				}
 			}
 		}
 	case []any:
 		if s.Items != nil {
 			for _, item := range v {
-				fill(item, s.Items.Schema, left)
+				fillDefaults(item, s.Items.Schema, left)
 			}
 		}
 	}
 }
 
-// whole makes integers of the numbers that are, as objects have them.
-func whole(v any) any {
+// toIntegers makes integers of the numbers that are, as objects have them.
+func toIntegers(v any) any {
 	switch v := v.(type) {
 	case float64:
 		if n := int64(v); float64(n) == v {
@@ -227,11 +227,11 @@ func whole(v any) any {
 		}
 	case map[string]any:
 		for name, item := range v {
-			v[name] = whole(item)
+			v[name] = toIntegers(item)
 		}
 	case []any:
 		for i, item := range v {
-			v[i] = whole(item)
+			v[i] = toIntegers(item)
 		}
 	}
 	return v
@@ -248,7 +248,7 @@ func (c *Custom) Prune(o map[string]any) []string {
 		return nil
 	}
 	var out []string
-	prune(o, c.Schema, pruning{root: true, found: &out})
+	pruneUnknown(o, c.Schema, pruning{root: true, found: &out})
 	return out
 }
 
@@ -258,14 +258,14 @@ type pruning struct {
 	found *[]string
 }
 
-func (p pruning) in(name string) pruning {
+func (p pruning) pruningAt(name string) pruning {
 	if p.path != "" && !strings.HasPrefix(name, "[") {
 		name = "." + name
 	}
 	return pruning{path: p.path + name, found: p.found}
 }
 
-func prune(v any, s *apiextensionsv1.JSONSchemaProps, at pruning) {
+func pruneUnknown(v any, s *apiextensionsv1.JSONSchemaProps, at pruning) {
 	keep := s == nil || s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 	if s == nil {
 		return
@@ -280,21 +280,21 @@ func prune(v any, s *apiextensionsv1.JSONSchemaProps, at pruning) {
 			more := s.AdditionalProperties
 			switch {
 			case known:
-				prune(item, &p, at.in(name))
+				pruneUnknown(item, &p, at.pruningAt(name))
 			case more != nil && more.Schema != nil:
-				prune(item, more.Schema, at.in(name))
+				pruneUnknown(item, more.Schema, at.pruningAt(name))
 			case more != nil && more.Allows, keep:
 			default:
 				delete(v, name)
 				if len(*at.found) < unknownLimit {
-					*at.found = append(*at.found, at.in(name).path)
+					*at.found = append(*at.found, at.pruningAt(name).path)
 				}
 			}
 		}
 	case []any:
 		if s.Items != nil && s.Items.Schema != nil {
 			for i, item := range v {
-				prune(item, s.Items.Schema, at.in(fmt.Sprintf("[%d]", i)))
+				pruneUnknown(item, s.Items.Schema, at.pruningAt(fmt.Sprintf("[%d]", i)))
 			}
 		}
 	}

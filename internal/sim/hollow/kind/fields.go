@@ -36,8 +36,8 @@ type selector struct {
 	absent string
 }
 
-// elsewhere are the fields that lie elsewhere than their names say.
-func elsewhere(name string) string {
+// fieldAlias are the fields that lie elsewhere than their names say.
+func fieldAlias(name string) string {
 	switch name {
 	case "source":
 		return "source.component"
@@ -55,7 +55,7 @@ func fieldsOf(k *Kind) (out []selector) {
 		}
 		for _, w := range words[1:] {
 			name, absent, _ := strings.Cut(w, "=")
-			out = append(out, selector{name, strings.Split(elsewhere(name), "."), absent})
+			out = append(out, selector{name, strings.Split(fieldAlias(name), "."), absent})
 		}
 	}
 	return out
@@ -90,7 +90,7 @@ func (k *Kind) Fields(key string, raw []byte) fields.Set {
 	if len(k.fields) == 0 {
 		return out
 	}
-	get := k.reader(raw)
+	get := k.fieldReader(raw)
 	for _, f := range k.fields {
 		if out[f.name] = get(f.path); out[f.name] == "" {
 			out[f.name] = f.absent
@@ -99,8 +99,8 @@ func (k *Kind) Fields(key string, raw []byte) fields.Set {
 	return out
 }
 
-// reader returns a function that reads a field of an object as a text.
-func (k *Kind) reader(raw []byte) func(path []string) string {
+// fieldReader returns a function that reads a field of an object as a text.
+func (k *Kind) fieldReader(raw []byte) func(path []string) string {
 	if k.goType == nil {
 		var tree map[string]any
 		_ = json.Unmarshal(raw, &tree) // what is kept was encoded here

@@ -174,7 +174,7 @@ func (k *Kind) Decode(raw []byte) (runtime.Object, error) {
 // JSON returns an object's JSON from the form in which it is kept.
 func (k *Kind) JSON(raw []byte) ([]byte, error) {
 	if k.goType == nil {
-		return k.versioned(raw), nil
+		return k.withVersion(raw), nil
 	}
 	o, err := k.Decode(raw)
 	if err != nil {
@@ -186,7 +186,7 @@ func (k *Kind) JSON(raw []byte) ([]byte, error) {
 // Item is JSON for an element of a list: built-in ones say no kind there.
 func (k *Kind) Item(raw []byte) ([]byte, error) {
 	if k.goType == nil {
-		return k.versioned(raw), nil
+		return k.withVersion(raw), nil
 	}
 	o, err := k.Decode(raw)
 	if err != nil {
@@ -196,8 +196,8 @@ func (k *Kind) Item(raw []byte) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// versioned gives the JSON of a custom object this kind's version.
-func (k *Kind) versioned(raw []byte) []byte {
+// withVersion gives the JSON of a custom object this kind's version.
+func (k *Kind) withVersion(raw []byte) []byte {
 	head := `{"apiVersion":"` + k.APIVersion() + `"`
 	if bytes.HasPrefix(raw, []byte(head)) {
 		return raw
@@ -214,7 +214,7 @@ func (k *Kind) AppendProto(dst, raw []byte) []byte {
 // Labels returns an object's labels.
 func (k *Kind) Labels(raw []byte) map[string]string {
 	if k.goType == nil {
-		return k.partial(raw).Labels
+		return k.metadataOf(raw).Labels
 	}
 	var out map[string]string
 	object.Pairs(raw, false, func(key, value []byte) {
@@ -226,7 +226,7 @@ func (k *Kind) Labels(raw []byte) map[string]string {
 	return out
 }
 
-func (k *Kind) partial(raw []byte) metav1.ObjectMeta {
+func (k *Kind) metadataOf(raw []byte) metav1.ObjectMeta {
 	var o struct{ Metadata metav1.ObjectMeta }
 	_ = json.Unmarshal(raw, &o) // what is kept was encoded here
 	return o.Metadata
@@ -235,7 +235,7 @@ func (k *Kind) partial(raw []byte) metav1.ObjectMeta {
 // Metadata returns an object's metadata.
 func (k *Kind) Metadata(raw []byte) (m metav1.ObjectMeta) {
 	if k.goType == nil {
-		return k.partial(raw)
+		return k.metadataOf(raw)
 	}
 	_ = m.Unmarshal(object.Field(raw, 1)) // what is kept was encoded here
 	return m
@@ -269,18 +269,20 @@ type Set struct {
 	order []*Kind
 }
 
-func name(group, version, plural string) string { return group + "/" + version + "/" + plural }
+func kindName(group, version, plural string) string { return group + "/" + version + "/" + plural }
 
 func newSet(kinds []*Kind) *Set {
 	s := &Set{kinds: make(map[string]*Kind, len(kinds)), order: kinds}
 	for _, k := range kinds {
-		s.kinds[name(k.Group, k.Version, k.Plural)] = k
+		s.kinds[kindName(k.Group, k.Version, k.Plural)] = k
 	}
 	return s
 }
 
 // Find returns a resource; nil if there is none.
-func (s *Set) Find(group, version, plural string) *Kind { return s.kinds[name(group, version, plural)] }
+func (s *Set) Find(group, version, plural string) *Kind {
+	return s.kinds[kindName(group, version, plural)]
+}
 
 // All returns all resources, those of a group together.
 func (s *Set) All() []*Kind { return s.order }

@@ -74,19 +74,19 @@ func (d *Definitions) addKind(k *kind.Kind) (string, error) {
 		parts := strings.Split(k.Group, ".")
 		slices.Reverse(parts)
 		name = strings.Join(parts, ".") + "." + k.Version + "." + k.Kind
-		s, err := d.custom(k)
+		s, err := d.customSchema(k)
 		if err != nil {
 			return "", err
 		}
 		d.Schemas[name] = s
 	}
-	d.Schemas[name].AddExtension("x-kubernetes-group-version-kind", []any{gvk(k)})
-	d.list(k, name)
+	d.Schemas[name].AddExtension("x-kubernetes-group-version-kind", []any{gvkObject(k)})
+	d.addList(k, name)
 	return name, nil
 }
 
-// list adds the schema of a resource's lists.
-func (d *Definitions) list(k *kind.Kind, name string) {
+// addList adds the schema of a resource's lists.
+func (d *Definitions) addList(k *kind.Kind, name string) {
 	if len(k.Verbs) == 1 {
 		return
 	}
@@ -101,8 +101,8 @@ func (d *Definitions) list(k *kind.Kind, name string) {
 	d.Schemas[strings.TrimSuffix(name, k.Kind)+k.List] = s
 }
 
-// custom returns the schema of custom objects, with the metadata that all have.
-func (d *Definitions) custom(k *kind.Kind) (*spec.Schema, error) {
+// customSchema returns the schema of custom objects, with the metadata that all have.
+func (d *Definitions) customSchema(k *kind.Kind) (*spec.Schema, error) {
 	s, err := k.Custom.OpenAPI()
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (d *Definitions) custom(k *kind.Kind) (*spec.Schema, error) {
 	return out, nil
 }
 
-func gvk(k *kind.Kind) object {
+func gvkObject(k *kind.Kind) object {
 	return object{"group": k.Group, "version": k.Version, "kind": k.Kind}
 }
 
@@ -140,17 +140,17 @@ func pathsOf(paths object, k *kind.Kind, ref string, v3 bool) {
 	for _, verb := range k.Verbs {
 		switch verb {
 		case "create":
-			all["post"] = operation(k, "post", ref, v3)
+			all["post"] = newOperation(k, "post", ref, v3)
 		case "list":
-			all["get"] = operation(k, "list", ref, v3)
+			all["get"] = newOperation(k, "list", ref, v3)
 		case "get":
-			one["get"] = operation(k, "get", ref, v3)
+			one["get"] = newOperation(k, "get", ref, v3)
 		case "update":
-			one["put"] = operation(k, "put", ref, v3)
+			one["put"] = newOperation(k, "put", ref, v3)
 		case "patch":
-			one["patch"] = operation(k, "patch", ref, v3)
+			one["patch"] = newOperation(k, "patch", ref, v3)
 		case "delete":
-			one["delete"] = operation(k, "delete", ref, v3)
+			one["delete"] = newOperation(k, "delete", ref, v3)
 		}
 	}
 	paths[root+"/"+k.Plural] = all
@@ -159,8 +159,8 @@ func pathsOf(paths object, k *kind.Kind, ref string, v3 bool) {
 	}
 }
 
-// operation is one thing that may be done.
-func operation(k *kind.Kind, action, ref string, v3 bool) object {
+// newOperation is one thing that may be done.
+func newOperation(k *kind.Kind, action, ref string, v3 bool) object {
 	var parameters []any
 	query := func(name string) {
 		p := object{"name": name, "in": "query"}
@@ -190,6 +190,6 @@ func operation(k *kind.Kind, action, ref string, v3 bool) object {
 	}
 	return object{
 		"parameters": parameters, "responses": object{"200": answer},
-		"x-kubernetes-action": action, "x-kubernetes-group-version-kind": gvk(k),
+		"x-kubernetes-action": action, "x-kubernetes-group-version-kind": gvkObject(k),
 	}
 }

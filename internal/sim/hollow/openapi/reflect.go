@@ -82,9 +82,9 @@ func (d *Definitions) addFields(s *spec.Schema, t reflect.Type, docs map[string]
 			continue
 		}
 		p := d.schemaOf(f.Type)
-		merging(&p, f)
+		addMergeRules(&p, f)
 		if docs[name] != "" {
-			p = described(p, docs[name])
+			p = withDescription(p, docs[name])
 		}
 		s.Properties[name] = p
 		if !strings.Contains(options, "omit") && f.Type.Kind() != reflect.Pointer {
@@ -93,8 +93,8 @@ func (d *Definitions) addFields(s *spec.Schema, t reflect.Type, docs map[string]
 	}
 }
 
-// described gives a schema a description, beside a reference too.
-func described(p spec.Schema, text string) spec.Schema {
+// withDescription gives a schema a description, beside a reference too.
+func withDescription(p spec.Schema, text string) spec.Schema {
 	if p.Ref.String() != "" {
 		p = spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{p}}}
 	}
@@ -102,8 +102,8 @@ func described(p spec.Schema, text string) spec.Schema {
 	return p
 }
 
-// merging says how patches and applies merge a field.
-func merging(p *spec.Schema, f reflect.StructField) {
+// addMergeRules says how patches and applies merge a field.
+func addMergeRules(p *spec.Schema, f reflect.StructField) {
 	strategy, key := f.Tag.Get("patchStrategy"), f.Tag.Get("patchMergeKey")
 	if strategy == "" {
 		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8 {
@@ -126,9 +126,9 @@ func merging(p *spec.Schema, f reflect.StructField) {
 	p.AddExtension("x-kubernetes-list-map-keys", []any{key})
 }
 
-// named returns a reference to a schema that goes by its type's name, as that of a
+// referenceTo returns a reference to a schema that goes by its type's name, as that of a
 // quantity does: kubectl explain shows it.
-func (d *Definitions) named(t reflect.Type, s spec.Schema) spec.Schema {
+func (d *Definitions) referenceTo(t reflect.Type, s spec.Schema) spec.Schema {
 	if t.Kind() != reflect.Struct {
 		return s
 	}
@@ -151,7 +151,7 @@ func (d *Definitions) schemaOf(t reflect.Type) spec.Schema {
 		OpenAPISchemaType() []string
 		OpenAPISchemaFormat() string
 	}); ok {
-		return d.named(t, spec.Schema{SchemaProps: spec.SchemaProps{Type: named.OpenAPISchemaType(), Format: named.OpenAPISchemaFormat()}})
+		return d.referenceTo(t, spec.Schema{SchemaProps: spec.SchemaProps{Type: named.OpenAPISchemaType(), Format: named.OpenAPISchemaFormat()}})
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -175,7 +175,7 @@ func (d *Definitions) schemaOf(t reflect.Type) spec.Schema {
 		return *spec.MapProperty(&item)
 	case reflect.Struct:
 		if _, own := v.(json.Marshaler); own && t != reflect.TypeFor[metav1.ObjectMeta]() {
-			return d.named(t, spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}) // of any form
+			return d.referenceTo(t, spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}) // of any form
 		}
 		return spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(d.prefix + d.Add(t))}}
 	}

@@ -37,14 +37,14 @@ func builtinColumns(table string) []column {
 	case "events":
 		return eventColumns()
 	case "namespaces":
-		return named(text("Status", func(o *corev1.Namespace) string { return string(o.Status.Phase) }), ageColumn())
+		return namedColumns(textColumn("Status", func(o *corev1.Namespace) string { return string(o.Status.Phase) }), ageColumn())
 	case "configmaps":
-		return named(number("Data", func(o *corev1.ConfigMap) int { return len(o.Data) + len(o.BinaryData) }).asText(), ageColumn())
+		return namedColumns(numberColumn("Data", func(o *corev1.ConfigMap) int { return len(o.Data) + len(o.BinaryData) }).asText(), ageColumn())
 	case "secrets":
-		return named(text("Type", func(o *corev1.Secret) string { return string(o.Type) }),
-			number("Data", func(o *corev1.Secret) int { return len(o.Data) }).asText(), ageColumn())
+		return namedColumns(textColumn("Type", func(o *corev1.Secret) string { return string(o.Type) }),
+			numberColumn("Data", func(o *corev1.Secret) int { return len(o.Data) }).asText(), ageColumn())
 	case "serviceaccounts":
-		return named(ageColumn())
+		return namedColumns(ageColumn())
 	case "services":
 		return serviceColumns()
 	case "poddisruptionbudgets.policy":
@@ -54,20 +54,20 @@ func builtinColumns(table string) []column {
 			}
 			return v.String()
 		}
-		return named(text("Min Available", func(o *policyv1.PodDisruptionBudget) string { return bound(o.Spec.MinAvailable) }),
-			text("Max Unavailable", func(o *policyv1.PodDisruptionBudget) string { return bound(o.Spec.MaxUnavailable) }),
-			number("Allowed Disruptions", func(o *policyv1.PodDisruptionBudget) int { return int(o.Status.DisruptionsAllowed) }), ageColumn())
+		return namedColumns(textColumn("Min Available", func(o *policyv1.PodDisruptionBudget) string { return bound(o.Spec.MinAvailable) }),
+			textColumn("Max Unavailable", func(o *policyv1.PodDisruptionBudget) string { return bound(o.Spec.MaxUnavailable) }),
+			numberColumn("Allowed Disruptions", func(o *policyv1.PodDisruptionBudget) int { return int(o.Status.DisruptionsAllowed) }), ageColumn())
 	case "priorityclasses.scheduling.k8s.io":
-		return named(number("Value", func(o *schedulingv1.PriorityClass) int { return int(o.Value) }),
+		return namedColumns(numberColumn("Value", func(o *schedulingv1.PriorityClass) int { return int(o.Value) }),
 			column{name: "Global-Default", cell: func(o runtime.Object, _ time.Time) any { return o.(*schedulingv1.PriorityClass).GlobalDefault }}, ageColumn(),
-			text("PreemptionPolicy", func(o *schedulingv1.PriorityClass) string { return string(value(o.PreemptionPolicy)) }))
+			textColumn("PreemptionPolicy", func(o *schedulingv1.PriorityClass) string { return string(valueOrZero(o.PreemptionPolicy)) }))
 	case "leases.coordination.k8s.io":
-		return named(text("Holder", func(o *coordinationv1.Lease) string { return value(o.Spec.HolderIdentity) }), ageColumn())
+		return namedColumns(textColumn("Holder", func(o *coordinationv1.Lease) string { return valueOrZero(o.Spec.HolderIdentity) }), ageColumn())
 	case "rolebindings.rbac.authorization.k8s.io":
-		return named(text("Role", func(o *rbacv1.RoleBinding) string { return o.RoleRef.Kind + "/" + o.RoleRef.Name }), ageColumn(),
-			text("Users", func(o *rbacv1.RoleBinding) string { return subjects(o.Subjects, rbacv1.UserKind) }).whenWide(),
-			text("Groups", func(o *rbacv1.RoleBinding) string { return subjects(o.Subjects, rbacv1.GroupKind) }).whenWide(),
-			text("ServiceAccounts", func(o *rbacv1.RoleBinding) string { return subjects(o.Subjects, rbacv1.ServiceAccountKind) }).whenWide())
+		return namedColumns(textColumn("Role", func(o *rbacv1.RoleBinding) string { return o.RoleRef.Kind + "/" + o.RoleRef.Name }), ageColumn(),
+			textColumn("Users", func(o *rbacv1.RoleBinding) string { return listSubjects(o.Subjects, rbacv1.UserKind) }).whenWide(),
+			textColumn("Groups", func(o *rbacv1.RoleBinding) string { return listSubjects(o.Subjects, rbacv1.GroupKind) }).whenWide(),
+			textColumn("ServiceAccounts", func(o *rbacv1.RoleBinding) string { return listSubjects(o.Subjects, rbacv1.ServiceAccountKind) }).whenWide())
 	}
 	return workloadColumns(table)
 }
@@ -77,50 +77,50 @@ func workloadColumns(table string) []column {
 	switch table {
 	case "deployments.apps":
 		spec := func(o *appsv1.Deployment) *corev1.PodSpec { return &o.Spec.Template.Spec }
-		return named(text("Ready", func(o *appsv1.Deployment) string { return ratio(o.Status.ReadyReplicas, o.Spec.Replicas) }),
-			number("Up-to-date", func(o *appsv1.Deployment) int { return int(o.Status.UpdatedReplicas) }).asText(),
-			number("Available", func(o *appsv1.Deployment) int { return int(o.Status.AvailableReplicas) }).asText(), ageColumn(),
-			containers(spec), images(spec),
-			text("Selector", func(o *appsv1.Deployment) string { return selected(o.Spec.Selector) }).whenWide())
+		return namedColumns(textColumn("Ready", func(o *appsv1.Deployment) string { return formatRatio(o.Status.ReadyReplicas, o.Spec.Replicas) }),
+			numberColumn("Up-to-date", func(o *appsv1.Deployment) int { return int(o.Status.UpdatedReplicas) }).asText(),
+			numberColumn("Available", func(o *appsv1.Deployment) int { return int(o.Status.AvailableReplicas) }).asText(), ageColumn(),
+			containersColumn(spec), imagesColumn(spec),
+			textColumn("Selector", func(o *appsv1.Deployment) string { return formatSelector(o.Spec.Selector) }).whenWide())
 	case "replicasets.apps":
 		spec := func(o *appsv1.ReplicaSet) *corev1.PodSpec { return &o.Spec.Template.Spec }
-		return named(number("Desired", func(o *appsv1.ReplicaSet) int { return int(value(o.Spec.Replicas)) }),
-			number("Current", func(o *appsv1.ReplicaSet) int { return int(o.Status.Replicas) }),
-			number("Ready", func(o *appsv1.ReplicaSet) int { return int(o.Status.ReadyReplicas) }), ageColumn(),
-			containers(spec), images(spec),
-			text("Selector", func(o *appsv1.ReplicaSet) string { return metav1.FormatLabelSelector(o.Spec.Selector) }).whenWide())
+		return namedColumns(numberColumn("Desired", func(o *appsv1.ReplicaSet) int { return int(valueOrZero(o.Spec.Replicas)) }),
+			numberColumn("Current", func(o *appsv1.ReplicaSet) int { return int(o.Status.Replicas) }),
+			numberColumn("Ready", func(o *appsv1.ReplicaSet) int { return int(o.Status.ReadyReplicas) }), ageColumn(),
+			containersColumn(spec), imagesColumn(spec),
+			textColumn("Selector", func(o *appsv1.ReplicaSet) string { return metav1.FormatLabelSelector(o.Spec.Selector) }).whenWide())
 	case "statefulsets.apps":
 		spec := func(o *appsv1.StatefulSet) *corev1.PodSpec { return &o.Spec.Template.Spec }
-		return named(text("Ready", func(o *appsv1.StatefulSet) string { return ratio(o.Status.ReadyReplicas, o.Spec.Replicas) }), ageColumn(),
-			containers(spec), images(spec))
+		return namedColumns(textColumn("Ready", func(o *appsv1.StatefulSet) string { return formatRatio(o.Status.ReadyReplicas, o.Spec.Replicas) }), ageColumn(),
+			containersColumn(spec), imagesColumn(spec))
 	case "daemonsets.apps":
 		spec := func(o *appsv1.DaemonSet) *corev1.PodSpec { return &o.Spec.Template.Spec }
-		return named(number("Desired", func(o *appsv1.DaemonSet) int { return int(o.Status.DesiredNumberScheduled) }),
-			number("Current", func(o *appsv1.DaemonSet) int { return int(o.Status.CurrentNumberScheduled) }),
-			number("Ready", func(o *appsv1.DaemonSet) int { return int(o.Status.NumberReady) }),
-			number("Up-to-date", func(o *appsv1.DaemonSet) int { return int(o.Status.UpdatedNumberScheduled) }),
-			number("Available", func(o *appsv1.DaemonSet) int { return int(o.Status.NumberAvailable) }),
-			text("Node Selector", func(o *appsv1.DaemonSet) string { return labels.FormatLabels(o.Spec.Template.Spec.NodeSelector) }), ageColumn(),
-			containers(spec), images(spec),
-			text("Selector", func(o *appsv1.DaemonSet) string { return metav1.FormatLabelSelector(o.Spec.Selector) }).whenWide())
+		return namedColumns(numberColumn("Desired", func(o *appsv1.DaemonSet) int { return int(o.Status.DesiredNumberScheduled) }),
+			numberColumn("Current", func(o *appsv1.DaemonSet) int { return int(o.Status.CurrentNumberScheduled) }),
+			numberColumn("Ready", func(o *appsv1.DaemonSet) int { return int(o.Status.NumberReady) }),
+			numberColumn("Up-to-date", func(o *appsv1.DaemonSet) int { return int(o.Status.UpdatedNumberScheduled) }),
+			numberColumn("Available", func(o *appsv1.DaemonSet) int { return int(o.Status.NumberAvailable) }),
+			textColumn("Node Selector", func(o *appsv1.DaemonSet) string { return labels.FormatLabels(o.Spec.Template.Spec.NodeSelector) }), ageColumn(),
+			containersColumn(spec), imagesColumn(spec),
+			textColumn("Selector", func(o *appsv1.DaemonSet) string { return metav1.FormatLabelSelector(o.Spec.Selector) }).whenWide())
 	case "cronjobs.batch":
 		spec := func(o *batchv1.CronJob) *corev1.PodSpec { return &o.Spec.JobTemplate.Spec.Template.Spec }
-		return named(text("Schedule", func(o *batchv1.CronJob) string { return o.Spec.Schedule }),
-			text("Timezone", func(o *batchv1.CronJob) string { return or(value(o.Spec.TimeZone), none) }), text("Suspend", suspended),
-			number("Active", func(o *batchv1.CronJob) int { return len(o.Status.Active) }),
+		return namedColumns(textColumn("Schedule", func(o *batchv1.CronJob) string { return o.Spec.Schedule }),
+			textColumn("Timezone", func(o *batchv1.CronJob) string { return orElse(valueOrZero(o.Spec.TimeZone), none) }), textColumn("Suspend", suspendedText),
+			numberColumn("Active", func(o *batchv1.CronJob) int { return len(o.Status.Active) }),
 			column{name: "Last Schedule", cell: func(o runtime.Object, now time.Time) any {
 				if at := o.(*batchv1.CronJob).Status.LastScheduleTime; at != nil {
-					return age(*at, now)
+					return formatAge(*at, now)
 				}
 				return none
-			}}, ageColumn(), containers(spec), images(spec),
-			text("Selector", func(o *batchv1.CronJob) string { return metav1.FormatLabelSelector(o.Spec.JobTemplate.Spec.Selector) }).whenWide())
+			}}, ageColumn(), containersColumn(spec), imagesColumn(spec),
+			textColumn("Selector", func(o *batchv1.CronJob) string { return metav1.FormatLabelSelector(o.Spec.JobTemplate.Spec.Selector) }).whenWide())
 	case "jobs.batch":
 		spec := func(o *batchv1.Job) *corev1.PodSpec { return &o.Spec.Template.Spec }
-		return named(text("Status", jobStatus), text("Completions", jobCompletions),
+		return namedColumns(textColumn("Status", jobStatus), textColumn("Completions", jobCompletions),
 			column{name: "Duration", cell: func(o runtime.Object, now time.Time) any { return jobDuration(o.(*batchv1.Job), now) }}, ageColumn(),
-			containers(spec), images(spec),
-			text("Selector", func(o *batchv1.Job) string { return metav1.FormatLabelSelector(o.Spec.Selector) }).whenWide())
+			containersColumn(spec), imagesColumn(spec),
+			textColumn("Selector", func(o *batchv1.Job) string { return metav1.FormatLabelSelector(o.Spec.Selector) }).whenWide())
 	}
 	return nil
 }
@@ -129,14 +129,14 @@ func nameColumn() column {
 	return column{name: "Name", format: "name", cell: func(o runtime.Object, _ time.Time) any { return o.(metav1.Object).GetName() }}
 }
 
-func named(others ...column) []column { return append([]column{nameColumn()}, others...) }
+func namedColumns(others ...column) []column { return append([]column{nameColumn()}, others...) }
 
-// text is a column of what a kind's object says.
-func text[T runtime.Object](name string, cell func(T) string) column {
+// textColumn is a column of what a kind's object says.
+func textColumn[T runtime.Object](name string, cell func(T) string) column {
 	return column{name: name, cell: func(o runtime.Object, _ time.Time) any { return cell(o.(T)) }}
 }
 
-func number[T runtime.Object](name string, cell func(T) int) column {
+func numberColumn[T runtime.Object](name string, cell func(T) int) column {
 	return column{name: name, number: true, cell: func(o runtime.Object, _ time.Time) any { return int64(cell(o.(T))) }}
 }
 
@@ -151,19 +151,19 @@ func (c column) whenWide() column {
 	return c
 }
 
-func containers[T runtime.Object](spec func(T) *corev1.PodSpec) column {
-	return text("Containers", func(o T) string {
-		return join(spec(o).Containers, func(c corev1.Container) string { return c.Name })
+func containersColumn[T runtime.Object](spec func(T) *corev1.PodSpec) column {
+	return textColumn("Containers", func(o T) string {
+		return joinTexts(spec(o).Containers, func(c corev1.Container) string { return c.Name })
 	}).whenWide()
 }
 
-func images[T runtime.Object](spec func(T) *corev1.PodSpec) column {
-	return text("Images", func(o T) string {
-		return join(spec(o).Containers, func(c corev1.Container) string { return c.Image })
+func imagesColumn[T runtime.Object](spec func(T) *corev1.PodSpec) column {
+	return textColumn("Images", func(o T) string {
+		return joinTexts(spec(o).Containers, func(c corev1.Container) string { return c.Image })
 	}).whenWide()
 }
 
-func join[T any](all []T, of func(T) string) string {
+func joinTexts[T any](all []T, of func(T) string) string {
 	var out []string
 	for _, one := range all {
 		out = append(out, of(one))
@@ -171,17 +171,17 @@ func join[T any](all []T, of func(T) string) string {
 	return strings.Join(out, ",")
 }
 
-// value is what a pointer leads to; nothing without one.
-func value[T any](p *T) (v T) {
+// valueOrZero is what a pointer leads to; nothing without one.
+func valueOrZero[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}
 	return v
 }
 
-func ratio(is int32, of *int32) string { return fmt.Sprintf("%d/%d", is, value(of)) }
+func formatRatio(is int32, of *int32) string { return fmt.Sprintf("%d/%d", is, valueOrZero(of)) }
 
-func selected(s *metav1.LabelSelector) string {
+func formatSelector(s *metav1.LabelSelector) string {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
 		return "<invalid>"
@@ -189,15 +189,15 @@ func selected(s *metav1.LabelSelector) string {
 	return selector.String()
 }
 
-func or(s, otherwise string) string {
+func orElse(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}
 	return s
 }
 
-// subjects are those of a kind, with the namespace where there is one.
-func subjects(all []rbacv1.Subject, kind string) string {
+// listSubjects are those of a kind, with the namespace where there is one.
+func listSubjects(all []rbacv1.Subject, kind string) string {
 	var out []string
 	for _, s := range all {
 		switch {
@@ -211,7 +211,7 @@ func subjects(all []rbacv1.Subject, kind string) string {
 	return strings.Join(out, ", ")
 }
 
-func suspended(o *batchv1.CronJob) string {
+func suspendedText(o *batchv1.CronJob) string {
 	switch s := o.Spec.Suspend; {
 	case s == nil:
 		return "<unset>"
@@ -243,10 +243,10 @@ func jobStatus(o *batchv1.Job) string {
 
 func jobCompletions(o *batchv1.Job) string {
 	if o.Spec.Completions != nil {
-		return ratio(o.Status.Succeeded, o.Spec.Completions)
+		return formatRatio(o.Status.Succeeded, o.Spec.Completions)
 	}
 	out := fmt.Sprintf("%d/1", o.Status.Succeeded)
-	if n := value(o.Spec.Parallelism); n > 1 {
+	if n := valueOrZero(o.Spec.Parallelism); n > 1 {
 		out += fmt.Sprintf(" of %d", n)
 	}
 	return out

@@ -24,19 +24,19 @@ func nodeColumns() []column {
 			return none
 		}
 	}
-	return named(text("Status", nodeStatus), text("Roles", nodeRoles), ageColumn(),
-		text("Version", func(o *corev1.Node) string { return o.Status.NodeInfo.KubeletVersion }),
-		text("Internal-IP", address(corev1.NodeInternalIP)).whenWide(),
-		text("External-IP", address(corev1.NodeExternalIP)).whenWide(),
-		text("OS-Image", func(o *corev1.Node) string { return or(o.Status.NodeInfo.OSImage, unknown) }).whenWide(),
-		text("Kernel-Version", func(o *corev1.Node) string {
-			out := or(o.Status.NodeInfo.KernelVersion, unknown)
+	return namedColumns(textColumn("Status", nodeStatus), textColumn("Roles", nodeRoles), ageColumn(),
+		textColumn("Version", func(o *corev1.Node) string { return o.Status.NodeInfo.KubeletVersion }),
+		textColumn("Internal-IP", address(corev1.NodeInternalIP)).whenWide(),
+		textColumn("External-IP", address(corev1.NodeExternalIP)).whenWide(),
+		textColumn("OS-Image", func(o *corev1.Node) string { return orElse(o.Status.NodeInfo.OSImage, unknown) }).whenWide(),
+		textColumn("Kernel-Version", func(o *corev1.Node) string {
+			out := orElse(o.Status.NodeInfo.KernelVersion, unknown)
 			if a := o.Status.NodeInfo.Architecture; a != "" {
 				out += " (" + a + ")"
 			}
 			return out
 		}).whenWide(),
-		text("Container-Runtime", func(o *corev1.Node) string { return or(o.Status.NodeInfo.ContainerRuntimeVersion, unknown) }).whenWide())
+		textColumn("Container-Runtime", func(o *corev1.Node) string { return orElse(o.Status.NodeInfo.ContainerRuntimeVersion, unknown) }).whenWide())
 }
 
 func nodeStatus(o *corev1.Node) string {
@@ -65,23 +65,23 @@ func nodeRoles(o *corev1.Node) string {
 			roles[v] = true
 		}
 	}
-	return or(strings.Join(slices.Sorted(maps.Keys(roles)), ","), none)
+	return orElse(strings.Join(slices.Sorted(maps.Keys(roles)), ","), none)
 }
 
 func serviceColumns() []column {
-	return named(text("Type", func(o *corev1.Service) string { return string(o.Spec.Type) }),
-		text("Cluster-IP", func(o *corev1.Service) string {
+	return namedColumns(textColumn("Type", func(o *corev1.Service) string { return string(o.Spec.Type) }),
+		textColumn("Cluster-IP", func(o *corev1.Service) string {
 			if len(o.Spec.ClusterIPs) > 0 {
 				return o.Spec.ClusterIPs[0]
 			}
 			return none
 		}),
-		text("External-IP", externalIP),
-		text("Port(s)", func(o *corev1.Service) string { return or(join(o.Spec.Ports, port), none) }), ageColumn(),
-		text("Selector", func(o *corev1.Service) string { return labels.FormatLabels(o.Spec.Selector) }).whenWide())
+		textColumn("External-IP", externalIP),
+		textColumn("Port(s)", func(o *corev1.Service) string { return orElse(joinTexts(o.Spec.Ports, portText), none) }), ageColumn(),
+		textColumn("Selector", func(o *corev1.Service) string { return labels.FormatLabels(o.Spec.Selector) }).whenWide())
 }
 
-func port(p corev1.ServicePort) string {
+func portText(p corev1.ServicePort) string {
 	if p.NodePort > 0 {
 		return fmt.Sprintf("%d:%d/%s", p.Port, p.NodePort, p.Protocol)
 	}
@@ -96,11 +96,11 @@ func externalIP(o *corev1.Service) string {
 	case corev1.ServiceTypeLoadBalancer:
 		var given []string
 		for _, at := range o.Status.LoadBalancer.Ingress {
-			given = append(given, or(at.IP, at.Hostname))
+			given = append(given, orElse(at.IP, at.Hostname))
 		}
-		return or(strings.Join(append(given, o.Spec.ExternalIPs...), ","), "<pending>")
+		return orElse(strings.Join(append(given, o.Spec.ExternalIPs...), ","), "<pending>")
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort:
-		return or(own, none)
+		return orElse(own, none)
 	}
 	return unknown
 }
@@ -111,45 +111,45 @@ func eventColumns() []column {
 	name.wide = true
 	return []column{
 		{name: "Last Seen", cell: func(o runtime.Object, now time.Time) any { return lastSeen(o.(*corev1.Event), now) }},
-		text("Type", func(o *corev1.Event) string { return o.Type }),
-		text("Reason", func(o *corev1.Event) string { return o.Reason }),
-		text("Object", func(o *corev1.Event) string {
+		textColumn("Type", func(o *corev1.Event) string { return o.Type }),
+		textColumn("Reason", func(o *corev1.Event) string { return o.Reason }),
+		textColumn("Object", func(o *corev1.Event) string {
 			out := strings.ToLower(o.InvolvedObject.Kind)
 			if o.InvolvedObject.Name != "" {
 				out += "/" + o.InvolvedObject.Name
 			}
 			return out
 		}),
-		text("Subobject", func(o *corev1.Event) string { return o.InvolvedObject.FieldPath }).whenWide(),
-		text("Source", func(o *corev1.Event) string {
-			source := or(o.Source.Component, o.ReportingController)
-			if host := or(o.Source.Host, o.ReportingInstance); host != "" {
+		textColumn("Subobject", func(o *corev1.Event) string { return o.InvolvedObject.FieldPath }).whenWide(),
+		textColumn("Source", func(o *corev1.Event) string {
+			source := orElse(o.Source.Component, o.ReportingController)
+			if host := orElse(o.Source.Host, o.ReportingInstance); host != "" {
 				source += ", " + host
 			}
 			return source
 		}).whenWide(),
-		text("Message", func(o *corev1.Event) string { return strings.TrimSpace(o.Message) }),
+		textColumn("Message", func(o *corev1.Event) string { return strings.TrimSpace(o.Message) }),
 		column{name: "First Seen", cell: func(o runtime.Object, now time.Time) any { return firstSeen(o.(*corev1.Event), now) }}.whenWide(),
-		number("Count", eventCount).asText().whenWide(),
+		numberColumn("Count", eventCount).asText().whenWide(),
 		name,
 	}
 }
 
 func firstSeen(o *corev1.Event, now time.Time) string {
 	if o.FirstTimestamp.IsZero() {
-		return age(metav1.Time(o.EventTime), now)
+		return formatAge(metav1.Time(o.EventTime), now)
 	}
-	return age(o.FirstTimestamp, now)
+	return formatAge(o.FirstTimestamp, now)
 }
 
 func lastSeen(o *corev1.Event, now time.Time) string {
 	switch {
 	case o.Series != nil:
-		return age(metav1.Time(o.Series.LastObservedTime), now)
+		return formatAge(metav1.Time(o.Series.LastObservedTime), now)
 	case o.LastTimestamp.IsZero():
 		return firstSeen(o, now)
 	}
-	return age(o.LastTimestamp, now)
+	return formatAge(o.LastTimestamp, now)
 }
 
 func eventCount(o *corev1.Event) int {

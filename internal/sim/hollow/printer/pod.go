@@ -12,27 +12,27 @@ import (
 )
 
 func podColumns() []column {
-	return named(text("Ready", func(o *corev1.Pod) string { p := summarize(o); return fmt.Sprintf("%d/%d", p.ready, p.total) }),
-		text("Status", func(o *corev1.Pod) string { return summarize(o).status }),
+	return namedColumns(textColumn("Ready", func(o *corev1.Pod) string { p := summarizePod(o); return fmt.Sprintf("%d/%d", p.ready, p.total) }),
+		textColumn("Status", func(o *corev1.Pod) string { return summarizePod(o).status }),
 		column{name: "Restarts", cell: func(o runtime.Object, now time.Time) any {
-			p := summarize(o.(*corev1.Pod))
+			p := summarizePod(o.(*corev1.Pod))
 			if p.restarts > 0 && !p.restarted.IsZero() {
-				return fmt.Sprintf("%d (%s ago)", p.restarts, age(p.restarted, now))
+				return fmt.Sprintf("%d (%s ago)", p.restarts, formatAge(p.restarted, now))
 			}
 			return strconv.Itoa(p.restarts)
 		}}, ageColumn(),
-		text("IP", func(o *corev1.Pod) string {
+		textColumn("IP", func(o *corev1.Pod) string {
 			if len(o.Status.PodIPs) == 0 {
 				return none
 			}
-			return or(o.Status.PodIPs[0].IP, none)
+			return orElse(o.Status.PodIPs[0].IP, none)
 		}).whenWide(),
-		text("Node", func(o *corev1.Pod) string { return or(o.Spec.NodeName, none) }).whenWide(),
-		text("Nominated Node", func(o *corev1.Pod) string { return or(o.Status.NominatedNodeName, none) }).whenWide(),
-		text("Readiness Gates", gates).whenWide())
+		textColumn("Node", func(o *corev1.Pod) string { return orElse(o.Spec.NodeName, none) }).whenWide(),
+		textColumn("Nominated Node", func(o *corev1.Pod) string { return orElse(o.Status.NominatedNodeName, none) }).whenWide(),
+		textColumn("Readiness Gates", gatesText).whenWide())
 }
 
-func gates(o *corev1.Pod) string {
+func gatesText(o *corev1.Pod) string {
 	if len(o.Spec.ReadinessGates) == 0 {
 		return none
 	}
@@ -57,25 +57,25 @@ type podSummary struct {
 	restarted    metav1.Time // the last time
 }
 
-func (p *podSummary) restart(s corev1.ContainerStatus) {
+func (p *podSummary) addRestarts(s corev1.ContainerStatus) {
 	p.restarts += int(s.RestartCount)
 	if last := s.LastTerminationState.Terminated; last != nil && p.restarted.Before(&last.FinishedAt) {
 		p.restarted = last.FinishedAt
 	}
 }
 
-// summarize follows printPod of k8s.io/kubernetes, case by case.
-func summarize(o *corev1.Pod) podSummary {
-	p := podSummary{status: or(o.Status.Reason, string(o.Status.Phase)), total: len(o.Spec.Containers)}
+// summarizePod follows printPod of k8s.io/kubernetes, case by case.
+func summarizePod(o *corev1.Pod) podSummary {
+	p := podSummary{status: orElse(o.Status.Reason, string(o.Status.Phase)), total: len(o.Spec.Containers)}
 	for _, c := range o.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
 			p.status = c.Reason
 		}
 	}
-	sidecars, initializing := p.initialize(o)
+	sidecars, initializing := p.lookAtInit(o)
 	if !initializing || hasCondition(o, corev1.PodInitialized) {
 		p.restarts, p.restarted = sidecars.restarts, sidecars.restarted
-		p.run(o)
+		p.lookAtContainers(o)
 	}
 	ended := o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed
 	switch {
@@ -88,9 +88,9 @@ func summarize(o *corev1.Pod) podSummary {
 	return p
 }
 
-// initialize looks at init containers up to the first that has not ended, and returns
+// lookAtInit looks at init containers up to the first that has not ended, and returns
 // the restarts of those that stay.
-func (p *podSummary) initialize(o *corev1.Pod) (sidecars podSummary, initializing bool) {
+func (p *podSummary) lookAtInit(o *corev1.Pod) (sidecars podSummary, initializing bool) {
 	stays := map[string]bool{}
 	for _, c := range o.Spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
@@ -99,9 +99,9 @@ func (p *podSummary) initialize(o *corev1.Pod) (sidecars podSummary, initializin
 		}
 	}
 	for i, s := range o.Status.InitContainerStatuses {
-		p.restart(s)
+		p.addRestarts(s)
 		if stays[s.Name] {
-			sidecars.restart(s)
+			sidecars.addRestarts(s)
 		}
 		switch ended, waits := s.State.Terminated, s.State.Waiting; {
 		case ended != nil && ended.ExitCode == 0:
@@ -112,7 +112,7 @@ func (p *podSummary) initialize(o *corev1.Pod) (sidecars podSummary, initializin
 			}
 			continue
 		case ended != nil:
-			p.status = "Init:" + ending(ended)
+			p.status = "Init:" + terminationText(ended)
 		case waits != nil && waits.Reason != "" && waits.Reason != "PodInitializing":
 			p.status = "Init:" + waits.Reason
 		default:
@@ -123,7 +123,7 @@ func (p *podSummary) initialize(o *corev1.Pod) (sidecars podSummary, initializin
 	return sidecars, false
 }
 
-func ending(t *corev1.ContainerStateTerminated) string {
+func terminationText(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason != "":
 		return t.Reason
@@ -133,16 +133,16 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
-// run looks at the pod's containers, the last one first.
-func (p *podSummary) run(o *corev1.Pod) {
+// lookAtContainers looks at the pod's containers, the last one first.
+func (p *podSummary) lookAtContainers(o *corev1.Pod) {
 	running, failed := false, ""
 	for _, s := range slices.Backward(o.Status.ContainerStatuses) {
-		p.restart(s)
+		p.addRestarts(s)
 		switch {
 		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 			p.status = s.State.Waiting.Reason
 		case s.State.Terminated != nil:
-			p.status = ending(s.State.Terminated)
+			p.status = terminationText(s.State.Terminated)
 			if s.State.Terminated.ExitCode != 0 {
 				failed = p.status
 			}

@@ -53,7 +53,7 @@ func Cells(k *kind.Kind, o runtime.Object, now time.Time) (out []any) {
 	}
 	if u, ok := o.(*unstructured.Unstructured); ok && k.Custom != nil {
 		for _, c := range k.Custom.Columns {
-			out = append(out, custom(u, c.JSONPath, c.Type, now))
+			out = append(out, customCell(u, c.JSONPath, c.Type, now))
 		}
 	}
 	return out
@@ -61,35 +61,35 @@ func Cells(k *kind.Kind, o runtime.Object, now time.Time) (out []any) {
 
 func columnsOf(k *kind.Kind) []column {
 	if k.Custom != nil && len(k.Custom.Columns) > 0 {
-		return named()
+		return namedColumns()
 	}
 	if k.Custom != nil {
-		return named(ageColumn())
+		return namedColumns(ageColumn())
 	}
 	if own := builtinColumns(k.Table()); own != nil {
 		return own
 	}
-	return named(column{name: "Created At", cell: func(o runtime.Object, _ time.Time) any {
+	return namedColumns(column{name: "Created At", cell: func(o runtime.Object, _ time.Time) any {
 		return o.(metav1.Object).GetCreationTimestamp().UTC().Format(time.RFC3339)
 	}})
 }
 
 func ageColumn() column {
 	return column{name: "Age", cell: func(o runtime.Object, now time.Time) any {
-		return age(o.(metav1.Object).GetCreationTimestamp(), now)
+		return formatAge(o.(metav1.Object).GetCreationTimestamp(), now)
 	}}
 }
 
-// age writes how long ago a time was, as people read it.
-func age(t metav1.Time, now time.Time) string {
+// formatAge writes how long ago a time was, as people read it.
+func formatAge(t metav1.Time, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
 	}
 	return duration.HumanDuration(now.Sub(t.Time))
 }
 
-// custom returns the cell of a column that a CustomResourceDefinition names.
-func custom(u *unstructured.Unstructured, path, kind string, now time.Time) any {
+// customCell returns the cell of a column that a CustomResourceDefinition names.
+func customCell(u *unstructured.Unstructured, path, kind string, now time.Time) any {
 	j := jsonpath.New("column").AllowMissingKeys(true)
 	if err := j.Parse("{" + path + "}"); err != nil {
 		return nil
@@ -109,7 +109,7 @@ func custom(u *unstructured.Unstructured, path, kind string, now time.Time) any 
 			if err := t.UnmarshalQueryParameter(v); err != nil {
 				return "<invalid>"
 			}
-			return age(t, now)
+			return formatAge(t, now)
 		}
 	case int64, float64, bool:
 		if len(texts) == 1 && kind != "string" {

@@ -22,10 +22,10 @@ type Event struct {
 	remade atomic.Pointer[remade] // where forms are kept that are made again; nil: they are kept in any case
 }
 
-// size returns how many bytes only the history keeps because of the event: what the
+// historySize returns how many bytes only the history keeps because of the event: what the
 // object was before. The object itself is either still there or counts with the event
 // that replaced it.
-func (e *Event) size() (n int) {
+func (e *Event) historySize() (n int) {
 	if e.Before != nil {
 		n = len(e.Before.Raw)
 	}
@@ -49,7 +49,7 @@ type remade struct {
 	bytes  int
 }
 
-func (r *remade) add(e *Event) {
+func (r *remade) addEvent(e *Event) {
 	if r == nil {
 		return
 	}
@@ -77,7 +77,7 @@ func Once[T any](e *Event, name any, make func() T) T {
 	if f == nil {
 		f = &forms{}
 		if e.forms.CompareAndSwap(nil, f) {
-			e.remade.Load().add(e)
+			e.remade.Load().addEvent(e)
 		} else {
 			if f = e.forms.Load(); f == nil { // dropped between the two
 				f = &forms{}

@@ -50,7 +50,7 @@ type Store struct {
 	mu      sync.RWMutex
 	version uint64
 	tables  map[string]*Table
-	bytes   int // Event.size of all logs
+	bytes   int // Event.historySize of all logs
 }
 
 // New returns an empty store.
@@ -152,7 +152,7 @@ type Table struct {
 	store     *Store
 	tree      *btree.BTree[*Object] // nil while it is empty
 	log       []*Event
-	bytes     int    // Event.size of the log
+	bytes     int    // Event.historySize of the log
 	formed    int    // of how many of the last events the forms are kept
 	raw       int    // bytes of the objects of these
 	remade    remade // forms of events before these
@@ -163,7 +163,7 @@ type Table struct {
 
 const degree = 32 // of the trees: a leaf of 63 pointers
 
-func less(a, b *Object) bool { return a.Key < b.Key }
+func lessKey(a, b *Object) bool { return a.Key < b.Key }
 
 // Get returns an object; nil if it is not there.
 func (t *Table) Get(key string) *Object {
@@ -214,7 +214,7 @@ func (t *Table) Put(key string, expect *Object, encode func(version uint64) ([]b
 		o.Key = expect.Key // one string for all versions
 	}
 	if t.tree == nil {
-		t.tree = btree.New(degree, less)
+		t.tree = btree.New(degree, lessKey)
 	}
 	t.tree.ReplaceOrInsert(o)
 	t.appendLocked(&Event{Object: o, Before: expect, Version: o.Version})
@@ -253,8 +253,8 @@ func (t *Table) appendLocked(e *Event) {
 	e.time = t.store.options.Clock.Now()
 	t.trimLocked(e.time.Add(-t.store.options.History))
 	t.log = append(t.log, e)
-	t.bytes += e.size()
-	t.store.bytes += e.size()
+	t.bytes += e.historySize()
+	t.store.bytes += e.historySize()
 	t.dropFormsLocked()
 	t.store.boundLocked()
 	if t.store.options.Notify != nil {
@@ -314,8 +314,8 @@ func (t *Table) trimLocked(before clock.Time) {
 func (t *Table) forgetLocked(n int) {
 	for i, e := range t.log[:n] {
 		t.oldest = e.Version
-		t.bytes -= e.size()
-		t.store.bytes -= e.size()
+		t.bytes -= e.historySize()
+		t.store.bytes -= e.historySize()
 		if len(t.log)-i == t.formed {
 			t.formed--
 			t.raw -= len(e.Object.Raw)
