@@ -246,10 +246,10 @@ func TestFlyOfAFile(t *testing.T) {
 }
 
 func TestNeighboursAreAllowedWhatTheFlightSays(t *testing.T) {
-	if got := strings.Join(Flight{MaxNeighbours: 0.3}.args("s.yaml", "out"), " "); got != "run s.yaml --out out --max-neighbours 30%" {
+	if got := strings.Join(Flight{MaxNeighbours: 0.3}.runArgs("s.yaml", "out"), " "); got != "run s.yaml --out out --max-neighbours 30%" {
 		t.Error(got)
 	}
-	if got := strings.Join(Flight{}.args("s.yaml", "out"), " "); strings.Contains(got, "neighbours") {
+	if got := strings.Join(Flight{}.runArgs("s.yaml", "out"), " "); strings.Contains(got, "neighbours") {
 		t.Error(got)
 	}
 }
@@ -283,7 +283,7 @@ func TestDefinitionsAreCopied(t *testing.T) {
 	}
 	f := flight("pass")
 	f.CRDs = []string{folder, filepath.Join(folder, "a.yaml")}
-	path, err := f.file(t)
+	path, err := f.scenarioFile(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestDefinitionsAreCopied(t *testing.T) {
 	}
 	for _, paths := range [][]string{{filepath.Join(folder, "none")}, {t.TempDir()}} {
 		f.CRDs = paths
-		if _, err := f.file(t); err == nil || !strings.HasPrefix(err.Error(), "Flight.CRDs: ") {
+		if _, err := f.scenarioFile(t); err == nil || !strings.HasPrefix(err.Error(), "Flight.CRDs: ") {
 			t.Errorf("%v: %v", paths, err)
 		}
 	}
@@ -359,11 +359,11 @@ func TestAPlaneEndsWithItsTest(t *testing.T) {
 func TestNoBinaryAnywhere(t *testing.T) {
 	t.Setenv(EnvBinary, "")
 	t.Setenv("PATH", t.TempDir())
-	if _, err := find(""); !errors.Is(err, ErrNoBinary) || !strings.Contains(err.Error(), "it is not in PATH; `make build`") {
+	if _, err := findProgram(""); !errors.Is(err, ErrNoBinary) || !strings.Contains(err.Error(), "it is not in PATH; `make build`") {
 		t.Error(err)
 	}
 	t.Setenv(EnvBinary, "/none")
-	if _, err := find(""); !errors.Is(err, ErrNoBinary) || !strings.Contains(err.Error(), "WINDTUNNEL_BIN names /none") {
+	if _, err := findProgram(""); !errors.Is(err, ErrNoBinary) || !strings.Contains(err.Error(), "WINDTUNNEL_BIN names /none") {
 		t.Error(err)
 	}
 }

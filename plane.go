@@ -64,14 +64,14 @@ func Up(t testing.TB, o UpOptions) *Plane {
 // Start starts a plane and returns when it is up; the caller closes it. It is for
 // TestMain. What ctx ends is the start, not the plane.
 func Start(ctx context.Context, o UpOptions) (*Plane, error) {
-	binary, err := find(o.Binary)
+	binary, err := findProgram(o.Binary)
 	if err != nil {
 		return nil, err
 	}
 	if o.Output == nil {
 		o.Output = io.Discard
 	}
-	ours, theirs, err := socket() // closed by the kernel when this process is killed, which ends the plane
+	ours, theirs, err := newSocketPair() // closed by the kernel when this process is killed, which ends the plane
 	if err != nil {
 		return nil, err
 	}

@@ -67,29 +67,29 @@ func celType(v any) *cel.Type {
 
 // operator is one function of two numbers, or of one.
 type operator struct {
-	name  string
-	whole func(a, b int64) (int64, error) // nil: whole numbers are taken as floats
-	float func(a, b float64) float64      // nil: whole numbers only
-	unary bool
-	round bool // the result of float is made whole
-	text  bool // also joins texts
+	name     string
+	onInts   func(a, b int64) (int64, error) // nil: whole numbers are taken as floats
+	onFloats func(a, b float64) float64      // nil: whole numbers only
+	unary    bool
+	round    bool // the result of float is made whole
+	text     bool // also joins texts
 }
 
 // arithmeticOperators are those of the language, in the order of the documentation.
 func arithmeticOperators() []operator {
 	return []operator{
-		{name: "_+_", whole: addWhole, float: func(a, b float64) float64 { return a + b }, text: true},
-		{name: "_-_", whole: subWhole, float: func(a, b float64) float64 { return a - b }},
-		{name: "_*_", whole: mulWhole, float: func(a, b float64) float64 { return a * b }},
-		{name: "_/_", float: func(a, b float64) float64 { return a / b }},
-		{name: "_%_", whole: remWhole, float: math.Mod},
-		{name: "-_", unary: true, whole: func(a, _ int64) (int64, error) { return subWhole(0, a) }, float: func(a, _ float64) float64 { return -a }},
-		{name: "min", whole: func(a, b int64) (int64, error) { return min(a, b), nil }, float: math.Min},
-		{name: "max", whole: func(a, b int64) (int64, error) { return max(a, b), nil }, float: math.Max},
-		{name: "abs", unary: true, whole: absWhole, float: func(a, _ float64) float64 { return math.Abs(a) }},
-		{name: "ceil", unary: true, round: true, float: func(a, _ float64) float64 { return math.Ceil(a) }},
-		{name: "floor", unary: true, round: true, float: func(a, _ float64) float64 { return math.Floor(a) }},
-		{name: "round", unary: true, round: true, float: func(a, _ float64) float64 { return math.Round(a) }},
+		{name: "_+_", onInts: addWhole, onFloats: func(a, b float64) float64 { return a + b }, text: true},
+		{name: "_-_", onInts: subWhole, onFloats: func(a, b float64) float64 { return a - b }},
+		{name: "_*_", onInts: mulWhole, onFloats: func(a, b float64) float64 { return a * b }},
+		{name: "_/_", onFloats: func(a, b float64) float64 { return a / b }},
+		{name: "_%_", onInts: remWhole, onFloats: math.Mod},
+		{name: "-_", unary: true, onInts: func(a, _ int64) (int64, error) { return subWhole(0, a) }, onFloats: func(a, _ float64) float64 { return -a }},
+		{name: "min", onInts: func(a, b int64) (int64, error) { return min(a, b), nil }, onFloats: math.Min},
+		{name: "max", onInts: func(a, b int64) (int64, error) { return max(a, b), nil }, onFloats: math.Max},
+		{name: "abs", unary: true, onInts: absWhole, onFloats: func(a, _ float64) float64 { return math.Abs(a) }},
+		{name: "ceil", unary: true, round: true, onFloats: func(a, _ float64) float64 { return math.Ceil(a) }},
+		{name: "floor", unary: true, round: true, onFloats: func(a, _ float64) float64 { return math.Floor(a) }},
+		{name: "round", unary: true, round: true, onFloats: func(a, _ float64) float64 { return math.Round(a) }},
 	}
 }
 
@@ -151,7 +151,7 @@ func (op operator) declareOverload(args ...*cel.Type) cel.FunctionOpt {
 		allWhole = allWhole && a == cel.IntType
 	}
 	result := cel.DoubleType
-	if op.round || allWhole && op.whole != nil {
+	if op.round || allWhole && op.onInts != nil {
 		result = cel.IntType
 	}
 	binding := cel.FunctionBinding(func(vals ...ref.Val) ref.Val {
@@ -174,8 +174,8 @@ func (op operator) declareOverload(args ...*cel.Type) cel.FunctionOpt {
 func (op operator) applyOperator(a, b ref.Val) ref.Val {
 	x, wholeA := a.Value().(int64)
 	y, wholeB := b.Value().(int64)
-	if op.whole != nil && wholeA && wholeB {
-		out, err := op.whole(x, y)
+	if op.onInts != nil && wholeA && wholeB {
+		out, err := op.onInts(x, y)
 		if err != nil {
 			return types.WrapErr(err)
 		}
@@ -189,7 +189,7 @@ func (op operator) applyOperator(a, b ref.Val) ref.Val {
 	if g == 0 && (op.name == "_/_" || op.name == "_%_") {
 		return types.WrapErr(errDivision)
 	}
-	out := op.float(f, g)
+	out := op.onFloats(f, g)
 	if !op.round {
 		return types.Double(out)
 	}

@@ -107,7 +107,7 @@ func (s *Scenario) ReadReplay(file, name string) ([]byte, error) {
 	return raw, nil
 }
 
-func readInside(folder, name string, most int64) ([]byte, error) {
+func readInside(folder, name string, maxBytes int64) ([]byte, error) {
 	if err := checkInside(name); err != nil {
 		return nil, err
 	}
@@ -120,12 +120,12 @@ func readInside(folder, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, most+1))
+	raw, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	if int64(len(raw)) > most {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, most)
+	if int64(len(raw)) > maxBytes {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, maxBytes)
 	}
 	return raw, nil
 }

@@ -93,12 +93,12 @@ func (c stepChecker) checkNetwork(path string, n *Network) {
 		if !(e.Rate > 0 && e.Rate <= maxEchoRate) {
 			c.reportAt(at+".rate", "echo.rate: %g is not above 0 and at most %g", e.Rate, maxEchoRate)
 		}
-		least := minEchoSize
+		minSize := minEchoSize
 		if n.To.Worker != nil && e.Protocol != "icmp" {
-			least = minFarEchoSize
+			minSize = minFarEchoSize
 		}
-		if e.Size < least || e.Size > maxEchoSize {
-			c.reportAt(at+".size", "echo.size: %d is not %d to %d", e.Size, least, maxEchoSize)
+		if e.Size < minSize || e.Size > maxEchoSize {
+			c.reportAt(at+".size", "echo.size: %d is not %d to %d", e.Size, minSize, maxEchoSize)
 		}
 	}
 	if s := n.Stream; s != nil && (s.Count < 1 || s.Count > maxStreams) {

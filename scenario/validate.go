@@ -35,12 +35,12 @@ type fieldChecker struct {
 // checker of each part embeds it.
 type checker struct {
 	fieldChecker
-	steps   map[string]string // step name -> its path
-	creates []string          // names of the create steps so far, those of other branches too
-	groups  []string          // groups that they make on the plane, and those of groups
-	inside  []string          // groups that they make in members whose pods are recorded
-	cluster string            // of the step that is checked
-	made    map[string]string // cluster of the create steps so far, by name
+	steps         map[string]string // step name -> its path
+	creates       []string          // names of the create steps so far, those of other branches too
+	groups        []string          // groups that they make on the plane, and those of groups
+	inside        []string          // groups that they make in members whose pods are recorded
+	cluster       string            // of the step that is checked
+	membersOfStep map[string]string // cluster of the create steps so far, by name
 }
 
 // fileChecker checks a whole scenario, and itself what is said once in it.
@@ -58,7 +58,7 @@ func (c *fieldChecker) isGiven(path string) bool { _, ok := c.s.lines[path]; ret
 func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodies)) }
 
 func (s *Scenario) checkAll(f *problems) {
-	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}, made: map[string]string{}}}
+	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}, membersOfStep: map[string]string{}}}
 	c.checkLabel("scenario", "scenario", s.Name)
 	c.checkWord("failedCalls", "failedCalls", s.FailedCalls)
 	c.checkAbortOn(s.AbortOn)
@@ -79,7 +79,7 @@ func (s *Scenario) checkAll(f *problems) {
 	for i, g := range s.Groups {
 		c.checkGroup(fmt.Sprintf("groups[%d]", i), g)
 	}
-	stepChecker(c).checkSequence("steps", s.Steps, made{})
+	stepChecker(c).checkSequence("steps", s.Steps, createdSteps{})
 	lifecycleChecker(c).checkLifecycles()
 	objectives := map[string]bool{}
 	for i := range s.Objectives {
@@ -159,11 +159,11 @@ func (c fileChecker) checkPlane() {
 		comp := p.Components[name]
 		c.checkNotNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
 		c.checkRunnable(path+".memory", "component.memory", comp.Memory)
-		if most := p.Limits.CPU; most > 0 && comp.CPU > most {
-			c.reportAt(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(comp.CPU), formatValue(most))
+		if limit := p.Limits.CPU; limit > 0 && comp.CPU > limit {
+			c.reportAt(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(comp.CPU), formatValue(limit))
 		}
-		if most := p.Limits.Memory; most > 0 && comp.Memory > most {
-			c.reportAt(path+".memory", "component.memory: %s is above plane.limits.memory, %s", comp.Memory.Human(), most.Human())
+		if limit := p.Limits.Memory; limit > 0 && comp.Memory > limit {
+			c.reportAt(path+".memory", "component.memory: %s is above plane.limits.memory, %s", comp.Memory.Human(), limit.Human())
 		}
 		for _, flag := range slices.Sorted(maps.Keys(comp.Flags)) {
 			c.flagName(path+".flags."+flag, "component.flags", flag)
@@ -282,9 +282,9 @@ const (
 	maxRetries     = 255 // attempts are recorded in a byte
 )
 
-func (c *fieldChecker) checkAtMost(path, name string, n, most int) {
-	if n > most && n <= maxObjects { // else it is said already
-		c.reportAt(path, "%s: %d is above %d", name, n, most)
+func (c *fieldChecker) checkAtMost(path, name string, n, limit int) {
+	if n > limit && n <= maxObjects { // else it is said already
+		c.reportAt(path, "%s: %d is above %d", name, n, limit)
 	}
 }
 

@@ -5,7 +5,7 @@ import "fmt"
 // changeChecker checks the steps that change what a create step made.
 type changeChecker struct{ *checker }
 
-func (c changeChecker) checkScale(path string, x *Scale, before made) {
+func (c changeChecker) checkScale(path string, x *Scale, before createdSteps) {
 	made := c.checkReference(path+".step", "scale.step", x.Step, before)
 	to, each := c.isGiven(path+".to") || x.To != 0, c.isGiven(path+".perNamespace") || x.PerNamespace != 0
 	switch {
@@ -23,7 +23,7 @@ func (c changeChecker) checkScale(path string, x *Scale, before made) {
 	paceChecker(c).checkCalls(path, "scale", x.Pace, x.Timeout)
 }
 
-func (c changeChecker) checkUpdate(path string, x *Update, before made) {
+func (c changeChecker) checkUpdate(path string, x *Update, before createdSteps) {
 	made := c.checkReference(path+".step", "update.step", x.Step, before)
 	c.checkWord(path+".method", "update.method", x.Method)
 	if x.Body != "" {
@@ -46,7 +46,7 @@ func (c changeChecker) checkUpdate(path string, x *Update, before made) {
 	paceChecker(c).checkRetry(path+".retry", x.Retry)
 }
 
-func (c changeChecker) checkChurn(path string, x *Churn, before made) {
+func (c changeChecker) checkChurn(path string, x *Churn, before createdSteps) {
 	if made := c.checkReference(path+".step", "churn.step", x.Step, before); made != nil {
 		for i, body := range x.Objects {
 			if text := made.objectFault(body, true); text != "" {
@@ -76,7 +76,7 @@ func (c changeChecker) checkChurn(path string, x *Churn, before made) {
 	paceChecker(c).checkCalls(path, "churn", x.Pace, x.Timeout)
 }
 
-func (c changeChecker) checkDelete(path string, x *Delete, before made) {
+func (c changeChecker) checkDelete(path string, x *Delete, before createdSteps) {
 	c.checkReference(path+".step", "delete.step", x.Step, before)
 	c.checkWord(path+".propagation", "delete.propagation", x.Propagation)
 	paceChecker(c).checkCalls(path, "delete", x.Pace, x.Timeout)

@@ -157,7 +157,7 @@ func (c memberChecker) checkCluster(path, name, cluster string) []string {
 // checkMadeWithin checks that the objects of a create step are in the members in which a
 // step is about them.
 func (c memberChecker) checkMadeWithin(path, name, step string) {
-	in := c.made[step]
+	in := c.membersOfStep[step]
 	switch {
 	case in == c.cluster:
 	case in == "":

@@ -10,7 +10,7 @@ import (
 
 // checkReference checks the name of an earlier create step and returns it; nil when
 // it is none.
-func (c *checker) checkReference(path, name, step string, before made) *Create {
+func (c *checker) checkReference(path, name, step string, before createdSteps) *Create {
 	earlier := slices.Sorted(maps.Keys(before))
 	switch x, ok := before[step]; {
 	case ok:

@@ -10,7 +10,7 @@ import (
 // requestsChecker checks the steps that send any calls.
 type requestsChecker struct{ *checker }
 
-func (c requestsChecker) checkRequests(path string, x *Requests, before made) {
+func (c requestsChecker) checkRequests(path string, x *Requests, before createdSteps) {
 	c.checkNotNegative(path+".count", "requests.count", x.Count)
 	c.checkNotNegativeTime(path+".for", "requests.for", x.For)
 	c.checkNotNegative(path+".rounds", "requests.rounds", x.Rounds)
@@ -39,7 +39,7 @@ func (c requestsChecker) checkRequests(path string, x *Requests, before made) {
 	paceChecker(c).checkRetry(path+".retry", x.Retry)
 }
 
-func (c requestsChecker) checkCall(path string, x *Call, before made) {
+func (c requestsChecker) checkCall(path string, x *Call, before createdSteps) {
 	if !slices.Contains(fieldWords("call.verb"), x.Verb) {
 		c.checkWord(path+".verb", "call.verb", x.Verb)
 		return
@@ -102,7 +102,7 @@ func (c requestsChecker) checkFields(path string, x *Call) {
 }
 
 // callTarget checks what a call is sent to.
-func (c requestsChecker) checkTarget(path string, x *Call, before made) {
+func (c requestsChecker) checkTarget(path string, x *Call, before createdSteps) {
 	creation := x.Verb == "create" && x.Subresource == ""
 	switch {
 	case creation && (x.Of != "" || x.Resource != ""):

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// made are the create steps that have ended for certain when a step begins.
-type made map[string]*Create
+// createdSteps are the create steps that have ended for certain when a step begins.
+type createdSteps map[string]*Create
 
 // stepChecker checks steps in the order in which they are done.
 type stepChecker struct{ *checker }
 
 // checkSequence checks steps that follow one another and adds what they create.
-func (c stepChecker) checkSequence(path string, steps []Step, before made) {
+func (c stepChecker) checkSequence(path string, steps []Step, before createdSteps) {
 	for i := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if steps[i].Beside {
@@ -26,7 +26,7 @@ func (c stepChecker) checkSequence(path string, steps []Step, before made) {
 
 // checkParallel checks steps of which each begins when those before all of them have
 // ended.
-func (c stepChecker) checkParallel(path string, steps []Step, before made) {
+func (c stepChecker) checkParallel(path string, steps []Step, before createdSteps) {
 	for i := range steps { // a wait of one branch may be for pods of another
 		for s := range steps[i].All() {
 			if s.Create != nil {
@@ -47,7 +47,7 @@ func (c stepChecker) checkParallel(path string, steps []Step, before made) {
 }
 
 // checkStep checks one step in the light of those before it.
-func (c stepChecker) checkStep(path string, s *Step, before made) {
+func (c stepChecker) checkStep(path string, s *Step, before createdSteps) {
 	c.checkHead(path, s)
 	memberChecker(c).checkStepCluster(path, s)
 	switch {
@@ -57,7 +57,7 @@ func (c stepChecker) checkStep(path string, s *Step, before made) {
 		c.checkSequence(path+".sequence", s.Sequence, before)
 	case s.Create != nil:
 		createChecker(c).checkCreate(path+".create", s.Create)
-		before[s.Name], c.made[s.Name] = s.Create, s.Cluster
+		before[s.Name], c.membersOfStep[s.Name] = s.Create, s.Cluster
 		c.creates = append(c.creates, s.Name)
 		c.addGroup(s)
 	}

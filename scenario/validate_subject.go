@@ -149,7 +149,7 @@ func (c subjectChecker) checkReady(path string, x *Subject) {
 			c.reportAt(path+".wait", "ready.wait: objects are needed, and no step that made them")
 			return
 		}
-		waitChecker(c).checkWait(path+".wait", r.Wait, made{})
+		waitChecker(c).checkWait(path+".wait", r.Wait, createdSteps{})
 	}
 	c.checkPositiveTime(path+".within", "ready.within", r.Within)
 }

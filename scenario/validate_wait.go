@@ -5,7 +5,7 @@ import "slices"
 // waitChecker checks what is waited for.
 type waitChecker struct{ *checker }
 
-func (c waitChecker) checkWait(path string, x *Wait, before made) {
+func (c waitChecker) checkWait(path string, x *Wait, before createdSteps) {
 	switch {
 	case x.Pods != "" && x.Objects != "":
 		c.reportAt(path, "wait: exactly one of pods and objects is needed")
@@ -39,7 +39,7 @@ func (c waitChecker) checkPods(path string, x *Wait) {
 	}
 }
 
-func (c waitChecker) checkObjects(path string, x *Wait, before made) {
+func (c waitChecker) checkObjects(path string, x *Wait, before createdSteps) {
 	c.checkResource(path+".objects", "wait.objects", x.Objects)
 	if x.Are != "" {
 		c.reportAt(path+".are", "wait.are: belongs to pods; objects have condition or deleted")

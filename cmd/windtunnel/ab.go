@@ -218,7 +218,7 @@ func (x *arms) flyTurns(ctx context.Context, flags *compareFlags) error {
 			if r, there, err = x.flyAndOpen(ctx, t); err != nil {
 				return err
 			}
-			stopped = ctx.Err() != nil || x.lost >= mostLost
+			stopped = ctx.Err() != nil || x.lost >= maxLost
 		}
 		if there {
 			flown[t.arm] = append(flown[t.arm], r)
@@ -256,9 +256,9 @@ func (x *arms) compareFlown(flown [2][]compare.Run, stopped bool, flags *compare
 
 func (x *arms) armName(t turn) string { return [2]string{x.options.NameA, x.options.NameB}[t.arm] }
 
-// mostLost is how many runs in a row may fail to be flown, each tried several
+// maxLost is how many runs in a row may fail to be flown, each tried several
 // times, before the experiment ends: then the machine is at fault.
-const mostLost = 2
+const maxLost = 2
 
 // flyAndOpen flies a run and opens it. One that cannot be flown is tried again; then
 // it is left out by name and the experiment goes on, unless nothing was flown
@@ -284,7 +284,7 @@ func (x *arms) flyAndOpen(ctx context.Context, t turn) (r compare.Run, there boo
 	case err != nil && ctx.Err() == nil:
 		x.lost++
 		if errors.Is(err, flight.ErrNoRecords) {
-			x.lost = mostLost // the next one could not be recorded either
+			x.lost = maxLost // the next one could not be recorded either
 		}
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		x.options.Notes = append(x.options.Notes, fmt.Sprintf("%s could not be flown: %s.", x.runDir(t), strings.TrimSuffix(first, ".")))

@@ -186,7 +186,7 @@ func TestABEndsWhereNothingCanBeFlown(t *testing.T) {
 	if err := x.flyTurns(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
 		t.Errorf("%v", err)
 	}
-	if len(some.flown) != 2+mostLost*tries || !strings.Contains(out.String(), "limiter=5/10, 1 run") {
+	if len(some.flown) != 2+maxLost*tries || !strings.Contains(out.String(), "limiter=5/10, 1 run") {
 		t.Errorf("flown %q\n%s", some.flown, out)
 	}
 	full := &abFlights{failed: map[int]error{2: flight.ErrNoRecords}}

@@ -11,8 +11,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// mostAnnotations is how many of a kind GitHub shows of one step.
-const mostAnnotations = 10
+// maxAnnotations is how many of a kind GitHub shows of one step.
+const maxAnnotations = 10
 
 // printAnnotations prints a run's judgement as commands of GitHub's workflows, which become
 // annotations of the build: an error for each reason of a fail, a warning for
@@ -35,8 +35,8 @@ func printAnnotations(w io.Writer, dir record.Dir) error {
 	if len(lines) == 0 {
 		lines = []string{"The run has no verdict."}
 	}
-	if left := len(lines) - mostAnnotations; left > 0 {
-		lines = append(lines[:mostAnnotations-1:mostAnnotations-1], fmt.Sprintf("The run's report has %s.", unit.Count(left+1, "more reasons")))
+	if left := len(lines) - maxAnnotations; left > 0 {
+		lines = append(lines[:maxAnnotations-1:maxAnnotations-1], fmt.Sprintf("The run's report has %s.", unit.Count(left+1, "more reasons")))
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintf(w, "::%s title=%s::%s\n", level, escapeProperty(title), escapeData(line)); err != nil {

@@ -160,8 +160,8 @@ func compareVerb(env *environment) *cobra.Command {
 // variantLetter names a variant: A, B, C ...
 func variantLetter(i int) string { return string(rune('A' + i)) }
 
-// mostVariants is how many have a letter.
-const mostVariants = 26
+// maxVariants is how many have a letter.
+const maxVariants = 26
 
 // variantsOf splits the arguments at each "--". Flags are taken wherever they
 // stand, so that they may follow the last variant.
@@ -182,7 +182,7 @@ func variantsOf(cmd *cobra.Command, args []string) ([][]string, error) {
 			return nil, fmt.Errorf("compare: %w", cmd.FlagErrorFunc()(cmd, err))
 		}
 		paths := slices.Clone(cmd.Flags().Args())
-		if len(part) == 0 || len(paths) == 0 || len(out) == mostVariants {
+		if len(part) == 0 || len(paths) == 0 || len(out) == maxVariants {
 			return nil, want
 		}
 		if out = append(out, paths); next < 0 {

@@ -145,8 +145,8 @@ const oneWish = time.Second
 
 // wishes tells what the signals of one process ask for.
 type wishes struct {
-	told bool       // the first signal was announced
-	at   clock.Time // when
+	announced bool       // the first signal was announced
+	at        clock.Time // when
 }
 
 // wish is what one signal asks for.
@@ -161,7 +161,7 @@ const (
 // nextWish returns what a signal at a time asks for.
 func (w *wishes) nextWish(at clock.Time) wish {
 	switch {
-	case !w.told:
+	case !w.announced:
 		return wishToStop
 	case at.Sub(w.at) >= oneWish:
 		return wishToEnd
@@ -170,4 +170,4 @@ func (w *wishes) nextWish(at clock.Time) wish {
 }
 
 // setAnnounced says that the user was told of the first signal, and what a second does.
-func (w *wishes) setAnnounced(at clock.Time) { w.told, w.at = true, at }
+func (w *wishes) setAnnounced(at clock.Time) { w.announced, w.at = true, at }

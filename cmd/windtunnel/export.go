@@ -117,22 +117,22 @@ func exportDocuments(env *environment, format, short string) *cobra.Command {
 
 // exportOpenMetrics writes all series of a run; what the format cannot carry is said.
 func exportOpenMetrics(env *environment) *cobra.Command {
-	var most unit.Bytes
+	var maxBytes unit.Bytes
 	verb := newExportForm("openmetrics", "Write all series, which promtool turns into blocks of a Prometheus server",
 		"openmetrics runs/density/latest -o density.om\n  promtool tsdb create-blocks-from openmetrics density.om data/", func(run, out string) error {
 			if info, err := os.Stat(out); out != "" && err == nil && !info.Mode().IsRegular() {
-				return printOpenMetrics(env, run, out, int64(most))
+				return printOpenMetrics(env, run, out, int64(maxBytes))
 			}
 			if out == "" {
 				out = besideRun(run, "openmetrics.txt")
 			}
-			return writeOpenMetrics(env, run, out, int64(most))
+			return writeOpenMetrics(env, run, out, int64(maxBytes))
 		})
-	verb.Flags().TextVar(&most, "most", unit.Bytes(0), "`size` of the text at most, such as 20Gi; default: a thousand times the records', or 256Mi")
+	verb.Flags().TextVar(&maxBytes, "most", unit.Bytes(0), "`size` of the text at most, such as 20Gi; default: a thousand times the records', or 256Mi")
 	return verb
 }
 
-func writeOpenMetrics(env *environment, run, out string, most int64) error {
+func writeOpenMetrics(env *environment, run, out string, maxBytes int64) error {
 	if _, _, err := record.OpenDir(run); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func writeOpenMetrics(env *environment, run, out string, most int64) error {
 		return err
 	}
 	defer file.Close()
-	written, err := openmetrics.Write(file, run, openmetrics.Options{Most: most})
+	written, err := openmetrics.Write(file, run, openmetrics.Options{Most: maxBytes})
 	if err == nil {
 		err = file.Keep()
 	}
@@ -154,12 +154,12 @@ func writeOpenMetrics(env *environment, run, out string, most int64) error {
 
 // printOpenMetrics writes to a pipe or a device that the user named, such as
 // /dev/stdout.
-func printOpenMetrics(env *environment, run, out string, most int64) error {
+func printOpenMetrics(env *environment, run, out string, maxBytes int64) error {
 	file, err := os.OpenFile(out, os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("write OpenMetrics: %w", err)
 	}
-	written, err := openmetrics.Write(file, run, openmetrics.Options{Most: most})
+	written, err := openmetrics.Write(file, run, openmetrics.Options{Most: maxBytes})
 	if failed := file.Close(); err == nil && failed != nil {
 		err = fmt.Errorf("write OpenMetrics: %w", failed)
 	}

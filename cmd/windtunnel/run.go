@@ -160,9 +160,9 @@ const lineWidth = 79
 // enough the step's name is cut first, and then the last figures are left out.
 func statusLine(s flight.Status) string {
 	head, name, tail := fmt.Sprintf("%s [%d/%d] ", clockFace(s.Elapsed), s.Index, s.Of), []rune(s.Step), ""
-	least := min(len(name), leastName)
+	minLength := min(len(name), minName)
 	for _, f := range statusFigures(s) {
-		if len(head)+least+len(tail)+len(f) > lineWidth {
+		if len(head)+minLength+len(tail)+len(f) > lineWidth {
 			break
 		}
 		tail += f
@@ -175,14 +175,14 @@ func statusLine(s flight.Status) string {
 	if room -= len(name) + len(": "); len(what) > room && room > 0 {
 		what = append(what[:room-1], '…')
 	}
-	if len(what) > 0 && room >= leastName {
+	if len(what) > 0 && room >= minName {
 		tail = ": " + string(what) + tail
 	}
 	return head + string(name) + tail
 }
 
-// leastName is how many characters of a step's name are always shown.
-const leastName = 12
+// minName is how many characters of a step's name are always shown.
+const minName = 12
 
 // statusFigures are the numbers of a status, the most useful first.
 func statusFigures(s flight.Status) (out []string) {

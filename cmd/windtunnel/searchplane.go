@@ -11,8 +11,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
 )
 
-// mostNamespace bounds what is read of an answer.
-const mostNamespace = 1 << 20
+// maxNamespace bounds what is read of an answer.
+const maxNamespace = 1 << 20
 
 // searchPlane says what the runs of a search are flown on. The error says why a
 // cluster does not tell.
@@ -55,7 +55,7 @@ func clusterIdentity(ctx context.Context, e endpoint.Endpoint) (string, error) {
 	default:
 		return "", fmt.Errorf("ask for kube-system: %s", answer.Status)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostNamespace))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxNamespace))
 	if err != nil {
 		return "", fmt.Errorf("ask for kube-system: %w", err)
 	}

@@ -177,8 +177,8 @@ func (f *upFlags) addComponents(p *scenario.Plane) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
-		c, most := p.Components[name], p.Limits
-		if most.CPU > 0 && c.CPU > most.CPU || most.Memory > 0 && c.Memory > most.Memory {
+		c, limits := p.Components[name], p.Limits
+		if limits.CPU > 0 && c.CPU > limits.CPU || limits.Memory > 0 && c.Memory > limits.Memory {
 			return fmt.Errorf("the limit of %s is above that of the plane as a whole", name)
 		}
 	}

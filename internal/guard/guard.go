@@ -23,8 +23,8 @@ const ExitCode = 3
 // Issues is where faults are reported.
 const Issues = "https://github.com/windtunnel/windtunnel/issues"
 
-// mostTrace is how much of the traces of all goroutines is printed.
-const mostTrace = 256 << 10
+// maxTrace is how much of the traces of all goroutines is printed.
+const maxTrace = 256 << 10
 
 // Verb calls a verb and returns its exit code, or ExitCode when it panics; that is
 // told to stderr, with the trace that GOTRACEBACK asks for.
@@ -89,7 +89,7 @@ func exitOnPanic() {
 // core dump.
 func reportPanic(stderr io.Writer, why any) {
 	level := os.Getenv("GOTRACEBACK")
-	trace := make([]byte, mostTrace)
+	trace := make([]byte, maxTrace)
 	trace = trace[:runtime.Stack(trace, level != "" && level != "single" && level != "0")]
 	if level == "none" {
 		trace = nil

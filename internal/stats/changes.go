@@ -14,13 +14,13 @@ const MinSegment = 3
 // How many orders a segment is put into to learn what chance does: the least
 // number is enough for levels down to about a thousandth, the largest bounds time.
 const (
-	fewestShuffles = 5000
-	mostShuffles   = 50_000
+	minShuffles = 5000
+	maxShuffles = 50_000
 )
 
 // MinLevel is the strictest level at which a change can be believed: a smaller
 // chance is not drawn.
-const MinLevel = 1.0 / (mostShuffles + 1)
+const MinLevel = 1.0 / (maxShuffles + 1)
 
 // Change is a place in a sequence from which on values come from another source.
 type Change struct {
@@ -52,9 +52,9 @@ type Changes struct {
 
 // null is what chance does with some ranks, as far as somebody asked.
 type null struct {
-	r     *rand.Rand
-	order []float64
-	most  []float64 // how clear each shuffled order is
+	r              *rand.Rand
+	order          []float64
+	sortedEnergies []float64 // how clear each shuffled order is
 }
 
 // NewChanges returns a finder, the same for the same seed.
@@ -93,15 +93,15 @@ func (c *Changes) findChanges(values []float64, level float64, from int, out *[]
 // is more often than level says it stops to count, and returns 1.
 func (c *Changes) chanceOf(ranked []float64, energy, level float64) float64 {
 	known := c.nullOf(ranked)
-	n := min(max(fewestShuffles, int(math.Ceil(2/max(level, MinLevel)))), mostShuffles)
-	least, clear := energy*(1-1e-9), 1
+	n := min(max(minShuffles, int(math.Ceil(2/max(level, MinLevel)))), maxShuffles)
+	threshold, clear := energy*(1-1e-9), 1
 	for i := range n {
-		if i == len(known.most) {
+		if i == len(known.sortedEnergies) {
 			known.r.Shuffle(len(known.order), func(i, j int) { known.order[i], known.order[j] = known.order[j], known.order[i] })
 			_, e := c.clearestSplit(known.order)
-			known.most = append(known.most, e)
+			known.sortedEnergies = append(known.sortedEnergies, e)
 		}
-		if known.most[i] >= least {
+		if known.sortedEnergies[i] >= threshold {
 			clear++
 		}
 		if float64(clear) > level*float64(n+1) {

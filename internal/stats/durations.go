@@ -278,9 +278,9 @@ func (d *Durations) kthHigh(k int) float64 {
 
 // kthWith is the k-th of the known values and an ascending list together, from 1.
 func (d *Durations) kthWith(b []int64, k int) int64 {
-	least := max(0, k-len(b)) // of the known values that are among the first k
-	n := least + sort.Search(min(k, d.n)-least, func(i int) bool {
-		i += least
+	low := max(0, k-len(b)) // of the known values that are among the first k
+	n := low + sort.Search(min(k, d.n)-low, func(i int) bool {
+		i += low
 		return d.valueAt(i) >= b[k-i-1]
 	})
 	switch {

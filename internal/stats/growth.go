@@ -177,11 +177,11 @@ func standsOut(n int, constant, line float64) bool {
 func fitShape(s Shape, points []Point) Model {
 	best := ratioFit(s, points, 0)
 	if s != Constant {
-		least, most := math.Inf(1), 0.0
+		lowest, highest := math.Inf(1), 0.0
 		for _, p := range points {
-			least, most = min(least, s.shapeTerm(p.X)), max(most, s.shapeTerm(p.X))
+			lowest, highest = min(lowest, s.shapeTerm(p.X)), max(highest, s.shapeTerm(p.X))
 		}
-		low, high := math.Log(1/(ratioReach*most)), math.Log(ratioReach/max(least, most/ratioReach))
+		low, high := math.Log(1/(ratioReach*highest)), math.Log(ratioReach/max(lowest, highest/ratioReach))
 		step, at := (high-low)/ratioGrid, low
 		for i := range ratioGrid + 1 {
 			if m := ratioFit(s, points, math.Exp(low+float64(i)*step)); m.squares < best.squares {

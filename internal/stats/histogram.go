@@ -90,13 +90,13 @@ func (h Histogram) interpolateIn(i int, rank float64) float64 {
 // bucket, as differences of buckets that were not read at one moment may. It
 // also says by how much at most a count was raised.
 func (h Histogram) Mended() (Histogram, float64) {
-	out, most, raised := make(Histogram, len(h)), 0.0, 0.0
+	out, highest, raised := make(Histogram, len(h)), 0.0, 0.0
 	for i, b := range h {
-		if b.Count < most {
-			raised = math.Max(raised, most-b.Count)
-			b.Count = most
+		if b.Count < highest {
+			raised = math.Max(raised, highest-b.Count)
+			b.Count = highest
 		}
-		most = b.Count
+		highest = b.Count
 		out[i] = b
 	}
 	return out, raised

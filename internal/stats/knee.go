@@ -38,12 +38,12 @@ func Knee(points []Point) (Point, bool) {
 	if last.Y <= first.Y {
 		return Point{}, false
 	}
-	best, most := Point{}, 0.0
+	best, highest := Point{}, 0.0
 	for _, at := range p {
 		below := (at.X-first.X)/(last.X-first.X) - (at.Y-first.Y)/(last.Y-first.Y)
-		if below > most {
-			best, most = at, below
+		if below > highest {
+			best, highest = at, below
 		}
 	}
-	return best, most >= kneeClear
+	return best, highest >= kneeClear
 }

@@ -42,10 +42,10 @@ func Permute(a int, measures [][]float64, seed uint64) []float64 {
 	} else {
 		t.countRandom(n, rand.New(rand.NewPCG(seed, 0)))
 	}
-	least := 0.0
+	smallest := 0.0
 	for k, i := range t.order { // a clearer measure has no larger p
-		least = max(least, t.above[k]/t.taken)
-		p[i] = least
+		smallest = max(smallest, t.above[k]/t.taken)
+		p[i] = smallest
 	}
 	return p
 }
@@ -65,13 +65,13 @@ func replaceOutliers(values []float64) []float64 {
 	for i, v := range values {
 		away[i] = math.Abs(v - middle)
 	}
-	most := winsorAt * Median(away).Value
-	if most == 0 {
+	limit := winsorAt * Median(away).Value
+	if limit == 0 {
 		return values
 	}
 	out := make([]float64, len(values))
 	for i, v := range values {
-		out[i] = min(max(v, middle-most), middle+most)
+		out[i] = min(max(v, middle-limit), middle+limit)
 	}
 	return out
 }
@@ -139,11 +139,11 @@ func (t *stepDown) distanceOf(i int, side []int) float64 {
 
 // countArrangement counts one arrangement.
 func (t *stepDown) countArrangement(side []int) {
-	most := 0.0
+	highest := 0.0
 	for k := len(t.order) - 1; k >= 0; k-- {
 		i := t.order[k]
-		most = max(most, t.distanceOf(i, side))
-		if most >= t.seen[i]-1e-9 {
+		highest = max(highest, t.distanceOf(i, side))
+		if highest >= t.seen[i]-1e-9 {
 			t.above[k]++
 		}
 	}

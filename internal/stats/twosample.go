@@ -154,9 +154,9 @@ const MaxRuns = 1000
 // Runs returns how many runs a side show an effect, as a share, with a chance
 // of Power; MaxRuns stands for that many or more.
 func Runs(effect, spread, level float64) int {
-	least := MinRuns(1 - Confidence)
-	more := sort.Search(MaxRuns-least, func(i int) bool { return Visible(least+i, spread, level) <= effect })
-	return least + more
+	minRuns := MinRuns(1 - Confidence)
+	more := sort.Search(MaxRuns-minRuns, func(i int) bool { return Visible(minRuns+i, spread, level) <= effect })
+	return minRuns + more
 }
 
 // MinRuns returns how many runs a side a test needs that only counts

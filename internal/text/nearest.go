@@ -13,15 +13,15 @@ func DidYouMean(got string, known []string) string {
 	return ""
 }
 
-// mostKnown is how many names are compared: a millisecond's work.
-const mostKnown = 500
+// maxKnown is how many names are compared: a millisecond's work.
+const maxKnown = 500
 
 // Nearest returns the known name that is got but for a slip in every third
 // letter, in any case; empty when there is none. Of two the first wins, and of very
 // many the first ones are looked at: files of strangers may have any number.
 func Nearest(got string, known []string) string {
 	best, distance := "", max(1, len(got)/3)+1
-	for _, k := range known[:min(len(known), mostKnown)] {
+	for _, k := range known[:min(len(known), maxKnown)] {
 		if d := editDistance(strings.ToLower(got), strings.ToLower(k)); d < distance {
 			best, distance = k, d
 		}

@@ -89,10 +89,10 @@ const (
 	// say that it comes to it later: one whose watch cache is behind does so at each list.
 	listWithin = 30 * time.Second
 	busyWithin = 10 * time.Minute
-	// mostPages is more than etcd holds, at 1000 objects a page.
-	mostPages   = 10_000
-	mostRefused = 6 // the default of Options.Refusals
-	maxFrame    = 16 << 20
+	// maxPages is more than etcd holds, at 1000 objects a page.
+	maxPages   = 10_000
+	maxRefused = 6 // the default of Options.Refusals
+	maxFrame   = 16 << 20
 )
 
 var (
@@ -111,7 +111,7 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 		o.Patience = lastRetry
 	}
 	if o.Refusals <= 0 {
-		o.Refusals = mostRefused
+		o.Refusals = maxRefused
 	}
 	f := &follower{client: c, options: o, handler: h, reopening: wire.Reopening{Backoff: wire.Backoff{First: firstRetry, Last: o.Patience}}, limit: pageSize}
 	f.began = o.Clock.Now()
@@ -235,7 +235,7 @@ func (f *follower) listPages(ctx context.Context, again bool, why string) error 
 			return nil
 		case next == before:
 			return f.checkFatal(fmt.Errorf("list: %w: page %d leads to itself", errEndless, pages+1))
-		case pages == mostPages:
+		case pages == maxPages:
 			return f.checkFatal(fmt.Errorf("list: %w: %s", errEndless, unit.Count(pages, "pages")))
 		}
 	}

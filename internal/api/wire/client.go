@@ -65,8 +65,8 @@ const (
 	lastRedial  = 5 * time.Second
 	// streamBegins is how long the answer of a Stream may take to begin.
 	streamBegins = time.Minute
-	// mostTurned is how often a request may be turned away unread.
-	mostTurned = 5
+	// maxTurned is how often a request may be turned away unread.
+	maxTurned = 5
 )
 
 // Request is one request. The client reads it until the callback is called; it
@@ -259,7 +259,7 @@ func (c *Client) post(req *Request, done func(*Response)) *conn {
 	k := c.pickConnLocked()
 	if k == nil {
 		c.queue.push(s)
-		c.dialMore()
+		c.dialMoreLocked()
 		return nil
 	}
 	k.openStreamLocked(s)
@@ -364,10 +364,10 @@ func (c *Client) sweep() time.Duration {
 		if len(k.streams) > 0 {
 			k.probeLocked(now) // a watch may be silent for as long as nothing happens
 		}
-		gone, first := k.takeLate(now)
+		gone, first := k.takeLateLocked(now)
 		late, next = append(late, gone...), min(next, first)
 	}
-	c.drainQueue()
+	c.drainQueueLocked()
 	if c.stirred || c.queue.len() > 0 {
 		next = now
 	}

@@ -282,9 +282,9 @@ func (k *conn) probeLocked(now clock.Time) {
 	k.wake()
 }
 
-// takeLate removes and returns the streams whose deadline has passed, and when the
+// takeLateLocked removes and returns the streams whose deadline has passed, and when the
 // first of the others' will; callers hold mu.
-func (k *conn) takeLate(now clock.Time) (late []*stream, next clock.Time) {
+func (k *conn) takeLateLocked(now clock.Time) (late []*stream, next clock.Time) {
 	next = math.MaxInt64
 	for id, s := range k.streams {
 		switch {

@@ -32,7 +32,7 @@ func (k *conn) onSettings(f *frame) error {
 	}
 	k.frameHead(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	k.resumeHeldLocked()
-	k.client.drainQueue()
+	k.client.drainQueueLocked()
 	return nil
 }
 
@@ -105,13 +105,13 @@ func (k *conn) onReset(f *frame) error {
 		if again {
 			k.client.queue.push(s)
 		}
-		k.client.drainQueue()
+		k.client.drainQueueLocked()
 		if !again {
 			k.finishLocked(s, turnedAway())
 		}
 		return nil
 	}
-	k.client.drainQueue()
+	k.client.drainQueueLocked()
 	k.finishLocked(s, fmt.Errorf("%w: stream reset: %v", ErrLost, http2.ErrCode(code)))
 	return nil
 }
@@ -143,10 +143,10 @@ func (k *conn) onGoAway(f *frame) error {
 	if len(k.streams) == 0 {
 		k.breakLocked(ErrClosed)
 	}
-	c.drainQueue()
-	c.dialMissing(c.options.Connections)
+	c.drainQueueLocked()
+	c.dialMissingLocked(c.options.Connections)
 	if c.queue.len() > 0 {
-		c.dialMore()
+		c.dialMoreLocked()
 	}
 	for _, s := range failed {
 		err := turnedAway()
@@ -166,5 +166,5 @@ func (s *stream) again() bool {
 	s.unsent, s.body, s.pieces, s.credit, s.cost = nil, s.body[:0], nil, 0, 0
 	s.response = Response{}
 	s.turned++
-	return s.turned < mostTurned
+	return s.turned < maxTurned
 }

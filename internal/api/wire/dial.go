@@ -21,7 +21,7 @@ func (c *Client) Reserve(ctx context.Context, n int) {
 	for first := true; ; first = false {
 		c.mu.Lock()
 		if first {
-			c.dialMissing(places)
+			c.dialMissingLocked(places)
 		}
 		busy := slices.Contains(c.dialing[:places], true)
 		c.mu.Unlock()
@@ -53,14 +53,14 @@ func (c *Client) pickConnLocked() *conn {
 		}
 	}
 	if best != nil && len(best.streams) > 0 {
-		c.dialMissing(c.options.Connections) // spread out as soon as there is anything to share
+		c.dialMissingLocked(c.options.Connections) // spread out as soon as there is anything to share
 	}
 	return best
 }
 
-// dialMissing starts a dial for each of the first places that has no
+// dialMissingLocked starts a dial for each of the first places that has no
 // connection; callers hold mu.
-func (c *Client) dialMissing(places int) {
+func (c *Client) dialMissingLocked(places int) {
 	for i := range c.conns[:places] {
 		if c.vacant(i) && !c.dialing[i] && !c.closed {
 			c.dialing[i] = true
@@ -72,13 +72,13 @@ func (c *Client) dialMissing(places int) {
 
 func (c *Client) vacant(i int) bool { return c.conns[i] == nil || c.conns[i].draining }
 
-// dialMore starts the dials that requests in the queue give reason to: those of
+// dialMoreLocked starts the dials that requests in the queue give reason to: those of
 // the first places, and one more at a time when these are full; callers hold mu.
-func (c *Client) dialMore() {
-	c.dialMissing(c.options.Connections)
+func (c *Client) dialMoreLocked() {
+	c.dialMissingLocked(c.options.Connections)
 	if !slices.Contains(c.dialing, true) {
 		if i := slices.IndexFunc(c.conns, func(k *conn) bool { return k == nil || k.draining }); i >= 0 {
-			c.dialMissing(i + 1)
+			c.dialMissingLocked(i + 1)
 		}
 	}
 }
@@ -108,9 +108,9 @@ func (c *Client) dial(place int) {
 		c.futile[place]++
 		c.conns[place] = k
 		c.startLoopsLocked(k)
-		c.drainQueue()
+		c.drainQueueLocked()
 		if c.queue.len() > 0 {
-			c.dialMore()
+			c.dialMoreLocked()
 		}
 		c.mu.Unlock()
 		return
@@ -133,7 +133,7 @@ func (c *Client) dial(place int) {
 	c.mu.Lock()
 	c.dialing[place] = false
 	if c.queue.len() > 0 {
-		c.dialMore()
+		c.dialMoreLocked()
 	}
 	c.mu.Unlock()
 }
@@ -155,8 +155,8 @@ func (c *Client) anyLive() bool {
 	return false
 }
 
-// drainQueue moves queued requests to connections with room; callers hold mu.
-func (c *Client) drainQueue() {
+// drainQueueLocked moves queued requests to connections with room; callers hold mu.
+func (c *Client) drainQueueLocked() {
 	for c.queue.len() > 0 {
 		k := c.pickConnLocked()
 		if k == nil {
@@ -176,6 +176,6 @@ func (c *Client) removeConnLocked(k *conn) {
 		}
 	}
 	if c.queue.len() > 0 {
-		c.dialMore()
+		c.dialMoreLocked()
 	}
 }

@@ -28,8 +28,8 @@ var errFrame = errors.New("the server broke the rules of HTTP/2")
 
 const (
 	frameHead = 9
-	// mostControl is how large a frame may be that is not DATA.
-	mostControl = 1 << 20
+	// maxControl is how large a frame may be that is not DATA.
+	maxControl = 1 << 20
 )
 
 // cutter cuts a stream of bytes, which come in pieces of any size, into frames.
@@ -76,7 +76,7 @@ func (c *cutter) next(f *frame) (bool, error) {
 	if f.kind == http2.FrameData {
 		return c.begin(f, b)
 	}
-	if size > mostControl {
+	if size > maxControl {
 		return false, fmt.Errorf("%w: a frame of %d bytes", errFrame, size)
 	}
 	if len(b) < frameHead+size {

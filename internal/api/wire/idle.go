@@ -13,7 +13,7 @@ import (
 // updates, headers of no stream, frames of no bytes. To send such a frame costs
 // nothing, to read it does, and each may want a reply.
 const (
-	mostIdle      = 10_000 // units at once, and each second: a frame, or idleUnit bytes of it
+	maxIdle       = 10_000 // units at once, and each second: a frame, or idleUnit bytes of it
 	idleUnit      = 64
 	idlePerAnswer = 10 // units that an answer makes good
 	// replyUnits is what a PING or SETTINGS frame counts, an acknowledgement too:
@@ -22,10 +22,10 @@ const (
 	replyUnits = 50
 	// smallUnits is what data count that bring next to nothing.
 	smallUnits = 4
-	// mostOwed is how many replies may wait for a server that does not read them.
-	mostOwed = 10_000
-	// mostHeader is how large a header block may be.
-	mostHeader = 256 << 10
+	// maxOwed is how many replies may wait for a server that does not read them.
+	maxOwed = 10_000
+	// maxHeader is how large a header block may be.
+	maxHeader = 256 << 10
 	// smallData is the size below which a DATA frame brings next to nothing.
 	smallData = 64
 )
@@ -44,10 +44,10 @@ func (i *idle) add(now clock.Time, size int) error { return i.take(now, 1+size/i
 
 // take counts units.
 func (i *idle) take(now clock.Time, units int) error {
-	if leaked := int(now.Sub(i.since).Seconds() * mostIdle); leaked > 0 {
+	if leaked := int(now.Sub(i.since).Seconds() * maxIdle); leaked > 0 {
 		i.units, i.since = max(0, i.units-leaked), now
 	}
-	if i.units += units; i.units > mostIdle {
+	if i.units += units; i.units > maxIdle {
 		return fmt.Errorf("%w with frames that answer nothing", errFlood)
 	}
 	return nil
@@ -67,7 +67,7 @@ func (i *idle) answered() { i.units = max(0, i.units-idlePerAnswer) }
 
 // countReplyLocked counts a reply that the server wants; callers hold mu.
 func (k *conn) countReplyLocked() error {
-	if k.owed++; k.owed > mostOwed {
+	if k.owed++; k.owed > maxOwed {
 		return fmt.Errorf("%w and reads no replies", errFlood)
 	}
 	return nil

@@ -144,8 +144,8 @@ func (k *conn) onContinuation(f *frame) error {
 	if k.continued == 0 {
 		return fmt.Errorf("%w: nothing to continue", errFrame)
 	}
-	if len(k.fragment)+len(f.payload) > mostHeader {
-		return fmt.Errorf("%w: a header block of more than %d bytes", errFrame, mostHeader)
+	if len(k.fragment)+len(f.payload) > maxHeader {
+		return fmt.Errorf("%w: a header block of more than %d bytes", errFrame, maxHeader)
 	}
 	if err := k.idle.add(k.now, 0); err != nil { // each may be empty, and so without end
 		return err
@@ -192,7 +192,7 @@ func (k *conn) headers(id uint32, block []byte, last bool) error {
 // decode reads a header block for a stream that is not taken away meanwhile, or
 // for none.
 func (k *conn) decode(s *stream, block []byte) error {
-	if len(block) > mostHeader {
+	if len(block) > maxHeader {
 		return fmt.Errorf("%w: a header block of %d bytes", errFrame, len(block))
 	}
 	k.current = s
@@ -242,13 +242,13 @@ func (k *conn) noteWatchOpenedLocked(s *stream) {
 	k.client.wakeSweeperLocked(k.now)
 	s.response.Done = k.now
 	if s.request.Opened != nil {
-		k.callUnlocked(s, func() { s.request.Opened(&s.response) })
+		k.releaseAndCallLocked(s, func() { s.request.Opened(&s.response) })
 	}
 }
 
-// callUnlocked calls one of a request's functions without mu, which callers hold. The
+// releaseAndCallLocked calls one of a request's functions without mu, which callers hold. The
 // stream is not taken away meanwhile.
-func (k *conn) callUnlocked(s *stream, f func()) {
+func (k *conn) releaseAndCallLocked(s *stream, f func()) {
 	s.feeding = true
 	k.client.mu.Unlock()
 	f()
@@ -298,10 +298,10 @@ func (k *conn) feedBodyLocked(s *stream, p []byte) error {
 	case len(p) == 0:
 	case success && s.solo != nil:
 		var err error
-		k.callUnlocked(s, func() { err = s.solo(p) })
+		k.releaseAndCallLocked(s, func() { err = s.solo(p) })
 		return err
 	case success && s.request.Data != nil:
-		k.callUnlocked(s, func() { s.request.Data(p) })
+		k.releaseAndCallLocked(s, func() { s.request.Data(p) })
 	case s.keeps(len(p)):
 		s.keepBody(p)
 	}
@@ -345,7 +345,7 @@ func (k *conn) completeLocked(s *stream) {
 	if k.place >= 0 {
 		k.client.futile[k.place] = 0
 	}
-	k.client.drainQueue()
+	k.client.drainQueueLocked()
 	s.response.Body = s.joinBody()
 	var err error
 	if s.response.Code < 200 { // none, one that is no number, or an interim one that nothing followed

@@ -122,7 +122,7 @@ func (q *fifo) takeAll() []*stream {
 	return out
 }
 
-// takeLate removes and returns the streams whose deadline has passed.
+// takeLateLocked removes and returns the streams whose deadline has passed.
 func (q *fifo) takeLate(now clock.Time) []*stream {
 	var late []*stream
 	kept := q.items[:q.head]

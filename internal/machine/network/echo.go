@@ -82,7 +82,7 @@ func Echoes(ctx context.Context, o EchoOptions, took func(Echo)) error {
 		return err
 	}
 	defer unix.Close(fd)
-	e := &echoing{o: o, way: w, fd: fd, token: token, took: took, sentAll: make(chan struct{})}
+	e := &echoing{o: o, socket: w, fd: fd, token: token, took: took, sentAll: make(chan struct{})}
 	if err := e.resolvePath(ctx); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func Echoes(ctx context.Context, o EchoOptions, took func(Echo)) error {
 // echoing is a stream of echoes under way.
 type echoing struct {
 	o       EchoOptions
-	way     echoSocket
+	socket  echoSocket
 	fd      int
 	token   []byte // that each echo shows; empty: none is asked for
 	took    func(Echo)
@@ -119,11 +119,11 @@ func (e *echoing) resolvePath(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := unix.Send(e.fd, e.way.encodeEcho(first, room), 0); err != nil && !isPacketLoss(err) {
+		if err := unix.Send(e.fd, e.socket.encodeEcho(first, room), 0); err != nil && !isPacketLoss(err) {
 			return fmt.Errorf("%w: send an echo: %w", ErrNetwork, err)
 		}
 		n, _, err := receivePacket(e.fd, packet, control)
-		if number, ok := e.way.decodeEcho(packet[:n]); err == nil && ok && number == first {
+		if number, ok := e.socket.decodeEcho(packet[:n]); err == nil && ok && number == first {
 			return nil
 		}
 	}
@@ -151,7 +151,7 @@ func (e *echoing) sendEchoes(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		packet := e.way.encodeEcho(n, content)
+		packet := e.socket.encodeEcho(n, content)
 		sent := e.o.Clock.Now()
 		for ; sent < at; sent = e.o.Clock.Now() { // the rest of the time is too short to sleep
 		}
@@ -170,7 +170,7 @@ func (e *echoing) receiveAnswers() {
 	for {
 		n, stamped, err := receivePacket(e.fd, packet, control)
 		now := e.o.Clock.Now()
-		if number, ok := e.way.decodeEcho(packet[:n]); err == nil && ok {
+		if number, ok := e.socket.decodeEcho(packet[:n]); err == nil && ok {
 			e.takeAnswer(number, now, stamped)
 		}
 		e.dropExpired(now)

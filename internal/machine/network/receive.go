@@ -24,7 +24,7 @@ const (
 type receiver struct {
 	token    []byte
 	listener *net.TCPListener
-	most     int // connections that it takes
+	maxConns int // connections that it takes
 
 	received atomic.Uint64
 	work     guard.Group
@@ -37,8 +37,8 @@ type receiver struct {
 }
 
 // receiveAt listens at an end, at a port of the system's choice.
-func receiveAt(ctx context.Context, at End, token []byte, most int) (*receiver, error) {
-	r := &receiver{token: token, most: most, open: map[*net.TCPConn]bool{}}
+func receiveAt(ctx context.Context, at End, token []byte, maxConns int) (*receiver, error) {
+	r := &receiver{token: token, maxConns: maxConns, open: map[*net.TCPConn]bool{}}
 	err := at.Namespace.Do(func() error {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(at.bindAddress(), 0).String())
 		if err == nil {
@@ -118,7 +118,7 @@ func (r *receiver) hasToken(c *net.TCPConn) bool {
 		return false
 	}
 	r.mu.Lock()
-	wanted := r.taken < r.most
+	wanted := r.taken < r.maxConns
 	if wanted {
 		r.taken, r.open[c] = r.taken+1, true
 	}
@@ -164,7 +164,7 @@ func (r *receiver) countReceived() (bytes, segments uint64, open bool) {
 			segments, open = segments+segmentsIn(c), true
 		}
 	}
-	return r.received.Load(), segments, open && r.taken == r.most
+	return r.received.Load(), segments, open && r.taken == r.maxConns
 }
 
 // close ends all connections and waits until nobody works on them.

@@ -77,13 +77,13 @@ func (p *Process) fullSpeed() error {
 
 const (
 	slowPeriod = 10 * time.Millisecond
-	leastQuota = time.Millisecond // the kernel takes no less
-	mostPeriod = time.Second      // nor a longer period
+	minQuota   = time.Millisecond // the kernel takes no less
+	maxPeriod  = time.Second      // nor a longer period
 )
 
 // periodFor returns the period in which a share is at least the least quota.
 func periodFor(cores float64) time.Duration {
-	return min(max(slowPeriod, time.Duration(float64(leastQuota)/cores)), mostPeriod)
+	return min(max(slowPeriod, time.Duration(float64(minQuota)/cores)), maxPeriod)
 }
 
 // setQuota sets the quota of the process's own group, or of one made for it.

@@ -60,8 +60,8 @@ type Bucket struct {
 	Count                    float64
 }
 
-// most is how many warnings, and how many infos, a result has at most.
-const most = 10
+// maxNotes is how many warnings, and how many infos, a result has at most.
+const maxNotes = 10
 
 func (d *DB) toResult(expr string, r *engine.Result) (Result, error) {
 	var out Result
@@ -84,7 +84,7 @@ func (d *DB) toResult(expr string, r *engine.Result) (Result, error) {
 	default:
 		return out, fmt.Errorf("evaluate %q: a result of type %s", expr, typeOf(r.Value))
 	}
-	out.Warnings, out.Infos = r.Warnings.AsStrings(expr, most, most)
+	out.Warnings, out.Infos = r.Warnings.AsStrings(expr, maxNotes, maxNotes)
 	return out, nil
 }
 

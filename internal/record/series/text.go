@@ -29,7 +29,7 @@ type textState struct {
 
 type textFamily struct {
 	record.Family
-	told bool
+	reported bool
 }
 
 // textLine is where a line stands, and whose it is: -1 where it is a comment or
@@ -236,9 +236,9 @@ func (r *textReader) reportFamilies() {
 	}
 	var names []string
 	for name, f := range r.text.meta {
-		if !f.told && slices.ContainsFunc(pointNames(name), func(part string) bool { return r.text.names[part] }) {
+		if !f.reported && slices.ContainsFunc(pointNames(name), func(part string) bool { return r.text.names[part] }) {
 			names = append(names, name)
-			f.told = true
+			f.reported = true
 		}
 	}
 	slices.Sort(names)

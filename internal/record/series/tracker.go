@@ -14,13 +14,13 @@ import (
 // costs a comparison of each line or message, and a look at the numbers of
 // those that differ. One goroutine uses it.
 type Tracker struct {
-	accept func(name string) bool
-	read   bool // once at least
-	format Format
-	resend bool // the last reading failed halfway: every value counts as changed
-	most   int  // points that the target may serve in all
-	over   bool // there were more
-	now    uint32
+	accept    func(name string) bool
+	read      bool // once at least
+	format    Format
+	resend    bool // the last reading failed halfway: every value counts as changed
+	maxPoints int  // points that the target may serve in all
+	over      bool // there were more
+	now       uint32
 
 	values []float64 // by index
 	fresh  []Point   // with the highest indexes, not yet told
@@ -64,7 +64,7 @@ func NewTracker(accept func(name string) bool) *Tracker {
 	if accept == nil {
 		accept = func(string) bool { return true }
 	}
-	return &Tracker{accept: accept, most: MaxPoints, text: newTextState(), proto: newProtoState()}
+	return &Tracker{accept: accept, maxPoints: MaxPoints, text: newTextState(), proto: newProtoState()}
 }
 
 // Update reads an exposition and says in d what changed. It keeps body until
@@ -98,7 +98,7 @@ func (t *Tracker) Update(format Format, body []byte, d *Delta) error {
 }
 
 // Limit sets how many points the target may serve in all, in place of MaxPoints.
-func (t *Tracker) Limit(most int) { t.most = most }
+func (t *Tracker) Limit(maxPoints int) { t.maxPoints = maxPoints }
 
 // MaxPoints is how many points a target may serve in all: some times what a
 // kube-apiserver with a thousand resources has. A target with a label for each request
@@ -110,7 +110,7 @@ var ErrTooMany = errors.New("it has served too many series")
 
 // addPoint gives a new point its index.
 func (t *Tracker) addPoint(p Point) int {
-	t.over = t.over || len(t.values) >= t.most
+	t.over = t.over || len(t.values) >= t.maxPoints
 	t.fresh = append(t.fresh, p)
 	t.values = append(t.values, math.NaN())
 	return len(t.values) - 1

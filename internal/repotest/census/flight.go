@@ -90,13 +90,13 @@ func (f Flight) flyOnce(t testing.TB, e Ending) (r Result) {
 	return r
 }
 
-// mostLooks is how often a census is taken, a second apart, until it is as before.
-const mostLooks = 60
+// maxLooks is how often a census is taken, a second apart, until it is as before.
+const maxLooks = 60
 
 // awaitDifferences compares the census with the one before. What the cluster's own controllers still
 // have to do, such as an APIService of a definition that is gone, is waited for.
 func (f Flight) awaitDifferences(t testing.TB) (all []string) {
-	for range mostLooks {
+	for range maxLooks {
 		now, err := Take(t.Context(), f.Kubeconfig)
 		if err != nil {
 			all = []string{err.Error()}

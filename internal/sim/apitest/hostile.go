@@ -70,7 +70,7 @@ func (p Peer) Serve(t testing.TB, polite bool) *Peering {
 }
 
 // Connections returns how many there were at most at a time, and in all.
-func (p *Peering) Connections() (most, total int64) { return p.top.Load(), p.total.Load() }
+func (p *Peering) Connections() (highest, total int64) { return p.top.Load(), p.total.Load() }
 
 func (p *Peering) accept(l net.Listener, wait *sync.WaitGroup, stop chan struct{}) {
 	for {

@@ -43,8 +43,8 @@ func (s scale) positionOf(v float64) float64 {
 	return s.from + (s.linearOrLog(v)-s.low)/(s.high-s.low)*(s.to-s.from)
 }
 
-// mostTicks is how many numbers stand at an axis, about.
-const mostTicks = 7
+// maxTicks is how many numbers stand at an axis, about.
+const maxTicks = 7
 
 // tickValues are the values that numbers stand at: multiples of 1, 2 or 5 times a
 // power of ten.
@@ -56,9 +56,9 @@ func (s scale) tickValues() []float64 {
 	if s.log {
 		low, high = math.Pow(10, low), math.Pow(10, high)
 	}
-	step := math.Pow(10, math.Floor(math.Log10((high-low)/mostTicks)))
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/maxTicks)))
 	for _, m := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
-		if (high-low)/step > mostTicks {
+		if (high-low)/step > maxTicks {
 			step *= m
 		}
 	}
@@ -72,10 +72,10 @@ func (s scale) tickValues() []float64 {
 // logTicks are powers of ten, with 2 and 5 times of them where there is room.
 func (s scale) logTicks() []float64 {
 	parts := []float64{1, 2, 5}
-	if s.high-s.low > mostTicks/2.5 {
+	if s.high-s.low > maxTicks/2.5 {
 		parts = []float64{1}
 	}
-	every := max(1, math.Ceil((s.high-s.low)/mostTicks))
+	every := max(1, math.Ceil((s.high-s.low)/maxTicks))
 	var out []float64
 	for e := math.Floor(s.low); e <= s.high; e++ {
 		for _, p := range parts {

@@ -178,12 +178,12 @@ var width = regexp.MustCompile(`%[^%a-zA-Z]*`)
 
 // sumWidths adds up the widths and precisions of a format.
 func sumWidths(a []any) (sum float64) {
-	most := 0.0 // of a width that is an argument
+	highest := 0.0 // of a width that is an argument
 	for i := range a {
-		most = max(most, abs(numberArg(a, i)))
+		highest = max(highest, abs(numberArg(a, i)))
 	}
 	for _, verb := range width.FindAllString(textArg(a, 0), -1) {
-		sum += most * float64(strings.Count(verb, "*"))
+		sum += highest * float64(strings.Count(verb, "*"))
 		for _, digits := range strings.FieldsFunc(verb, func(r rune) bool { return r < '0' || r > '9' }) {
 			n, _ := strconv.ParseFloat(digits, 64)
 			sum += n

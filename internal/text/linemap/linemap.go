@@ -74,7 +74,7 @@ const stamp = "\x00"
 
 // Execute executes a template with its functions and options. The result has at
 // most so many bytes; tooLarge is the error where it would have more.
-func Execute(t *template.Template, source string, data any, most int, tooLarge error) (*Text, *Error) {
+func Execute(t *template.Template, source string, data any, maxBytes int, tooLarge error) (*Text, *Error) {
 	if strings.Contains(source, stamp) {
 		return nil, &Error{1, "it is not a text: it has zero bytes"}
 	}
@@ -94,7 +94,7 @@ func Execute(t *template.Template, source string, data any, most int, tooLarge e
 		}
 	}
 	limit.Loops(t)
-	out := bounded{most: most, tooLarge: tooLarge}
+	out := bounded{max: maxBytes, tooLarge: tooLarge}
 	if err := t.Execute(&limit.Writer{To: &out}, data); err != nil {
 		return nil, Position(err)
 	}
@@ -167,12 +167,12 @@ func firstStamp(pieces [][]byte) int {
 // bounded is a buffer that refuses to grow without end.
 type bounded struct {
 	bytes.Buffer
-	most     int
+	max      int
 	tooLarge error
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.most {
+	if b.Len()+len(p) > b.max {
 		return 0, b.tooLarge
 	}
 	return b.Buffer.Write(p)

@@ -177,9 +177,9 @@ func checkPath(v any) any {
 	return v
 }
 
-func checkLength(v any, most int) any {
-	if text, ok := v.(string); ok && len(text) > most {
-		return sizeError(fmt.Sprintf("a text of more than %d bytes", most))
+func checkLength(v any, maxLength int) any {
+	if text, ok := v.(string); ok && len(text) > maxLength {
+		return sizeError(fmt.Sprintf("a text of more than %d bytes", maxLength))
 	}
 	return v
 }

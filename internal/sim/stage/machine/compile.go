@@ -130,11 +130,11 @@ func (c *compiler) compileOrigin(s *kwok.Stage, field string, f *kwok.From) (o o
 
 func (c *compiler) compileDelay(s *kwok.Stage, d *kwok.Delay) delay {
 	out := delay{set: true, jittered: d.JitterDurationMilliseconds != nil || d.JitterDurationFrom != nil}
-	out.least = span{from: c.compileOrigin(s, "spec.delay.durationFrom", d.DurationFrom)}
-	out.least.fixed, _ = toDuration(d.DurationMilliseconds)
-	out.least.has = true
-	out.most = span{from: c.compileOrigin(s, "spec.delay.jitterDurationFrom", d.JitterDurationFrom)}
-	out.most.fixed, out.most.has = toDuration(d.JitterDurationMilliseconds)
+	out.min = span{from: c.compileOrigin(s, "spec.delay.durationFrom", d.DurationFrom)}
+	out.min.fixed, _ = toDuration(d.DurationMilliseconds)
+	out.min.has = true
+	out.max = span{from: c.compileOrigin(s, "spec.delay.jitterDurationFrom", d.JitterDurationFrom)}
+	out.max.fixed, out.max.has = toDuration(d.JitterDurationMilliseconds)
 	return out
 }
 

@@ -14,7 +14,7 @@ func (s *Stage) Slow(schema *object.Schema) string {
 	switch {
 	case len(s.programs) > 0:
 		return "its selector is written in CEL"
-	case s.weight.from.isComputed() || s.delay.least.from.isComputed() || s.delay.most.from.isComputed():
+	case s.weight.from.isComputed() || s.delay.min.from.isComputed() || s.delay.max.from.isComputed():
 		return "its weight or delay depends on the object"
 	case s.immediate:
 		return "the next stage is immediate"

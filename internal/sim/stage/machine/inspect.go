@@ -172,11 +172,11 @@ func (s *Stage) replayStage() again {
 		moment := expression.Moment{Now: now, Rand: rand.New(rand.NewPCG(1, 1))}
 		o := object.Of(tree)
 		ok, err := s.matchesObject(o, moment)
-		_, most, _, failed := s.delayRange(o, moment)
+		_, maxDelay, _, failed := s.delayRange(o, moment)
 		switch {
 		case failed != nil || err != nil || !ok && i == 0:
 			return unknown
-		case !ok || most > 0:
+		case !ok || maxDelay > 0:
 			return ends
 		}
 		next, changed := s.applyPatches(tree, &Env{Now: now, Start: now, Rand: moment.Rand})

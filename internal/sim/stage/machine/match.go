@@ -182,9 +182,9 @@ func (w *weight) weightOf(s *Stage, o object.Value, m expression.Moment) (n int6
 // delay is how long a stage waits.
 type delay struct {
 	set      bool // the stage has a delay at all
-	least    span
+	min      span
 	jittered bool
-	most     span
+	max      span
 }
 
 // span is a duration, or an expression that gives one.
@@ -197,7 +197,7 @@ type span struct {
 // Delay returns between which durations a stage waits for an object: most is
 // least, or above it when the time is spread evenly between them. Not ok says
 // that the stage has no delay.
-func (s *Stage) Delay(o map[string]any, now time.Time) (least, most time.Duration, ok bool, err error) {
+func (s *Stage) Delay(o map[string]any, now time.Time) (shortest, longest time.Duration, ok bool, err error) {
 	return s.delayRange(object.Of(o), expression.Moment{Now: now})
 }
 
@@ -207,27 +207,27 @@ func (s *Stage) Weight(o map[string]any, now time.Time) (n int64, ok bool, err e
 	return s.weight.weightOf(s, object.Of(o), expression.Moment{Now: now})
 }
 
-func (s *Stage) delayRange(o object.Value, m expression.Moment) (least, most time.Duration, ok bool, err error) {
+func (s *Stage) delayRange(o object.Value, m expression.Moment) (shortest, longest time.Duration, ok bool, err error) {
 	if !s.delay.set {
 		return 0, 0, false, nil
 	}
-	least, ok, err = s.delay.least.durationOf(s, o, m)
+	shortest, ok, err = s.delay.min.durationOf(s, o, m)
 	if err != nil || !ok {
 		return 0, 0, false, err
 	}
 	if !s.delay.jittered {
-		return least, least, true, nil
+		return shortest, shortest, true, nil
 	}
-	most, ok, err = s.delay.most.durationOf(s, o, m)
+	longest, ok, err = s.delay.max.durationOf(s, o, m)
 	switch {
 	case err != nil:
 		return 0, 0, false, err
 	case !ok:
-		return least, least, true, nil
-	case most <= least:
-		return most, most, true, nil
+		return shortest, shortest, true, nil
+	case longest <= shortest:
+		return longest, longest, true, nil
 	}
-	return least, most, true, nil
+	return shortest, longest, true, nil
 }
 
 // durationOf returns the duration for an object; not ok when there is none.
@@ -255,12 +255,12 @@ func (d *span) durationOf(s *Stage, o object.Value, m expression.Moment) (time.D
 
 // pickDelay picks the delay; a time that is past is now.
 func (s *Stage) pickDelay(o object.Value, m expression.Moment) (time.Duration, error) {
-	least, most, ok, err := s.delayRange(o, m)
+	shortest, longest, ok, err := s.delayRange(o, m)
 	if err != nil || !ok {
 		return 0, err
 	}
-	if most > least {
-		least += time.Duration(m.Rand.Int64N(int64(most - least)))
+	if longest > shortest {
+		shortest += time.Duration(m.Rand.Int64N(int64(longest - shortest)))
 	}
-	return max(0, least), nil
+	return max(0, shortest), nil
 }

@@ -335,7 +335,7 @@ var left = regexp.MustCompile(`^(ago|fail|rand.*|uuidv4|shuffle|gen.*|build.*|bc
 // findFunction returns a function that is known here, or calls sprig's.
 func (c *compiler) findFunction(name string, args int) (function, error) {
 	if f, ok := nativeFunctions()[name]; ok {
-		if args < f.least || args > f.most {
+		if args < f.minArgs || args > f.maxArgs {
 			return nil, notUnderstood("%s of %d arguments", name, args)
 		}
 		return f.call, nil

@@ -481,8 +481,8 @@ func isNumber(s []byte) bool {
 
 // native are the functions that are called without reflection.
 type native struct {
-	least, most int // arguments
-	call        function
+	minArgs, maxArgs int // arguments
+	call             function
 }
 
 const many = 1 << 20
