@@ -43,9 +43,9 @@ type Hold struct {
 	Formula string  `json:"formula"`
 }
 
-// holds estimates what the machine holds of each kind alone: a plane with
+// estimateHolds estimates what the machine holds of each kind alone: a plane with
 // nodes has room for fewer pods.
-func holds(f Facts) []Hold {
+func estimateHolds(f Facts) []Hold {
 	room := max(0, memoryShare*float64(f.Available)-baseBytes)
 	memory := func(each float64, what string) Hold {
 		return Hold{Count: room / each, Bound: "memory", Formula: fmt.Sprintf("(%g × %s available − %s for the plane) / %s per %s",
@@ -59,19 +59,19 @@ func holds(f Facts) []Hold {
 	sockets := Hold{Count: float64(f.SystemFiles) / 2, Bound: "open files of the machine", Formula: fmt.Sprintf("%s of the machine / 2 for both ends", unit.Count(f.SystemFiles, "open files"))}
 	ports := Hold{Count: float64(f.Ports), Bound: "ports", Formula: fmt.Sprintf("%s for outgoing connections", unit.Count(f.Ports, "ports"))}
 	return []Hold{
-		named("nodes", memory(nodeBytes, "node")),
-		named("nodes with leases renewed every 10 s", memory(nodeBytes, "node"), beats),
-		named("pods", memory(podBytes, "pod")),
-		named("pods created and deleted per second", rate),
-		named("real members", memory(plan.RealMemberBytes, "API server")),
-		named("hollow members", memory(plan.HollowMemberBytes, "cluster"), Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles) / 6, Bound: "open files", Formula: fmt.Sprintf("(%s per process − %d) / 6", unit.Count(f.OpenFiles.Hard, "open files"), spareFiles)}),
-		named("connected edges", memory(edgeBytes+edgeSockets+2*edgeProcess/max(1, open.Count), "edge, including its share of hub and fleet"), keepalives, sockets),
-		named("connections", memory(connectionBytes, "connection"), open, ports),
+		smallestHold("nodes", memory(nodeBytes, "node")),
+		smallestHold("nodes with leases renewed every 10 s", memory(nodeBytes, "node"), beats),
+		smallestHold("pods", memory(podBytes, "pod")),
+		smallestHold("pods created and deleted per second", rate),
+		smallestHold("real members", memory(plan.RealMemberBytes, "API server")),
+		smallestHold("hollow members", memory(plan.HollowMemberBytes, "cluster"), Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles) / 6, Bound: "open files", Formula: fmt.Sprintf("(%s per process − %d) / 6", unit.Count(f.OpenFiles.Hard, "open files"), spareFiles)}),
+		smallestHold("connected edges", memory(edgeBytes+edgeSockets+2*edgeProcess/max(1, open.Count), "edge, including its share of hub and fleet"), keepalives, sockets),
+		smallestHold("connections", memory(connectionBytes, "connection"), open, ports),
 	}
 }
 
-// named is the least of some estimates, to two digits: no more is known.
-func named(what string, estimates ...Hold) Hold {
+// smallestHold is the least of some estimates, to two digits: no more is known.
+func smallestHold(what string, estimates ...Hold) Hold {
 	out := estimates[0]
 	for _, e := range estimates[1:] {
 		if e.Count < out.Count {

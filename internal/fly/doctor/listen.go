@@ -16,7 +16,7 @@ const mostPort = 65535
 // where that is 0, at any that are free; nil: nothing is known that is in the way.
 func CheckListeners(n, first int) error {
 	var f Facts
-	f.read(os.DirFS("/"))
+	f.readFiles(os.DirFS("/"))
 	f.OpenFiles = limitOf(unix.RLIMIT_NOFILE)
 	return f.checkListeners(n, first)
 }

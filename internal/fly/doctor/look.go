@@ -27,7 +27,7 @@ type Options struct {
 // second, for what it times.
 func Look(o Options) Facts {
 	f := Facts{Machine: usage.Machine(), Versions: o.Versions}
-	f.read(os.DirFS("/"))
+	f.readFiles(os.DirFS("/"))
 	f.UsableCores = min(f.UsableCores, float64(runtime.NumCPU())) // NumCPU knows the affinity
 	f.OpenFiles, f.Processes = limitOf(unix.RLIMIT_NOFILE), limitOf(unix.RLIMIT_NPROC)
 	if nice := limitOf(unix.RLIMIT_NICE); nice.Soft >= 25 {
@@ -36,7 +36,7 @@ func Look(o Options) Facts {
 	f.CPUGroup = errorText(process.TryLimits(process.Limits{CPU: 1}))
 	f.MemoryGroup = errorText(process.TryLimits(process.Limits{Memory: 64 << 20}))
 	f.Network, f.Network6 = errorText(network.Try()), errorText(network.TryIPv6())
-	f.Records = lookAt(nearest(o.Runs))
+	f.Records = lookAt(nearestFolder(o.Runs))
 	if room, err := plane.DiskSpaceFor("memory"); err != nil {
 		f.Data.Fault = err.Error()
 	} else {
@@ -47,25 +47,25 @@ func Look(o Options) Facts {
 	return f
 }
 
-// read fills in what stands in files below /proc and /sys.
-func (f *Facts) read(root fs.FS) {
+// readFiles fills in what stands in files below /proc and /sys.
+func (f *Facts) readFiles(root fs.FS) {
 	f.UsableCores = float64(f.Machine.Cores)
-	f.Available = 1024 * number(root, "proc/meminfo", "MemAvailable:")
-	f.SwapUsed = 1024 * (number(root, "proc/meminfo", "SwapTotal:") - number(root, "proc/meminfo", "SwapFree:"))
-	f.Load, _ = strconv.ParseFloat(first(line(root, "proc/loadavg")), 64)             // 0: not known
-	f.SystemFiles, _ = strconv.ParseUint(line(root, "proc/sys/fs/file-max"), 10, 64)  // likewise
-	f.Inotify, _ = strconv.Atoi(line(root, "proc/sys/fs/inotify/max_user_instances")) // likewise
-	if r := strings.Fields(line(root, "proc/sys/net/ipv4/ip_local_port_range")); len(r) == 2 {
+	f.Available = 1024 * readNumber(root, "proc/meminfo", "MemAvailable:")
+	f.SwapUsed = 1024 * (readNumber(root, "proc/meminfo", "SwapTotal:") - readNumber(root, "proc/meminfo", "SwapFree:"))
+	f.Load, _ = strconv.ParseFloat(firstField(readLine(root, "proc/loadavg")), 64)        // 0: not known
+	f.SystemFiles, _ = strconv.ParseUint(readLine(root, "proc/sys/fs/file-max"), 10, 64)  // likewise
+	f.Inotify, _ = strconv.Atoi(readLine(root, "proc/sys/fs/inotify/max_user_instances")) // likewise
+	if r := strings.Fields(readLine(root, "proc/sys/net/ipv4/ip_local_port_range")); len(r) == 2 {
 		low, err := strconv.Atoi(r[0])
 		high, err2 := strconv.Atoi(r[1])
 		if err == nil && err2 == nil && high >= low {
 			f.Ports = high - low + 1
 		}
 	}
-	f.Clock = line(root, "sys/devices/system/clocksource/clocksource0/current_clocksource")
-	f.Governor = line(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+	f.Clock = readLine(root, "sys/devices/system/clocksource/clocksource0/current_clocksource")
+	f.Governor = readLine(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 	const capSysNice = 23
-	caps, err := strconv.ParseUint(value(root, "proc/self/status", "CapEff:"), 16, 64)
+	caps, err := strconv.ParseUint(readValue(root, "proc/self/status", "CapEff:"), 16, 64)
 	f.MayPrefer = err == nil && caps&(1<<capSysNice) != 0
 	f.readGroup(root)
 }
@@ -83,7 +83,7 @@ func (f *Facts) readGroup(root fs.FS) {
 			continue
 		}
 		for group := part[2]; ; group = path.Dir(group) {
-			f.limits(root, part[1], group)
+			f.readLimits(root, part[1], group)
 			if group == "/" || group == "." {
 				break
 			}
@@ -91,26 +91,26 @@ func (f *Facts) readGroup(root fs.FS) {
 	}
 }
 
-// limits takes the limits of one group into account: v2 where there is no
+// readLimits takes the limits of one group into account: v2 where there is no
 // controller, else v1.
-func (f *Facts) limits(root fs.FS, controllers, group string) {
+func (f *Facts) readLimits(root fs.FS, controllers, group string) {
 	for _, c := range strings.Split(controllers, ",") {
 		switch c {
 		case "":
-			if q := strings.Fields(line(root, path.Join("sys/fs/cgroup", group, "cpu.max"))); len(q) == 2 {
-				f.quota(q[0], q[1])
+			if q := strings.Fields(readLine(root, path.Join("sys/fs/cgroup", group, "cpu.max"))); len(q) == 2 {
+				f.takeQuota(q[0], q[1])
 			}
-			f.memory(line(root, path.Join("sys/fs/cgroup", group, "memory.max")))
+			f.takeMemoryLimit(readLine(root, path.Join("sys/fs/cgroup", group, "memory.max")))
 		case "cpu":
 			at := path.Join("sys/fs/cgroup", "cpu", group)
-			f.quota(line(root, at+"/cpu.cfs_quota_us"), line(root, at+"/cpu.cfs_period_us"))
+			f.takeQuota(readLine(root, at+"/cpu.cfs_quota_us"), readLine(root, at+"/cpu.cfs_period_us"))
 		case "memory":
-			f.memory(line(root, path.Join("sys/fs/cgroup/memory", group, "memory.limit_in_bytes")))
+			f.takeMemoryLimit(readLine(root, path.Join("sys/fs/cgroup/memory", group, "memory.limit_in_bytes")))
 		}
 	}
 }
 
-func (f *Facts) quota(quota, period string) {
+func (f *Facts) takeQuota(quota, period string) {
 	q, err := strconv.ParseFloat(quota, 64)
 	p, err2 := strconv.ParseFloat(period, 64)
 	if err == nil && err2 == nil && q > 0 && p > 0 { // "max" and -1 are none
@@ -118,7 +118,7 @@ func (f *Facts) quota(quota, period string) {
 	}
 }
 
-func (f *Facts) memory(limit string) {
+func (f *Facts) takeMemoryLimit(limit string) {
 	n, err := strconv.ParseUint(limit, 10, 64)
 	if err != nil || n >= 1<<60 { // "max", or v1's word for it
 		return
@@ -129,8 +129,8 @@ func (f *Facts) memory(limit string) {
 	f.Available = min(f.Available, n)
 }
 
-// line returns the content of a file of one line; empty when it cannot be read.
-func line(root fs.FS, name string) string {
+// readLine returns the content of a file of one line; empty when it cannot be read.
+func readLine(root fs.FS, name string) string {
 	raw, err := fs.ReadFile(root, name)
 	if err != nil {
 		return ""
@@ -138,25 +138,25 @@ func line(root fs.FS, name string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// value returns what stands behind a key in a file of keys.
-func value(root fs.FS, name, key string) string {
-	for one := range strings.Lines(line(root, name)) {
+// readValue returns what stands behind a key in a file of keys.
+func readValue(root fs.FS, name, key string) string {
+	for one := range strings.Lines(readLine(root, name)) {
 		if rest, ok := strings.CutPrefix(one, key); ok {
-			return first(rest)
+			return firstField(rest)
 		}
 	}
 	return ""
 }
 
-func number(root fs.FS, name, key string) uint64 {
-	n, err := strconv.ParseUint(value(root, name, key), 10, 64)
+func readNumber(root fs.FS, name, key string) uint64 {
+	n, err := strconv.ParseUint(readValue(root, name, key), 10, 64)
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-func first(s string) string {
+func firstField(s string) string {
 	if f := strings.Fields(s); len(f) > 0 {
 		return f[0]
 	}
@@ -178,8 +178,8 @@ func limitOf(which int) Limit {
 	return Limit{Soft: l.Cur, Hard: l.Max}
 }
 
-// nearest returns the folder itself or the nearest above it that is there.
-func nearest(folder string) string {
+// nearestFolder returns the folder itself or the nearest above it that is there.
+func nearestFolder(folder string) string {
 	at, err := filepath.Abs(folder)
 	if err != nil {
 		return folder

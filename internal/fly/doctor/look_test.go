@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 	} {
 		f := Facts{}
 		f.Machine.Cores = 8
-		f.read(c.files)
+		f.readFiles(c.files)
 		if f.UsableCores != c.cores || f.MemoryLimit != c.memory || f.Available != c.room {
 			t.Errorf("%s: %v cores, limit %d, available %d; want %v, %d, %d", c.name, f.UsableCores, f.MemoryLimit, f.Available, c.cores, c.memory, c.room)
 		}
@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	f := Facts{}
-	f.read(fstest.MapFS{}) // what cannot be found out is no fault
+	f.readFiles(fstest.MapFS{}) // what cannot be found out is no fault
 	if f.MayPrefer || f.Ports != 0 {
 		t.Errorf("nothing to read: %+v", f)
 	}

@@ -55,7 +55,7 @@ func timeSync(folder string) (out Timing, err error) {
 		}
 		took = append(took, watch.Now().Sub(before))
 	}
-	return timing(took), nil
+	return newTiming(took), nil
 }
 
 // timeSleeps says by how much sleeps are too long at this moment.
@@ -67,7 +67,7 @@ func timeSleeps() Timing {
 		time.Sleep(time.Millisecond)
 		over = append(over, watch.Now().Sub(before)-time.Millisecond)
 	}
-	return timing(over)
+	return newTiming(over)
 }
 
 // timeClock says how long a reading of the clock takes.
@@ -79,7 +79,7 @@ func timeClock() time.Duration {
 	return time.Duration(watch.Now()) / readings
 }
 
-func timing(took []time.Duration) Timing {
+func newTiming(took []time.Duration) Timing {
 	slices.Sort(took)
 	return Timing{Tries: len(took), P50: took[len(took)/2], P99: took[len(took)*99/100]}
 }

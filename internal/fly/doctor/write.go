@@ -27,7 +27,7 @@ func (r Report) Table(w io.Writer, colour func(State, string) string) error {
 	}
 	for _, c := range r.Checks {
 		fmt.Fprintf(b, "%s  %-*s  %s\n", colour(c.State, fmt.Sprintf("%-5s", c.State)), width, c.Name, c.Found)
-		for _, more := range []string{c.Means, arrow(c.Remedy)} {
+		for _, more := range []string{c.Means, remedyLine(c.Remedy)} {
 			if more != "" {
 				fmt.Fprintf(b, "%*s  %s\n", 7+width, "", more)
 			}
@@ -38,10 +38,10 @@ func (r Report) Table(w io.Writer, colour func(State, string) string) error {
 		fmt.Fprintf(b, "%9s  %s\n%9s  limited by %s: %s\n", unit.Number(h.Count), h.What, "", h.Bound, h.Formula)
 	}
 	fmt.Fprintf(b, "\n%s\n", colour(r.State, r.Sentence()))
-	return write(w, b)
+	return writeReport(w, b)
 }
 
-func arrow(remedy string) string {
+func remedyLine(remedy string) string {
 	if remedy == "" {
 		return ""
 	}
@@ -57,17 +57,17 @@ func (r Report) Markdown(w io.Writer) error {
 		if c.Remedy != "" {
 			remedy = "`" + c.Remedy + "`"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.State, c.Name, cell(c.Found), cell(c.Means), cell(remedy))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.State, c.Name, escapeCell(c.Found), escapeCell(c.Means), escapeCell(remedy))
 	}
 	b.WriteString("\n| this machine holds | of | limited by | formula |\n|---:|---|---|---|\n")
 	for _, h := range r.Holds {
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", unit.Number(h.Count), h.What, h.Bound, cell(h.Formula))
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", unit.Number(h.Count), h.What, h.Bound, escapeCell(h.Formula))
 	}
-	return write(w, b)
+	return writeReport(w, b)
 }
 
-// cell takes away what would end a cell.
-func cell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }
+// escapeCell takes away what would end a cell.
+func escapeCell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }
 
 // Sentence says what the machine is good for.
 func (r Report) Sentence() string {
@@ -81,19 +81,19 @@ func (r Report) Sentence() string {
 	case Fine:
 		return "Runs work on this machine; no check raised a doubt."
 	case Doubt:
-		return fmt.Sprintf("Runs work on this machine; %s in doubt.", things(n))
+		return fmt.Sprintf("Runs work on this machine; %s in doubt.", countThings(n))
 	}
-	return fmt.Sprintf("Runs do not work on this machine: %s bad.", things(n))
+	return fmt.Sprintf("Runs do not work on this machine: %s bad.", countThings(n))
 }
 
-func things(n int) string {
+func countThings(n int) string {
 	if n == 1 {
 		return "one thing is"
 	}
 	return unit.Count(n, "things") + " are"
 }
 
-func write(w io.Writer, b *strings.Builder) error {
+func writeReport(w io.Writer, b *strings.Builder) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

@@ -28,7 +28,7 @@ func (r *run) watchForAbort(ctx context.Context) (_ context.Context, stop func()
 	wait.Go(func() {
 		w := abortWatch{AbortOn: *a}
 		for clock.Sleep(ctx, abortEvery) == nil {
-			if why := w.look(r.clock.Now(), r.senders.Progress(), r.senders.failedForGood(r.workload.Expects)); why != "" {
+			if why := w.checkAbort(r.clock.Now(), r.senders.Progress(), r.senders.failedForGood(r.workload.Expects)); why != "" {
 				cancel(fmt.Errorf("%w: %s", ErrAborted, why))
 			}
 		}
@@ -51,9 +51,9 @@ type abortWatch struct {
 	since clock.Time
 }
 
-// look says why the run is to be ended; empty when it is not. failed are the calls
+// checkAbort says why the run is to be ended; empty when it is not. failed are the calls
 // that failed for good though nobody expected it.
-func (w *abortWatch) look(now clock.Time, p load.Progress, failed int) string {
+func (w *abortWatch) checkAbort(now clock.Time, p load.Progress, failed int) string {
 	if w.FailedCalls > 0 && failed >= w.FailedCalls {
 		return fmt.Sprintf("%s failed (failedCalls: %d)", unit.Count(failed, "calls"), w.FailedCalls)
 	}

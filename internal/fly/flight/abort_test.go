@@ -34,7 +34,7 @@ func TestWhatEndsARunEarly(t *testing.T) {
 	} {
 		w, at, why := abortWatch{AbortOn: tt.on}, -1, ""
 		for i, p := range tt.looks {
-			if why = w.look(clock.Time(i)*clock.Time(5*time.Second), p, tt.failed); why != "" {
+			if why = w.checkAbort(clock.Time(i)*clock.Time(5*time.Second), p, tt.failed); why != "" {
 				at = i
 				break
 			}

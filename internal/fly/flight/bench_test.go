@@ -23,7 +23,7 @@ func newBench(t *testing.T, text string) *bench {
 	t.Helper()
 	folder := t.TempDir()
 	o := Options{File: filepath.Join(folder, "s.yaml"), Text: []byte(text), Out: filepath.Join(folder, "run"), Log: slog.New(slog.DiscardHandler)}
-	in, err := o.load()
+	in, err := o.loadScenario()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func newBench(t *testing.T, text string) *bench {
 	t.Cleanup(func() { _ = b.generator.Close() })
 	b.senders = newSenders(b.log)
 	b.senders.own = b.generator
-	b.progress.follow(b.senders, nil)
+	b.progress.setSources(b.senders, nil)
 	return b
 }
 

@@ -27,15 +27,15 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// boot starts the plane, or reaches the one that exists.
-func (r *run) boot(ctx context.Context) (err error) {
-	if r.own() {
+// bootPlane starts the plane, or reaches the one that exists.
+func (r *run) bootPlane(ctx context.Context) (err error) {
+	if r.ownsPlane() {
 		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
 			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
-			Log: r.log, Clock: r.clock, Proxies: r.workload.DisturbedClients(), TerminateTLS: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.faulted,
+			Log: r.log, Clock: r.clock, Proxies: r.workload.DisturbedClients(), TerminateTLS: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.noteFault,
 		})
 	} else {
-		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.faulted, Rights: needed(r.workload.Rights())})
+		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.noteFault, Rights: neededRights(r.workload.Rights())})
 	}
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (r *run) boot(ctx context.Context) (err error) {
 			r.log.Warn("the plane did not end cleanly", slog.Any("error", err))
 		}
 	})
-	if !r.own() {
+	if !r.ownsPlane() {
 		if err := r.enterCluster(ctx); err != nil {
 			return err
 		}
@@ -55,10 +55,10 @@ func (r *run) boot(ctx context.Context) (err error) {
 		r.dir.manifest.Versions[name] = version
 	}
 	for _, w := range r.plane.Warnings() {
-		r.dir.warn(w)
+		r.dir.addWarning(w)
 	}
 	r.tellUnlimited()
-	r.dir.journal().PlaneReady(r.dir.manifest.Plane.Ready)
+	r.dir.newJournal().PlaneReady(r.dir.manifest.Plane.Ready)
 	return r.dir.saveManifest()
 }
 
@@ -74,17 +74,17 @@ func (r *run) enterCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, holder(), r.clock)
+	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, leaseHolder(), r.clock)
 	if err != nil {
-		r.dir.warn(fmt.Sprintf("windtunnel clean cannot tell this run from one that was killed: %v", err))
+		r.dir.addWarning(fmt.Sprintf("windtunnel clean cannot tell this run from one that was killed: %v", err))
 	} else {
 		r.release = release
 	}
 	return r.workload.InterposeProxies(r.plane)
 }
 
-// holder says to people who holds a run's lease.
-func holder() string {
+// leaseHolder says to people who holds a run's lease.
+func leaseHolder() string {
 	host, _ := os.Hostname() // who reads it can do without
 	return fmt.Sprintf("%s, process %d", host, os.Getpid())
 }
@@ -93,26 +93,26 @@ func holder() string {
 func (r *run) tellUnlimited() {
 	all := r.plane.Unlimited()
 	for _, u := range all[r.unlimited:] {
-		r.dir.unmet("limit of "+u.Name, record.NotInForce, u.Why)
+		r.dir.recordUnmet("limit of "+u.Name, record.NotInForce, u.Why)
 	}
 	r.unlimited = len(all)
 }
 
-// faulted takes note of what was done to a component.
-func (r *run) faulted(f plane.FaultEvent) {
-	r.dir.journal().Disturbed(f)
+// noteFault takes note of what was done to a component.
+func (r *run) noteFault(f plane.FaultEvent) {
+	r.dir.newJournal().Disturbed(f)
 	if f.Kind == plane.FaultStart && r.instruments != nil {
 		r.instruments.followProcess(f.Component)
 	}
 }
 
-// install brings what the scenario and its subjects need to the plane.
-func (r *run) install(ctx context.Context) error {
-	if r.installation.empty() {
+// installObjects brings what the scenario and its subjects need to the plane.
+func (r *run) installObjects(ctx context.Context) error {
+	if r.installation.isEmpty() {
 		return nil
 	}
 	r.atEnd(r.installation.close)
-	return r.track(ctx, "objects", func() error { return r.installation.install(ctx, r.plane, r.clock) })
+	return r.trackPart(ctx, "objects", func() error { return r.installation.installAll(ctx, r.plane, r.clock) })
 }
 
 // startSubjects starts the scenario's subjects.
@@ -125,7 +125,7 @@ func (r *run) startSubjects(ctx context.Context) error {
 		r.subjects.elsewhere = r.subjectByCrew
 	}
 	defer r.tellUnlimited()
-	return r.track(ctx, "subjects", func() error { return r.subjects.start(ctx, r.plane, r.dir) })
+	return r.trackPart(ctx, "subjects", func() error { return r.subjects.startAll(ctx, r.plane, r.dir) })
 }
 
 // awaitSubjects waits for what subjects are to have done before the run begins.
@@ -135,7 +135,7 @@ func (r *run) awaitSubjects(ctx context.Context) error {
 			continue
 		}
 		ready := steps.Wait{Step: "ready-" + x.Name, Spec: x.Ready.Wait}
-		if err := r.track(ctx, ready.Step, func() error { return ready.Do(ctx, r.session()) }); err != nil {
+		if err := r.trackPart(ctx, ready.Step, func() error { return ready.Do(ctx, r.newSession()) }); err != nil {
 			return fmt.Errorf("subject %s is not ready: %w", x.Name, err)
 		}
 	}
@@ -158,27 +158,27 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 	if err := r.reachMembers(); err != nil {
 		return err
 	}
-	r.progress.follow(r.senders, nil)
+	r.progress.setSources(r.senders, nil)
 	if r.instruments, err = newInstruments(r); err != nil {
 		return err
 	}
-	if own := r.stamp(); r.options.OwnPods && own.Run != "" && r.instruments.pods() != nil {
-		r.instruments.pods().WithLabel(object.RunLabel, own.Run)
+	if own := r.newStamp(); r.options.OwnPods && own.Run != "" && r.instruments.podObserver() != nil {
+		r.instruments.podObserver().WithLabel(object.RunLabel, own.Run)
 	}
 	r.instruments.traffic.addClient("observe", r.client.Traffic)
 	r.instruments.traffic.addClient("load", r.generator.Client().Traffic)
 	// They outlive the cancelled steps, so that an interrupted run still shows its
 	// last moments.
-	stop, err := r.instruments.start(context.WithoutCancel(ctx), cancel)
+	stop, err := r.instruments.startAll(context.WithoutCancel(ctx), cancel)
 	if err != nil {
 		return err
 	}
 	r.atEnd(stop)
-	return r.instruments.synced(ctx)
+	return r.instruments.awaitSynced(ctx)
 }
 
-// populate starts the fleet and waits until its nodes can be scheduled to.
-func (r *run) populate(ctx context.Context) error {
+// startFleet starts the fleet and waits until its nodes can be scheduled to.
+func (r *run) startFleet(ctx context.Context) error {
 	if r.scenario.Fleet.Nodes == 0 {
 		return nil
 	}
@@ -188,14 +188,14 @@ func (r *run) populate(ctx context.Context) error {
 	// It outlives the cancelled steps: pods end on its nodes when a cluster is left.
 	f, err := fleet.Start(context.WithoutCancel(ctx), r.scenario.Fleet, fleet.Options{
 		Endpoint: r.plane.Endpoint("fleet"), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
-		Name: r.fleetName(), Stamp: r.stamp(), Namespaces: r.workload.Owns, Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
+		Name: r.fleetName(), Stamp: r.newStamp(), Namespaces: r.workload.Owns, Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
 		Version: r.options.Versions["windtunnel"],
 	})
 	if err != nil {
 		return err
 	}
 	r.fleet = f
-	r.progress.follow(r.senders, f)
+	r.progress.setSources(r.senders, f)
 	r.instruments.traffic.addClient("fleet", f.Traffic)
 	r.atEnd(func() {
 		if err := f.Close(); err != nil {
@@ -208,7 +208,7 @@ func (r *run) populate(ctx context.Context) error {
 		return fmt.Errorf("the fleet's %s did not all become schedulable within %v: %w",
 			unit.Count(r.scenario.Fleet.Nodes, "nodes"), r.scenario.Fleet.Within, err)
 	}
-	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
+	r.dir.newJournal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil
 }
 
@@ -220,9 +220,9 @@ type stages struct {
 	sources []*kwok.Stage
 }
 
-// lack joins an error for each stage, and each object of the stages' files, of a kind that
+// missingKinds joins an error for each stage, and each object of the stages' files, of a kind that
 // neither Kubernetes nor a definition brings to a plane of the run's own.
-func (s stages) lack(brought steps.Definitions) error {
+func (s stages) missingKinds(brought steps.Definitions) error {
 	var errs []error
 	told := map[kwok.Resource]bool{}
 	for _, one := range s.sources {

@@ -21,10 +21,10 @@ const cleanUpTime = 3 * time.Minute
 // newID makes up the id of a run: ten letters and digits, 50 bits.
 func newID() string { return strings.ToLower(rand.Text()[:10]) }
 
-// stamp is what everything carries that the run makes in a cluster that is not its
+// newStamp is what everything carries that the run makes in a cluster that is not its
 // own; none on a plane that ends with it.
-func (r *run) stamp() object.Stamp {
-	if r.own() {
+func (r *run) newStamp() object.Stamp {
+	if r.ownsPlane() {
 		return object.Stamp{}
 	}
 	s := object.Stamp{Run: r.id, Nodes: slices.ContainsFunc(r.scenario.Subjects, func(x scenario.Subject) bool { return len(x.Windtunnel) > 0 })}
@@ -37,16 +37,16 @@ func (r *run) stamp() object.Stamp {
 // fleetName tells this run's nodes from those of others in a cluster that we
 // share; on a plane of our own the default does.
 func (r *run) fleetName() string {
-	if r.own() {
+	if r.ownsPlane() {
 		return ""
 	}
 	return "windtunnel-" + r.id
 }
 
-// leave takes what this run made out of a cluster that goes on living, however
+// cleanUp takes what this run made out of a cluster that goes on living, however
 // the run ended: all that carries its stamp. Nodes go last, since pods end on
 // them. A plane of our own is thrown away whole.
-func (r *run) leave(ctx context.Context) {
+func (r *run) cleanUp(ctx context.Context) {
 	if r.setup == nil {
 		return
 	}

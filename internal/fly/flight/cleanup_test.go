@@ -13,7 +13,7 @@ import (
 // ofOthers makes the server a cluster of somebody else.
 func (b *bench) ofOthers() {
 	b.options.Kubeconfig, b.setup = "somebody else's", b.client
-	b.namespaces.stamp = b.stamp()
+	b.namespaces.stamp = b.newStamp()
 }
 
 // TestLeaveNeedsNoRecords deletes a run's namespaces when its disk is full.
@@ -35,7 +35,7 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 		}
 		return nil
 	})
-	b.leave(t.Context())
+	b.cleanUp(t.Context())
 	if left := b.server.Names("/api/v1/namespaces"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -55,7 +55,7 @@ func TestLeaveKeepsForgedLabels(t *testing.T) {
 	}
 	labeledBy("/api/v1/namespaces/forged", "kubectl-label")
 	labeledBy("/api/v1/namespaces/"+b.workload.Namespace(0), "windtunnel-load")
-	b.leave(t.Context())
+	b.cleanUp(t.Context())
 	if left := b.server.Names("/api/v1/namespaces"); !slices.Equal(left, []string{"forged"}) {
 		t.Errorf("left %v, want the forged one alone", left)
 	}
@@ -82,10 +82,10 @@ func TestLeaveAfterLostAnswers(t *testing.T) {
 		}
 		return &apitest.Injection{Code: http.StatusConflict}
 	})
-	if err := b.namespaces.create(t.Context(), b.generator, b.client); err == nil {
+	if err := b.namespaces.createAll(t.Context(), b.generator, b.client); err == nil {
 		t.Fatal("a run that has not got its namespaces goes on")
 	}
-	b.leave(t.Context())
+	b.cleanUp(t.Context())
 	if left, want := b.server.Names("/api/v1/namespaces"), []string{b.workload.Namespace(1), b.workload.Namespace(2)}; !slices.Equal(left, want) {
 		t.Errorf("left %v, want %v", left, want)
 	}

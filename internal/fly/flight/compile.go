@@ -20,10 +20,10 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 	}
 	folder := filepath.Dir(o.File)
 	var errs [5]error
-	r.workload, errs[0] = steps.Compile(r.scenario, o.File, r.stamp())
+	r.workload, errs[0] = steps.Compile(r.scenario, o.File, r.newStamp())
 	r.stages, errs[1] = compileStages(r.scenario.Fleet, folder)
 	r.members, errs[2] = compileMembers(r.scenario, folder)
-	errs[3] = adopt(r.scenario, o.As)
+	errs[3] = adoptCaller(r.scenario, o.As)
 	r.installation, errs[4] = readInstallation(r.scenario, o.File)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, plan.Effects{}, err
@@ -37,7 +37,7 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 
 // checkFaults holds the faults of the steps against a cluster that the run does not start.
 func (r *run) checkFaults() error {
-	if r.own() {
+	if r.ownsPlane() {
 		return nil
 	}
 	return r.workload.CheckFaults()
@@ -50,7 +50,7 @@ func (r *run) findPrograms() error {
 	if r.subjects, err = compileSubjects(r.scenario, r.options); err != nil {
 		return err
 	}
-	if r.own() {
+	if r.ownsPlane() {
 		return plane.CheckPrograms(r.scenario.Plane, filepath.Dir(r.options.File))
 	}
 	return plane.CheckKubeconfig(r.options.Kubeconfig)

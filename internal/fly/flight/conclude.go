@@ -6,13 +6,13 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 )
 
-// conclude closes the records and turns them into the run's other files.
-func (r *run) conclude(ended error) Result {
+// writeResults closes the records and turns them into the run's other files.
+func (r *run) writeResults(ended error) Result {
 	out := Result{Dir: r.dir.Dir, Err: ended}
 	if err := r.dir.records.Close(); err != nil {
 		out.Err = errors.Join(out.Err, err)
 	}
-	if errors.Is(out.Err, ErrBoot) && r.release == nil && r.dir.discard() {
+	if errors.Is(out.Err, ErrBoot) && r.release == nil && r.dir.removeIfEmpty() {
 		return Result{Err: out.Err}
 	}
 	if err := r.dir.saveManifest(); err != nil {

@@ -40,9 +40,9 @@ type control struct {
 	ended <-chan struct{} // of Up
 }
 
-// serve listens until close, which waits for the faults that hold: they are taken
+// serveSocket listens until close, which waits for the faults that hold: they are taken
 // back when ended is closed.
-func (c *control) serve(folder string) (close func(), err error) {
+func (c *control) serveSocket(folder string) (close func(), err error) {
 	path := filepath.Join(folder, ControlSocket)
 	listener, err := net.Listen("unix", path) // in a folder of mode 0700
 	if err == nil {
@@ -52,14 +52,14 @@ func (c *control) serve(folder string) (close func(), err error) {
 		return nil, fmt.Errorf("listen for faults: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /fault", c.fault)
+	mux.HandleFunc("POST /fault", c.serveFault)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	guard.Go(func() { _ = s.Serve(listener); done <- struct{}{} })
 	return func() { _ = s.Shutdown(context.Background()); <-done }, nil
 }
 
-func (c *control) fault(w http.ResponseWriter, r *http.Request) {
+func (c *control) serveFault(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFault))
 	var d *scenario.Disturbance
 	if err == nil {
@@ -76,7 +76,7 @@ func (c *control) fault(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = io.WriteString(w, FaultBegan)
 	_ = http.NewResponseController(w).Flush()
-	c.hold(r.Context(), d)
+	c.holdFault(r.Context(), d)
 	if err := mend(ctx); err != nil {
 		_, _ = io.WriteString(w, err.Error()+"\n")
 		return
@@ -84,8 +84,8 @@ func (c *control) fault(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, FaultEnded)
 }
 
-// hold returns when a fault is to be taken back.
-func (c *control) hold(ctx context.Context, d *scenario.Disturbance) {
+// holdFault returns when a fault is to be taken back.
+func (c *control) holdFault(ctx context.Context, d *scenario.Disturbance) {
 	if d.Action == "restart" || d.Action == "reconnect" {
 		return // over in a moment
 	}

@@ -53,30 +53,30 @@ type ByHand struct {
 	Leader string // HOST or HOST:PORT that they reach this process at; empty: this machine's loopback
 }
 
-// elsewhere says that workers may be on other machines.
-func (c Crew) elsewhere() bool { return c.Pods != nil || c.ByHand != nil }
+// isElsewhere says that workers may be on other machines.
+func (c Crew) isElsewhere() bool { return c.Pods != nil || c.ByHand != nil }
 
 // ErrWorkers says that the load cannot be shared as was asked for.
 var ErrWorkers = errors.New("workers")
 
-// check says what is wrong with the numbers.
-func (c Crew) check() error {
+// checkNumbers says what is wrong with the numbers.
+func (c Crew) checkNumbers() error {
 	switch {
-	case c.Workers < 0 || c.Workers > c.most():
-		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, c.most())
-	case c.Fleets < 0 || c.total() > c.most():
-		return fmt.Errorf("--fleet-workers %d: want 1 or more, and %s at most in all", c.Fleets, unit.Count(c.most(), "workers"))
-	case c.Tolerate < 0 || c.Tolerate > 0 && c.Tolerate >= c.total():
-		return fmt.Errorf("--tolerate-workers %d: want fewer than the %s", c.Tolerate, unit.Count(c.total(), "workers"))
+	case c.Workers < 0 || c.Workers > c.maxWorkers():
+		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, c.maxWorkers())
+	case c.Fleets < 0 || c.countAll() > c.maxWorkers():
+		return fmt.Errorf("--fleet-workers %d: want 1 or more, and %s at most in all", c.Fleets, unit.Count(c.maxWorkers(), "workers"))
+	case c.Tolerate < 0 || c.Tolerate > 0 && c.Tolerate >= c.countAll():
+		return fmt.Errorf("--tolerate-workers %d: want fewer than the %s", c.Tolerate, unit.Count(c.countAll(), "workers"))
 	}
 	return nil
 }
 
-// total is how many workers there are.
-func (c Crew) total() int { return c.Workers + c.Fleets }
+// countAll is how many workers there are.
+func (c Crew) countAll() int { return c.Workers + c.Fleets }
 
-// senders are those who send.
-func (c Crew) senders() protocol.Group { return protocol.Group{Below: c.Workers} }
+// senderGroup are those who send.
+func (c Crew) senderGroup() protocol.Group { return protocol.Group{Below: c.Workers} }
 
 // checkCrew says what keeps a run's load or fleet from being shared, before anything is
 // started.
@@ -85,7 +85,7 @@ func (r *run) checkCrew() error {
 	if err := r.workload.CheckAnswers(c.Workers); err != nil {
 		return err
 	}
-	if err := c.check(); err != nil || c.total() == 0 {
+	if err := c.checkNumbers(); err != nil || c.countAll() == 0 {
 		return err
 	}
 	if c.Pods != nil {
@@ -105,7 +105,7 @@ func (r *run) checkCrew() error {
 
 // checkWay refuses faults on the way of a client that workers do not go.
 func (r *run) checkWay(client, flag string) error {
-	if r.own() || !slices.Contains(r.workload.DisturbedClients(), client) {
+	if r.ownsPlane() || !slices.Contains(r.workload.DisturbedClients(), client) {
 		return nil
 	}
 	return fmt.Errorf("%s: a fault of the client %q needs a proxy before it, which workers of a cluster that is not the run's own go past; run it without %s", r.options.File, client, flag)
@@ -118,7 +118,7 @@ const (
 	mostPods    = 1000
 )
 
-func (c Crew) most() int {
+func (c Crew) maxWorkers() int {
 	if c.Pods != nil {
 		return mostPods
 	}
@@ -142,13 +142,13 @@ const workersWithin = 2 * time.Minute
 
 // startCrew starts the workers, if there are to be any, and waits until all have come.
 func (r *run) startCrew(ctx context.Context) error {
-	if r.options.Crew.total() == 0 || r.crew != nil {
+	if r.options.Crew.countAll() == 0 || r.crew != nil {
 		return nil
 	}
-	return r.track(ctx, "workers", func() error {
+	return r.trackPart(ctx, "workers", func() error {
 		c := &crew{run: r, leaving: make(chan struct{})}
 		r.atEnd(c.close)
-		err := c.start(ctx)
+		err := c.startWorkers(ctx)
 		if err == nil {
 			r.crew = c
 		}
@@ -159,7 +159,7 @@ func (r *run) startCrew(ctx context.Context) error {
 	})
 }
 
-func (c *crew) start(ctx context.Context) error {
+func (c *crew) startWorkers(ctx context.Context) error {
 	folder, err := c.run.dir.Folder(record.WorkersFolder)
 	if err != nil {
 		return err
@@ -168,13 +168,13 @@ func (c *crew) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := c.plan()
+	plan, err := c.encodePlan()
 	if err != nil {
 		return err
 	}
 	o := protocol.Options{
-		Workers: c.run.options.Crew.total(), Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
-		Clocks: c.tellClock, Lost: c.tellLost, Progress: c.run.senders.take,
+		Workers: c.run.options.Crew.countAll(), Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
+		Clocks: c.tellClock, Lost: c.tellLost, Progress: c.run.senders.takeProgress,
 	}
 	if err := c.listenFor(ctx, &o); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (c *crew) start(ctx context.Context) error {
 	}
 	coming, cancel := context.WithTimeoutCause(ctx, workersWithin, fmt.Errorf("within %v", workersWithin))
 	defer cancel()
-	return c.host.explain(ctx, c.leader.Joined(coming))
+	return c.host.explainMissing(ctx, c.leader.Joined(coming))
 }
 
 // listenFor says where the leader listens for workers of other machines.
@@ -222,12 +222,12 @@ func (c *crew) listenFor(ctx context.Context, o *protocol.Options) (err error) {
 // tellAccess writes what workers that somebody starts need to find this process: a file for
 // each, which does not let it join as another.
 func (c *crew) tellAccess(path string) error {
-	for i := range c.run.options.Crew.total() {
+	for i := range c.run.options.Crew.countAll() {
 		access, err := json.Marshal(c.leader.Access().For(i))
 		if err != nil {
 			return fmt.Errorf("say where the leader is: %w", err)
 		}
-		if err := c.writeAccess(accessFile(path, i, c.run.options.Crew.total()), access); err != nil {
+		if err := c.writeAccess(accessFile(path, i, c.run.options.Crew.countAll()), access); err != nil {
 			return fmt.Errorf("say where the leader is: %w", err)
 		}
 	}
@@ -254,25 +254,25 @@ func (c *crew) writeAccess(path string, access []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// plan is what workers are given.
-func (c *crew) plan() ([]byte, error) {
+// encodePlan is what workers are given.
+func (c *crew) encodePlan() ([]byte, error) {
 	r := c.run
 	files, err := filesOf(r.scenario, r.workload.File, r.options.Crew.Fleets > 0)
 	if err != nil {
 		return nil, err
 	}
 	p := workerPlan{
-		Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.stamp(), Destructive: r.workload.Destructive,
+		Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.newStamp(), Destructive: r.workload.Destructive,
 		Senders: r.options.Crew.Workers, FleetName: r.fleetName(), Version: r.options.Versions["windtunnel"],
 	}
-	if r.options.Crew.elsewhere() && r.plane.Endpoint(plane.Load).Renewable() {
+	if r.options.Crew.isElsewhere() && r.plane.Endpoint(plane.Load).Renewable() {
 		return nil, errors.New("the kubeconfig of the plane has its credentials from a program or a file, which workers elsewhere do not have: name one that holds a token or a certificate")
 	}
-	if !r.own() && !r.options.Crew.elsewhere() { // its credentials may be a plugin's, which runs where the file says
+	if !r.ownsPlane() && !r.options.Crew.isElsewhere() { // its credentials may be a plugin's, which runs where the file says
 		if p.Cluster, err = filepath.Abs(r.options.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("kubeconfig: %w", err)
 		}
-		return p.encode()
+		return p.encodeJSON()
 	}
 	if p.Kubeconfig, err = r.plane.Endpoint(plane.Load).Kubeconfig(); err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (c *crew) plan() ([]byte, error) {
 	if p.FleetKubeconfig, err = r.plane.Endpoint(plane.Fleet).Kubeconfig(); err != nil {
 		return nil, err
 	}
-	return p.encode()
+	return p.encodeJSON()
 }
 
 // startProcesses starts the workers as processes of this machine. The kernel ends them
@@ -299,7 +299,7 @@ func (c *crew) startProcesses(folder record.Dir) error {
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	for i := range c.run.options.Crew.total() {
+	for i := range c.run.options.Crew.countAll() {
 		name := "worker-" + strconv.Itoa(i)
 		access, err := json.Marshal(c.leader.Access().For(i))
 		if err != nil {
@@ -313,13 +313,13 @@ func (c *crew) startProcesses(folder record.Dir) error {
 			return err
 		}
 		c.processes = append(c.processes, p)
-		c.wait.Go(func() { c.watch(i, p) })
+		c.wait.Go(func() { c.watchProcess(i, p) })
 	}
 	return nil
 }
 
-// watch says that a worker is lost when its process has ended before the run.
-func (c *crew) watch(worker int, p *process.Process) {
+// watchProcess says that a worker is lost when its process has ended before the run.
+func (c *crew) watchProcess(worker int, p *process.Process) {
 	<-p.Done()
 	select {
 	case <-c.leaving:
@@ -338,7 +338,7 @@ func (c *crew) close() {
 	if c.leader != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), workersWithin)
 		if err := c.leader.Leave(ctx); err != nil {
-			c.run.dir.warn(err.Error())
+			c.run.dir.addWarning(err.Error())
 		}
 		cancel()
 	}
@@ -347,7 +347,7 @@ func (c *crew) close() {
 			c.host.stop()
 		}
 		if err := c.host.close(); err != nil {
-			c.run.dir.warn(err.Error())
+			c.run.dir.addWarning(err.Error())
 		}
 	}
 	patience := time.NewTimer(stopWorkerWithin) // those that were told to leave end by themselves
@@ -381,7 +381,7 @@ func (c *crew) tellClock(worker int, at clock.Time, stands protocol.Clock) {
 }
 
 func (c *crew) tellLost(worker int, why error) {
-	c.run.senders.lose(worker)
+	c.run.senders.noteLost(worker)
 	step := c.run.progress.stepName()
 	c.run.dir.records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventWorkerLost, Name: step, Text: why.Error(), Detail: record.Detail{Worker: worker}})
 	c.run.log.Warn("a worker is lost", slog.Int("worker", worker), slog.String("step", step), slog.Any("error", why))
@@ -393,10 +393,10 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known inventory.Change
 	if err != nil {
 		return nil, err
 	}
-	mine := digest(asked, plan)
+	mine := planDigest(asked, plan)
 	records := c.run.dir.records
 	records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventLoadAsked, Name: part.Step, Detail: asked})
-	outcomes, at, err := c.leader.Do(ctx, c.run.options.Crew.senders(), order{Part: part, Known: known}, func(_ int, said json.RawMessage) error {
+	outcomes, at, err := c.leader.Do(ctx, c.run.options.Crew.senderGroup(), order{Part: part, Known: known}, func(_ int, said json.RawMessage) error {
 		var p prepared
 		if err := json.Unmarshal(said, &p); err != nil {
 			return err
@@ -417,7 +417,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known inventory.Change
 		switch {
 		case errors.Is(o.Err, protocol.ErrLost):
 			e.Text = o.Err.Error()
-			c.replay(i, at, o.Clock, plan)
+			c.replayLost(i, at, o.Clock, plan)
 		case o.Err != nil:
 			e.Text = o.Err.Error()
 			failed = errors.Join(failed, fmt.Errorf("worker %d: %w", i, o.Err))
@@ -436,9 +436,9 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known inventory.Change
 	return seen, err
 }
 
-// replay tells a plan how those calls ended of a worker that was lost in it that its
+// replayLost tells a plan how those calls ended of a worker that was lost in it that its
 // records have: what it would have said of the objects.
-func (c *crew) replay(worker int, begin clock.Time, stands protocol.Clock, plan load.Plan) {
+func (c *crew) replayLost(worker int, begin clock.Time, stands protocol.Clock, plan load.Plan) {
 	if plan.Done == nil {
 		return
 	}

@@ -72,8 +72,8 @@ type answer struct {
 	reach network.Reach
 }
 
-// answer begins the answering end of a step's path, or gets ready to end it.
-func (s *sender) answer(ctx context.Context, o answerOrder) (protocol.Task, error) {
+// answerPath begins the answering end of a step's path, or gets ready to end it.
+func (s *sender) answerPath(ctx context.Context, o answerOrder) (protocol.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	has := s.answering[o.Step]

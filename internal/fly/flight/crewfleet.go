@@ -11,8 +11,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// keepers are the workers that keep nodes alive.
-func (c Crew) keepers() protocol.Group { return protocol.Group{From: c.Workers, Below: c.total()} }
+// keeperGroup are the workers that keep nodes alive.
+func (c Crew) keeperGroup() protocol.Group {
+	return protocol.Group{From: c.Workers, Below: c.countAll()}
+}
 
 // checkFleets says what keeps a run's fleet from being shared.
 func (r *run) checkFleets() error {
@@ -21,7 +23,7 @@ func (r *run) checkFleets() error {
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: --fleet-workers %d: %s", r.options.File, n, fmt.Sprintf(format, args...)))
 	}
-	hollow, shared := hollowMembers(r.scenario), len(sharable(r.scenario))
+	hollow, shared := hollowMembers(r.scenario), len(sharableSubjects(r.scenario))
 	switch most := max(f.Nodes, hollow, shared); {
 	case most == 0:
 		refuse("the plane has no nodes that could be shared, there is neither hollow member nor sharable subject, and nodes of members stay where the leader is: leave it out")
@@ -53,7 +55,7 @@ type keptNodes struct {
 // all can be scheduled to. They keep them alive until they leave.
 func (r *run) populateByCrew(ctx context.Context) error {
 	c := r.options.Crew
-	err := r.keep(ctx, c.keepers(), keeperPart{Nodes: true}, func(worker int, said json.RawMessage) error {
+	err := r.keepUntilEnd(ctx, c.keeperGroup(), keeperPart{Nodes: true}, func(worker int, said json.RawMessage) error {
 		var got keptNodes
 		if err := json.Unmarshal(said, &got); err != nil {
 			return err
@@ -67,6 +69,6 @@ func (r *run) populateByCrew(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the fleet's %s did not all become schedulable: %w", unit.Count(r.scenario.Fleet.Nodes, "nodes"), err)
 	}
-	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
+	r.dir.newJournal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil
 }

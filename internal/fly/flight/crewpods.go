@@ -34,16 +34,16 @@ type Pods struct {
 
 // jobOptions are the Job that workers of a run are.
 func (c Crew) jobOptions(run string) (job.Options, error) {
-	o := job.Options{Name: "windtunnel-" + run, Namespace: c.Pods.Namespace, Image: c.Pods.Image, Workers: c.total(), Verb: WorkerArg}
+	o := job.Options{Name: "windtunnel-" + run, Namespace: c.Pods.Namespace, Image: c.Pods.Image, Workers: c.countAll(), Verb: WorkerArg}
 	var err error
-	if o.CPU, err = quantity("--worker-cpu", c.Pods.CPU); err != nil {
+	if o.CPU, err = parseQuantity("--worker-cpu", c.Pods.CPU); err != nil {
 		return o, err
 	}
-	o.Memory, err = quantity("--worker-memory", c.Pods.Memory)
+	o.Memory, err = parseQuantity("--worker-memory", c.Pods.Memory)
 	return o, err
 }
 
-func quantity(flag, text string) (resource.Quantity, error) {
+func parseQuantity(flag, text string) (resource.Quantity, error) {
 	q, err := resource.ParseQuantity(text)
 	if err != nil || q.Sign() <= 0 {
 		return q, fmt.Errorf("%s %s: want a quantity above zero, such as 500m or 512Mi", flag, text)
@@ -54,7 +54,7 @@ func quantity(flag, text string) (resource.Quantity, error) {
 // Manifests are what --worker-kubeconfig would make on the host, with a name in place of
 // the run's.
 func (c Crew) Manifests() ([]byte, error) {
-	if err := c.check(); err != nil {
+	if err := c.checkNumbers(); err != nil {
 		return nil, err
 	}
 	o, err := c.jobOptions("run")
@@ -92,10 +92,10 @@ func (c *crew) openHost(ctx context.Context) (*host, error) {
 		return nil, fmt.Errorf("--worker-kubeconfig %s is the plane under test, of whose load its workers would be a part: name another one, or add --workers-on-plane", p.Kubeconfig)
 	}
 	if same { // which has the run's lease
-		c.run.dir.warn("the workers were pods of the plane under test, and a part of its load")
+		c.run.dir.addWarning("the workers were pods of the plane under test, and a part of its load")
 		return h, nil
 	}
-	return h, h.hold(ctx, e, c.run)
+	return h, h.holdLease(ctx, e, c.run)
 }
 
 // newHost makes the client of a host: what it creates there is marked as the run's.
@@ -108,22 +108,22 @@ func newHost(e endpoint.Endpoint, run string) (h *host, err error) {
 	return h, err
 }
 
-// hold has `windtunnel clean` know on the host that the run goes on.
-func (h *host) hold(ctx context.Context, e endpoint.Endpoint, r *run) error {
+// holdLease has `windtunnel clean` know on the host that the run goes on.
+func (h *host) holdLease(ctx context.Context, e endpoint.Endpoint, r *run) error {
 	ctx = context.WithoutCancel(ctx)
 	client, err := wire.New(e, wire.Options{UserAgent: "windtunnel-workers", Clock: r.clock})
 	if err != nil {
 		return err
 	}
-	release, err := cleanup.Hold(ctx, client, r.id, holder(), r.clock)
+	release, err := cleanup.Hold(ctx, client, r.id, leaseHolder(), r.clock)
 	if err != nil {
-		r.dir.warn(fmt.Sprintf("windtunnel clean cannot tell the workers of this run from those of one that was killed: %v", err))
+		r.dir.addWarning(fmt.Sprintf("windtunnel clean cannot tell the workers of this run from those of one that was killed: %v", err))
 		return client.Close()
 	}
 	h.leave = func() {
 		release()
 		if err := errors.Join(cleanup.Drop(ctx, client, r.id), client.Close()); err != nil {
-			r.dir.warn(err.Error())
+			r.dir.addWarning(err.Error())
 		}
 	}
 	return nil
@@ -231,8 +231,8 @@ func (c *crew) startPods(ctx context.Context) error {
 	return nil
 }
 
-// explain adds what the host says of workers that have not come.
-func (h *host) explain(ctx context.Context, err error) error {
+// explainMissing adds what the host says of workers that have not come.
+func (h *host) explainMissing(ctx context.Context, err error) error {
 	if err == nil || h == nil || h.job == nil || errors.Is(err, protocol.ErrLost) {
 		return err
 	}

@@ -37,7 +37,7 @@ func podCrew(t *testing.T, server *apitest.Server) *crew {
 	if c.host, err = newHost(server.Endpoint(), b.id); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.host.hold(t.Context(), server.Endpoint(), b.run); err != nil {
+	if err := c.host.holdLease(t.Context(), server.Endpoint(), b.run); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.startPods(t.Context()); err != nil {

@@ -130,7 +130,7 @@ type run struct {
 // at: the input is at fault or nothing could be written. What goes wrong later
 // is Result.Err, and its verdict is unknown.
 func Run(ctx context.Context, o Options) (Result, error) {
-	in, err := o.load()
+	in, err := o.loadScenario()
 	if err != nil {
 		return Result{}, err
 	}
@@ -146,11 +146,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer r.dir.claim()()
+	defer r.dir.claimOwner()()
 	r.noteImport(in)
 	r.warnUnmet()
-	ended := r.fly(ctx)
-	return r.conclude(ended), nil
+	ended := r.flyRecorded(ctx)
+	return r.writeResults(ended), nil
 }
 
 // newRun compiles all that a scenario says, so that an error in it is known
@@ -169,14 +169,14 @@ func newRun(in Imported, o Options) (*run, error) {
 	if r.dir, err = newDirectory(o, in, r.id, r.clock); err != nil {
 		return nil, err
 	}
-	r.installation.owner = subject.Owner{Stamp: object.Stamp{Run: r.stamp().Run}, Adopt: o.Adopt} // a subject's pods are real
-	r.subjects.stamp = r.stamp()
-	r.namespaces = &namespaces{workload: r.workload, stamp: r.stamp()}
+	r.installation.owner = subject.Owner{Stamp: object.Stamp{Run: r.newStamp().Run}, Adopt: o.Adopt} // a subject's pods are real
+	r.subjects.stamp = r.newStamp()
+	r.namespaces = &namespaces{workload: r.workload, stamp: r.newStamp()}
 	r.progress = newProgress(r.scenario, r.clock)
-	if !r.installation.empty() {
+	if !r.installation.isEmpty() {
 		r.progress.of++
 	}
-	if r.options.Crew.total() > 0 {
+	if r.options.Crew.countAll() > 0 {
 		r.progress.of++
 	}
 	return r, nil
@@ -188,8 +188,8 @@ type bootError struct{ error }
 func (e bootError) Is(target error) bool { return target == ErrBoot }
 func (e bootError) Unwrap() error        { return e.error }
 
-// fly does everything that is recorded. It returns why it ended early, or nil.
-func (r *run) fly(ctx context.Context) error {
+// flyRecorded does everything that is recorded. It returns why it ended early, or nil.
+func (r *run) flyRecorded(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait guard.Group
 	wait.Go(func() {
@@ -199,15 +199,15 @@ func (r *run) fly(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	})
-	wait.Go(func() { r.progress.report(ctx, r.options, r.dir) })
-	wait.Go(func() { r.subjects.watchCaller(ctx, r.dir.journal(), cancel) })
+	wait.Go(func() { r.progress.reportPeriodically(ctx, r.options, r.dir) })
+	wait.Go(func() { r.subjects.watchCaller(ctx, r.dir.newJournal(), cancel) })
 	err := r.flyParts(ctx, cancel, &wait)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // what ended the run, rather than what failed because of it
 	}
-	r.dir.journal().RunEnded(r.progress.stepName(), endReason(err), err)
+	r.dir.newJournal().RunEnded(r.progress.stepName(), endReason(err), err)
 	r.progress.enterCleanUp()
-	r.leave(ctx)
+	r.cleanUp(ctx)
 	cancel(nil)
 	r.close()
 	wait.Wait()
@@ -230,7 +230,7 @@ func endReason(err error) record.EndReason {
 // flyParts boots, populates and does the steps.
 func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait *guard.Group) error {
 	before := inspect.ReadCPU(r.clock, nil)
-	if err := r.track(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
+	if err := r.trackPart(ctx, "boot", func() error { return r.bootPlane(ctx) }); err != nil {
 		return bootError{err}
 	}
 	if r.sharedBefore() {
@@ -242,7 +242,7 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 		return err
 	}
 	wait.Go(func() { r.watchDeaths(ctx, cancel) })
-	if err := r.install(ctx); err != nil {
+	if err := r.installObjects(ctx); err != nil {
 		return err
 	}
 	if err := r.startSubjects(ctx); err != nil {
@@ -254,7 +254,7 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 	if err := r.awaitSubjects(ctx); err != nil {
 		return err
 	}
-	if err := r.track(ctx, "preflight", func() error { return r.preflight().pass(ctx, before) }); err != nil {
+	if err := r.trackPart(ctx, "preflight", func() error { return r.newPreflight().awaitClean(ctx, before) }); err != nil {
 		return err
 	}
 	if r.options.Crew.Fleets > 0 { // those who only send come when there is something to send
@@ -266,10 +266,10 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 		name string
 		do   func() error
 	}{
-		{"populate", func() error { return r.populate(ctx) }},
-		{"namespaces", func() error { return r.namespaces.create(ctx, r.generator, r.client) }},
+		{"populate", func() error { return r.startFleet(ctx) }},
+		{"namespaces", func() error { return r.namespaces.createAll(ctx, r.generator, r.client) }},
 	} {
-		if err := r.track(ctx, part.name, part.do); err != nil {
+		if err := r.trackPart(ctx, part.name, part.do); err != nil {
 			return err
 		}
 	}
@@ -284,13 +284,13 @@ func (r *run) flySteps(ctx context.Context) error {
 	if err := r.startCrew(ctx); err != nil {
 		return err
 	}
-	session := r.session()
+	session := r.newSession()
 	session.DiscoverResources(ctx)
 	if err := r.instruments.declaredSynced(ctx); err != nil {
 		return err
 	}
-	r.instruments.sample(ctx)
-	r.dir.journal().RunBegan(r.scenario.Name)
+	r.instruments.sampleNow(ctx)
+	r.dir.newJournal().RunBegan(r.scenario.Name)
 	stopProfiles := startProfiles(ctx, r.plane, r.dir)
 	ctx, stop := r.watchForAbort(ctx)
 	err := steps.Run(ctx, session)
@@ -299,28 +299,28 @@ func (r *run) flySteps(ctx context.Context) error {
 	}
 	stopProfiles()
 	r.tellUnlimited() // of what was started again
-	r.instruments.sample(context.WithoutCancel(ctx))
+	r.instruments.sampleNow(context.WithoutCancel(ctx))
 	return err
 }
 
-// own tells a plane that the run has started itself.
-func (r *run) own() bool { return r.options.Kubeconfig == "" }
+// ownsPlane tells a plane that the run has started itself.
+func (r *run) ownsPlane() bool { return r.options.Kubeconfig == "" }
 
-// track does a part of the run that has a name.
-func (r *run) track(ctx context.Context, name string, do func() error) error {
-	return r.tracker().Track(ctx, name, do)
+// trackPart does a part of the run that has a name.
+func (r *run) trackPart(ctx context.Context, name string, do func() error) error {
+	return r.newTracker().Track(ctx, name, do)
 }
 
-func (r *run) tracker() steps.Tracker {
-	return steps.Tracker{Journal: r.dir.journal(), Progress: r.progress}
+func (r *run) newTracker() steps.Tracker {
+	return steps.Tracker{Journal: r.dir.newJournal(), Progress: r.progress}
 }
 
-// session is what a step needs of what there is of the run until now.
-func (r *run) session() *steps.Session {
+// newSession is what a step needs of what there is of the run until now.
+func (r *run) newSession() *steps.Session {
 	out := &steps.Session{
-		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Members: r.members.all, Injected: r.injected,
-		Plane: r.plane, Own: r.own(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods(),
-		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
+		Tracker: r.newTracker(), Workload: r.workload, Created: r.created, Members: r.members.all, Injected: r.injected,
+		Plane: r.plane, Own: r.ownsPlane(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.podObserver(),
+		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.addWarning, Dir: r.dir.Dir,
 	}
 	if r.crew != nil && r.options.Crew.Workers > 0 {
 		out.Crew, out.Answers = r.crew, r.crew
@@ -328,8 +328,8 @@ func (r *run) session() *steps.Session {
 	return out
 }
 
-func (r *run) preflight() *preflightCheck {
-	return &preflightCheck{Session: r.session(), dir: r.dir}
+func (r *run) newPreflight() *preflightCheck {
+	return &preflightCheck{Session: r.newSession(), dir: r.dir}
 }
 
 // closers end what was started, the last first.

@@ -28,15 +28,15 @@ type installation struct {
 // scenario's.
 func readInstallation(sc *scenario.Scenario, file string) (*installation, error) {
 	var in installation
-	errs := []error{read(sc, file, sc.CRDs, &in.definitions), read(sc, file, sc.Manifests, &in.manifests)}
+	errs := []error{readObjects(sc, file, sc.CRDs, &in.definitions), readObjects(sc, file, sc.Manifests, &in.manifests)}
 	for _, x := range sc.Subjects {
-		errs = append(errs, read(sc, file, x.CRDs, &in.definitions), read(sc, file, x.Manifests, &in.manifests))
+		errs = append(errs, readObjects(sc, file, x.CRDs, &in.definitions), readObjects(sc, file, x.Manifests, &in.manifests))
 	}
 	return &in, errors.Join(errs...)
 }
 
-// read appends the objects of files.
-func read(sc *scenario.Scenario, file string, names []string, to *[]subject.Object) error {
+// readObjects appends the objects of files.
+func readObjects(sc *scenario.Scenario, file string, names []string, to *[]subject.Object) error {
 	var errs []error
 	for _, name := range names {
 		raw, err := sc.ReadManifest(file, name)
@@ -62,14 +62,14 @@ func (in *installation) missingKinds(w *steps.Workload, acts stages, o Options) 
 	for _, object := range slices.Concat(in.definitions, in.manifests) {
 		brought.Add(object.Body)
 	}
-	return errors.Join(w.Unserved(brought), acts.lack(brought))
+	return errors.Join(w.Unserved(brought), acts.missingKinds(brought))
 }
 
-// empty tells that there is nothing to install.
-func (in *installation) empty() bool { return len(in.definitions)+len(in.manifests) == 0 }
+// isEmpty tells that there is nothing to install.
+func (in *installation) isEmpty() bool { return len(in.definitions)+len(in.manifests) == 0 }
 
-// install brings definitions and manifests to the plane.
-func (in *installation) install(ctx context.Context, p *plane.Plane, c clock.Clock) error {
+// installAll brings definitions and manifests to the plane.
+func (in *installation) installAll(ctx context.Context, p *plane.Plane, c clock.Clock) error {
 	client, err := wire.New(p.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: c})
 	if err != nil {
 		return err

@@ -43,20 +43,20 @@ func newInstruments(r *run) (*instruments, error) {
 	}
 	i := &instruments{
 		plane: p, clock: dir.clock, records: dir.records,
-		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, r.scenario, dir.warn), scrape.Options{}),
-		meter:   usage.New(dir.records, dir.clock, processes(p), usage.Options{}),
+		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, r.scenario, dir.addWarning), scrape.Options{}),
+		meter:   usage.New(dir.records, dir.clock, planeProcesses(p), usage.Options{}),
 		traffic: newTraffic(dir.records, dir.clock),
 	}
 	i.watchPlane(r, all, groups)
 	return i, i.watchMembers(r, all, groups)
 }
 
-// pods observes the pods of the plane.
-func (i *instruments) pods() *lifecycle.Observer { return i.watches[0].pods }
+// podObserver observes the pods of the plane.
+func (i *instruments) podObserver() *lifecycle.Observer { return i.watches[0].pods }
 
-// start starts them; what it returns ends them. failed is told why the plane's pods
+// startAll starts them; what it returns ends them. failed is told why the plane's pods
 // cannot be observed any further; of a member's it is a warning.
-func (i *instruments) start(ctx context.Context, failed context.CancelCauseFunc) (stop func(), err error) {
+func (i *instruments) startAll(ctx context.Context, failed context.CancelCauseFunc) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait guard.Group
 	stop = func() { cancel(); wait.Wait() }
@@ -67,19 +67,19 @@ func (i *instruments) start(ctx context.Context, failed context.CancelCauseFunc)
 				i.records.Event(record.Unmet(i.clock.Now(), "pods of member "+w.name, record.NotMeasured, err.Error()))
 			}
 		}
-		if err := w.start(ctx, &wait, i.clock, refused); err != nil {
+		if err := w.startWatches(ctx, &wait, i.clock, refused); err != nil {
 			stop()
 			return nil, err
 		}
 	}
 	wait.Go(func() { i.scraper.Run(ctx) })
 	wait.Go(func() { i.meter.Run(ctx) })
-	wait.Go(func() { i.traffic.run(ctx) })
+	wait.Go(func() { i.traffic.samplePeriodically(ctx) })
 	return stop, nil
 }
 
-// synced waits until the watches have begun.
-func (i *instruments) synced(ctx context.Context) error {
+// awaitSynced waits until the watches have begun.
+func (i *instruments) awaitSynced(ctx context.Context) error {
 	for _, w := range i.watches {
 		if err := w.podsSynced(ctx); err != nil {
 			return err
@@ -99,8 +99,8 @@ func (i *instruments) declaredSynced(ctx context.Context) error {
 	return nil
 }
 
-// sample reads CPU, memory and metrics now, beside the usual times.
-func (i *instruments) sample(ctx context.Context) {
+// sampleNow reads CPU, memory and metrics now, beside the usual times.
+func (i *instruments) sampleNow(ctx context.Context) {
 	i.meter.Sample()
 	i.scraper.Scrape(ctx)
 }
@@ -158,9 +158,9 @@ func scrapeTargets(p *plane.Plane, s *scenario.Scenario, warn func(string)) []sc
 	return out
 }
 
-// processes are the plane's own processes, and all of them together where they share
+// planeProcesses are the plane's own processes, and all of them together where they share
 // limits.
-func processes(p *plane.Plane) []usage.Process {
+func planeProcesses(p *plane.Plane) []usage.Process {
 	var out []usage.Process
 	for _, c := range p.Components() {
 		if c.PID > 0 {

@@ -54,7 +54,7 @@ func (r *run) startMembers(ctx context.Context) error {
 	if len(r.scenario.Members) == 0 {
 		return nil
 	}
-	return r.track(ctx, "members", func() error {
+	return r.trackPart(ctx, "members", func() error {
 		var byCrew func(context.Context, plane.HollowGroup) ([]plane.HollowReach, int, error)
 		if r.options.Crew.Fleets > 0 {
 			byCrew = r.membersByCrew
@@ -101,7 +101,7 @@ func (r *run) populateMembers(ctx context.Context) error {
 	for step := range r.scenario.AllSteps() {
 		inMembers = inMembers || step.Cluster != ""
 	}
-	return r.track(ctx, "members-populate", func() error {
+	return r.trackPart(ctx, "members-populate", func() error {
 		if inMembers {
 			if err := steps.Each(ctx, r.members.all, r.makeNamespaces); err != nil {
 				return err
@@ -179,16 +179,16 @@ func (r *run) watchDeaths(ctx context.Context, cancel context.CancelCauseFunc) {
 	for {
 		select {
 		case death := <-r.plane.Died():
-			r.dir.journal().Died(death.Component, death.Err)
-			if death.Member && r.survives(death.Component) {
-				r.dir.warn(fmt.Sprintf("member %s died, and the run went on: %v", death.Component, death.Err))
+			r.dir.newJournal().Died(death.Component, death.Err)
+			if death.Member && r.survivesMember(death.Component) {
+				r.dir.addWarning(fmt.Sprintf("member %s died, and the run went on: %v", death.Component, death.Err))
 				continue
 			}
 			cancel(fmt.Errorf("%s died: %w", death.Component, death.Err))
 			return
 		case death := <-r.senders.died:
 			err := errors.New(death.Why)
-			r.dir.journal().Died(death.Subject, err)
+			r.dir.newJournal().Died(death.Subject, err)
 			cancel(fmt.Errorf("%s died: %w", death.Subject, err))
 			return
 		case <-ctx.Done():
@@ -197,8 +197,8 @@ func (r *run) watchDeaths(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// survives tells whether the run goes on without a member.
-func (r *run) survives(name string) bool {
+// survivesMember tells whether the run goes on without a member.
+func (r *run) survivesMember(name string) bool {
 	i := slices.IndexFunc(r.scenario.Members, func(m scenario.Members) bool { return slices.Contains(m.MemberNames(), name) })
 	return i >= 0 && r.scenario.Members[i].OnDeath == "continue"
 }

@@ -24,10 +24,10 @@ type namespaces struct {
 // namespaceRate is how many namespaces are made in a second.
 const namespaceRate = 50
 
-// create makes them and waits until pods can be made in them: the admission of
+// createAll makes them and waits until pods can be made in them: the admission of
 // pods wants the namespace's service account.
-func (n *namespaces) create(ctx context.Context, generator *load.Generator, client *wire.Client) error {
-	codes, err := n.post(ctx, generator)
+func (n *namespaces) createAll(ctx context.Context, generator *load.Generator, client *wire.Client) error {
+	codes, err := n.postAll(ctx, generator)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (n *namespaces) create(ctx context.Context, generator *load.Generator, clie
 		name := n.workload.Namespace(i)
 		switch {
 		case code == http.StatusConflict:
-			return taken(ctx, client, name)
+			return existsError(ctx, client, name)
 		case code < 200 || code >= 300:
 			return fmt.Errorf("namespace %s could not be made: status %d", name, code)
 		}
@@ -46,9 +46,9 @@ func (n *namespaces) create(ctx context.Context, generator *load.Generator, clie
 	return nil
 }
 
-// taken says that a namespace exists already, and what to do: one with the label of a run
+// existsError says that a namespace exists already, and what to do: one with the label of a run
 // is a killed run's, or that of one under way.
-func taken(ctx context.Context, client *wire.Client, name string) error {
+func existsError(ctx context.Context, client *wire.Client, name string) error {
 	answer, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/" + name, Accept: "application/json"})
 	if err == nil && answer.Success() {
 		if about, err := object.ReadMetadata(answer.Body); err == nil && about.Labels[object.RunLabel] != "" {
@@ -58,8 +58,8 @@ func taken(ctx context.Context, client *wire.Client, name string) error {
 	return fmt.Errorf("namespace %s: %w: it is left alone; set namespaces.prefix to another name", name, ErrExists)
 }
 
-// post sends their creations and returns the status of each.
-func (n *namespaces) post(ctx context.Context, generator *load.Generator) (codes []int, err error) {
+// postAll sends their creations and returns the status of each.
+func (n *namespaces) postAll(ctx context.Context, generator *load.Generator) (codes []int, err error) {
 	count := n.workload.Scenario.Namespaces.Count
 	codes = make([]int, count)
 	return codes, generator.Run(ctx, load.Plan{

@@ -32,7 +32,7 @@ func TestANamespaceOfAKilledRunNamesClean(t *testing.T) {
 		"left-1": "it was made by run r0; if that run was killed, windtunnel clean --kubeconfig FILE --run r0 deletes what it left",
 		"theirs": "set namespaces.prefix to another name",
 	} {
-		if err := taken(t.Context(), client, name); err == nil || !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), want) {
+		if err := existsError(t.Context(), client, name); err == nil || !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

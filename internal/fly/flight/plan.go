@@ -25,7 +25,7 @@ type Forecast struct {
 // are those of Run for input that is at fault, also for programs that are missing and a
 // kubeconfig that cannot be read.
 func Plan(o Options) (Forecast, error) {
-	r, f, err := look(o)
+	r, f, err := lookAhead(o)
 	if err == nil {
 		err = r.findPrograms()
 	}
@@ -35,12 +35,12 @@ func Plan(o Options) (Forecast, error) {
 // Check reads a file as Run does, with all the files that it names, and starts
 // nothing. said are the lines that Run would say of a file without fault.
 func Check(o Options) (said []string, err error) {
-	_, f, err := look(o)
+	_, f, err := lookAhead(o)
 	return f.Said, err
 }
 
-// look compiles a scenario and forecasts its run.
-func look(o Options) (*run, Forecast, error) {
+// lookAhead compiles a scenario and forecasts its run.
+func lookAhead(o Options) (*run, Forecast, error) {
 	in, err := Load(o)
 	if err != nil {
 		return nil, Forecast{}, err
@@ -52,34 +52,34 @@ func look(o Options) (*run, Forecast, error) {
 	if err != nil {
 		return nil, Forecast{}, err
 	}
-	f, err := forecast(r.workload, o)
+	f, err := forecastRun(r.workload, o)
 	f.Effects, f.Said = effects, append(in.Scenario.Warnings, in.Said()...)
 	return r, f, err
 }
 
-func forecast(w *steps.Workload, o Options) (Forecast, error) {
+func forecastRun(w *steps.Workload, o Options) (Forecast, error) {
 	f := Forecast{Scenario: w.Scenario}
 	var err error
 	if f.Estimate, err = w.Estimate(); err != nil {
 		return f, err
 	}
-	f.Unmet = f.Estimate.Unmet(w.Scenario, limits(w.Scenario, o))
+	f.Unmet = f.Estimate.Unmet(w.Scenario, machineLimits(w.Scenario, o))
 	return f, nil
 }
 
 // warnUnmet says before the run starts what this machine cannot bear of it.
 func (r *run) warnUnmet() {
-	f, err := forecast(r.workload, r.options)
+	f, err := forecastRun(r.workload, r.options)
 	if err != nil {
 		return // the step that meets it says so
 	}
 	for _, sentence := range f.Unmet {
-		r.dir.warn(sentence)
+		r.dir.addWarning(sentence)
 	}
 }
 
-// limits are those of this machine. What cannot be found out stays unknown.
-func limits(s *scenario.Scenario, o Options) plan.Limits {
+// machineLimits are those of this machine. What cannot be found out stays unknown.
+func machineLimits(s *scenario.Scenario, o Options) plan.Limits {
 	var l plan.Limits
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {

@@ -41,16 +41,16 @@ type preflightCheck struct {
 	cluster string // which one it is, of a plane that others started
 }
 
-// pass waits until the plane is clean, for as long as the scenario says. A run
+// awaitClean waits until the plane is clean, for as long as the scenario says. A run
 // that begins on a dirty plane is tagged with what was found: in the
 // manifest, in the records, and from there in the verdict.
-func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
+func (c *preflightCheck) awaitClean(ctx context.Context, since inspect.CPU) error {
 	i := inspect.New(c.Inspection(), since)
-	wait, every := patience(c.Workload.Scenario, c.Own)
+	wait, every := preflightPatience(c.Workload.Scenario, c.Own)
 	var first preflight.State
 	var from string
 	if !c.Own {
-		first, from = c.earlier(ctx)
+		first, from = c.earlierState(ctx)
 	}
 	begin := c.Clock.Now()
 	until, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%v have passed", wait))
@@ -74,11 +74,11 @@ func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 	if err != nil && len(found) == 0 { // nothing was found yet, but the look did not end either
 		found = []preflight.Finding{{Kind: preflight.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
 	}
-	return c.tag(found, c.facts(last, from, c.Clock.Now().Sub(begin)))
+	return c.recordFindings(found, c.newFacts(last, from, c.Clock.Now().Sub(begin)))
 }
 
-// patience is how long a run waits for a clean plane at most, and how often it looks.
-func patience(s *scenario.Scenario, own bool) (wait, every time.Duration) {
+// preflightPatience is how long a run waits for a clean plane at most, and how often it looks.
+func preflightPatience(s *scenario.Scenario, own bool) (wait, every time.Duration) {
 	switch wait, every = waitOthers, lookEvery; {
 	case own && len(s.Subjects) > 0:
 		wait, every = waitJoin, everyOwn
@@ -91,8 +91,8 @@ func patience(s *scenario.Scenario, own bool) (wait, every time.Duration) {
 	return wait, min(every, max(wait/4, everyOwn)) // it takes two looks to know a rate
 }
 
-// facts are what a later run on the same cluster wants to know.
-func (c *preflightCheck) facts(s preflight.State, from string, waited time.Duration) *record.PreflightFacts {
+// newFacts are what a later run on the same cluster wants to know.
+func (c *preflightCheck) newFacts(s preflight.State, from string, waited time.Duration) *record.PreflightFacts {
 	f := &record.PreflightFacts{Waited: waited.Seconds()}
 	if c.Own {
 		return f
@@ -106,9 +106,9 @@ func (c *preflightCheck) facts(s preflight.State, from string, waited time.Durat
 	return f
 }
 
-// tag writes down what was found. The error says that the run is not to be
+// recordFindings writes down what was found. The error says that the run is not to be
 // flown.
-func (c *preflightCheck) tag(found []preflight.Finding, facts *record.PreflightFacts) error {
+func (c *preflightCheck) recordFindings(found []preflight.Finding, facts *record.PreflightFacts) error {
 	facts.Clean = len(found) == 0
 	for _, f := range found {
 		facts.Findings = append(facts.Findings, record.PreflightFinding{Kind: f.Kind, Text: f.Text})
@@ -125,9 +125,9 @@ func (c *preflightCheck) tag(found []preflight.Finding, facts *record.PreflightF
 	return nil
 }
 
-// earlier is what the cluster was like before the first clean run on it, of
+// earlierState is what the cluster was like before the first clean run on it, of
 // those that lie beside this run's directory; nothing when there is none.
-func (c *preflightCheck) earlier(ctx context.Context) (first preflight.State, from string) {
+func (c *preflightCheck) earlierState(ctx context.Context) (first preflight.State, from string) {
 	c.cluster = c.clusterID(ctx)
 	siblings, err := os.ReadDir(filepath.Dir(string(c.dir.Dir)))
 	if err != nil || c.cluster == "" {

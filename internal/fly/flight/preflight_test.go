@@ -43,7 +43,7 @@ func TestPatienceOfPreflight(t *testing.T) {
 		{"others'", scenario.Scenario{Subjects: subjects}, false, 2 * time.Minute},
 		{"as the scenario says", scenario.Scenario{Subjects: subjects, Preflight: scenario.Preflight{Wait: unit.Duration(5 * time.Second)}}, true, 5 * time.Second},
 	} {
-		if got, _ := patience(&c.s, c.own); got != c.want {
+		if got, _ := preflightPatience(&c.s, c.own); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -64,7 +64,7 @@ func spoiled(t *testing.T) *bench {
 func TestDirtyIsTagged(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty = "tag"
-	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
 	_, tagged, err := record.OpenDir(string(b.dir.Dir))
@@ -93,12 +93,12 @@ func TestDirtyIsTagged(t *testing.T) {
 func TestDirtyIsRefused(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty = "stop"
-	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrDirty) || !strings.Contains(err.Error(), "finalizer test/unmount") {
+	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrDirty) || !strings.Contains(err.Error(), "finalizer test/unmount") {
 		t.Error(err)
 	}
 	b.scenario.Preflight.Tolerate = []string{preflight.Terminating, preflight.Host}
 	b.scenario.Preflight.Wait = unit.Duration(time.Minute) // it ends at the first clean look
-	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Errorf("tolerated: %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestPreflightWaits(t *testing.T) {
 		b.server.Remove("/api/v1/namespaces/old-1/pods/vmi-17")
 	})
 	defer wait.Wait()
-	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
 	if g := b.dir.manifest.Preflight; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.ProbeWrites) != 20 {
@@ -146,7 +146,7 @@ func TestEarlierRun(t *testing.T) {
 			}
 		}
 	}
-	first, from := b.preflight().earlier(t.Context())
+	first, from := b.newPreflight().earlierState(t.Context())
 	if from != "other-0" || first.Store != 5 || len(first.ProbeWrites) != 1 || first.Queues["q"].Retries != 2 {
 		t.Errorf("%s: %+v", from, first)
 	}
@@ -160,7 +160,7 @@ func TestAHotQueueIsDirty(t *testing.T) {
 	b.plane, _ = flighttest.HotQueue(t)
 	b.options.Kubeconfig = "somebody else's"
 	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(3*time.Second), "tag"
-	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
 	g := b.dir.manifest.Preflight
@@ -175,7 +175,7 @@ func TestALookThatDidNotEnd(t *testing.T) {
 	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
 	b.scenario.Preflight.Dirty, b.scenario.Preflight.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.ProbeWrite, preflight.Host}
 	b.server.Inject(func(*http.Request) *apitest.Injection { return &apitest.Injection{Delay: 30 * time.Millisecond} })
-	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
 	if g := b.dir.manifest.Preflight; g.Clean || len(g.Findings) != 1 || g.Findings[0].Kind != preflight.Unread || !strings.Contains(g.Findings[0].Text, "not looked at to the end") {

@@ -20,7 +20,7 @@ func startProfiles(ctx context.Context, p *plane.Plane, dir *directory) (stop fu
 	wait.Go(func() {
 		profile.Run(ctx, profileTargets(p), profile.Options{
 			Folder: dir.File(profile.Folder), Log: dir.log,
-			Taken: dir.journal().Profiled,
+			Taken: dir.newJournal().Profiled,
 		})
 	})
 	return func() { cancel(); wait.Wait() }

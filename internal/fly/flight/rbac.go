@@ -9,8 +9,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 )
 
-// needed are the rights without which a run ends before it begins.
-func needed(all steps.Rights) (out []plane.Right) {
+// neededRights are the rights without which a run ends before it begins.
+func neededRights(all steps.Rights) (out []plane.Right) {
 	for _, r := range all.All {
 		resource, part, _ := strings.Cut(r.Resource, "/")
 		for _, verb := range r.Verbs {
@@ -25,7 +25,7 @@ func needed(all steps.Rights) (out []plane.Right) {
 // RBAC returns the roles that a scenario needs in a cluster that is not the run's own, as YAML:
 // a ClusterRole, and a Role for each namespace that the scenario names.
 func RBAC(o Options) (string, error) {
-	r, _, err := look(o)
+	r, _, err := lookAhead(o)
 	if err != nil {
 		return "", err
 	}

@@ -40,7 +40,7 @@ func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory,
 				made = append(made, folder)
 			}
 		}
-		out = vacant(name)
+		out = makeVacant(name)
 		made = append([]string{out}, made...)
 	}
 	dir, err := record.CreateDir(out)
@@ -68,9 +68,9 @@ func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory,
 	return d, nil
 }
 
-// vacant makes a folder of that name, or of that name with a number: of runs that begin
+// makeVacant makes a folder of that name, or of that name with a number: of runs that begin
 // in the same second each has its own. What keeps it from that is said by who uses it.
-func vacant(name string) string {
+func makeVacant(name string) string {
 	_ = os.MkdirAll(filepath.Dir(name), 0o700)
 	path := name
 	for i := 2; errors.Is(os.Mkdir(path, 0o700), fs.ErrExist); i++ {
@@ -92,7 +92,7 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
 		},
 	}
-	if n := o.Crew.total(); n > 0 {
+	if n := o.Crew.countAll(); n > 0 {
 		out.Workers = &record.WorkersFact{Count: n, Fleets: o.Crew.Fleets, Where: "processes", Tolerate: o.Crew.Tolerate}
 		switch {
 		case o.Crew.Pods != nil:
@@ -118,10 +118,10 @@ func (d *directory) linkLatest() {
 	}
 }
 
-// discard removes a directory that this run has made by itself and in which nothing stands
+// removeIfEmpty removes a directory that this run has made by itself and in which nothing stands
 // but why it was refused: no component has written a log. The link latest is what it was
 // before. False: it is kept.
-func (d *directory) discard() bool {
+func (d *directory) removeIfEmpty() bool {
 	logs, err := os.ReadDir(d.File(record.LogFolder))
 	if len(d.made) == 0 || err != nil || len(logs) > 0 {
 		return false
@@ -144,33 +144,33 @@ func (d *directory) discard() bool {
 
 func (d *directory) saveManifest() error { return d.WriteJSON(record.ManifestFile, d.manifest) }
 
-// journal writes the run's events.
-func (d *directory) journal() journal.Journal {
+// newJournal writes the run's events.
+func (d *directory) newJournal() journal.Journal {
 	return journal.Journal{Records: d.records, Clock: d.clock}
 }
 
-// warn keeps a sentence for the manifest and the report, and says it now.
-func (d *directory) warn(text string) {
-	d.note(text)
+// addWarning keeps a sentence for the manifest and the report, and says it now.
+func (d *directory) addWarning(text string) {
+	d.addNote(text)
 	d.log.Warn(text)
 }
 
-// note keeps a sentence for the manifest and the report.
-func (d *directory) note(text string) {
+// addNote keeps a sentence for the manifest and the report.
+func (d *directory) addNote(text string) {
 	d.manifest.Warnings = append(d.manifest.Warnings, text)
-	d.journal().Warned(text)
+	d.newJournal().Warned(text)
 }
 
-// unmet keeps in the records that something which the run was asked for did not come
+// recordUnmet keeps in the records that something which the run was asked for did not come
 // about: the verdict is made of it.
-func (d *directory) unmet(asked string, state record.State, why string) {
-	d.journal().Unmet(asked, state, why)
+func (d *directory) recordUnmet(asked string, state record.State, why string) {
+	d.newJournal().Unmet(asked, state, why)
 	d.log.Warn(asked+": "+why, slog.String("state", string(state)))
 }
 
-// claim says in the run directory which process flies the run, for the live
+// claimOwner says in the run directory which process flies the run, for the live
 // page; what it returns takes that back, and lets others write to the directory.
-func (d *directory) claim() (release func()) {
+func (d *directory) claimOwner() (release func()) {
 	self, err := process.Self()
 	if err == nil {
 		err = d.WriteJSON(record.OwnerFile, self)

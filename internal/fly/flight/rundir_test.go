@@ -13,7 +13,7 @@ func TestRunsOfOneSecond(t *testing.T) {
 	got := make([]string, 4)
 	var wait sync.WaitGroup
 	for i := range got {
-		wait.Go(func() { got[i] = filepath.Base(vacant(filepath.Join(dir, "20260102T030405Z"))) })
+		wait.Go(func() { got[i] = filepath.Base(makeVacant(filepath.Join(dir, "20260102T030405Z"))) })
 	}
 	wait.Wait()
 	slices.Sort(got)

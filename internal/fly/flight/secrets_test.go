@@ -27,7 +27,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 	folder := t.TempDir()
 	text := "scenario: x\nparameters: {password: none}\nsteps: [{pause: 1ms}]\n"
 	o := Options{File: filepath.Join(folder, "s.yaml"), Text: []byte(text), Set: map[string]string{"password": "hunter2"}, Command: []string{"run", "--set", "password=hunter2"}}
-	in, err := o.load()
+	in, err := o.loadScenario()
 	if err != nil {
 		t.Fatal(err)
 	}

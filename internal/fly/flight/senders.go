@@ -39,8 +39,8 @@ type diedThere struct {
 	Why     string `json:"why"`
 }
 
-// take takes what a worker says.
-func (s *senders) take(worker int, said json.RawMessage) {
+// takeProgress takes what a worker says.
+func (s *senders) takeProgress(worker int, said json.RawMessage) {
 	var p workerProgress
 	if err := json.Unmarshal(said, &p); err != nil {
 		s.log.Warn("what a worker says of itself cannot be read", slog.Int("worker", worker), slog.Any("error", err))
@@ -57,8 +57,8 @@ func (s *senders) take(worker int, said json.RawMessage) {
 	s.workers[worker] = p
 }
 
-// lose takes note that a worker sends nothing more.
-func (s *senders) lose(worker int) {
+// noteLost takes note that a worker sends nothing more.
+func (s *senders) noteLost(worker int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p, ok := s.workers[worker]; ok {
@@ -94,8 +94,8 @@ func (s *senders) failedForGood(expected func(step string, code int) bool) int {
 	return n
 }
 
-// nodes is how many of the fleet's nodes are schedulable, as far as workers have said.
-func (s *senders) nodes() (n int) {
+// countNodes is how many of the fleet's nodes are schedulable, as far as workers have said.
+func (s *senders) countNodes() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.workers {

@@ -23,7 +23,7 @@ func TestSendersAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.take(worker, raw)
+		s.takeProgress(worker, raw)
 	}
 	one := workerProgress{Unexpected: 2, Nodes: 5, Load: load.Tally{
 		Progress:  load.Progress{Count: 100, Sent: 50, Ended: 40, OK: 30, Failed: 10, Late: 3, Requested: 20, P99: time.Hour},
@@ -32,17 +32,17 @@ func TestSendersAddUp(t *testing.T) {
 	tell(0, workerProgress{})
 	tell(0, one) // the last word counts
 	tell(1, one)
-	s.take(1, json.RawMessage("nonsense"))
+	s.takeProgress(1, json.RawMessage("nonsense"))
 	if p := s.Progress(); p.Count != 200 || p.Ended != 80 || p.Failed != 20 || p.Late != 6 || p.Requested != 40 || p.P99 != 10*time.Microsecond {
 		t.Errorf("of two workers: %+v", p)
 	}
 	never := func(string, int) bool { return false }
-	if n := s.failedForGood(never); n != 4 || s.nodes() != 10 {
-		t.Errorf("%d failed for good, %d nodes", n, s.nodes())
+	if n := s.failedForGood(never); n != 4 || s.countNodes() != 10 {
+		t.Errorf("%d failed for good, %d nodes", n, s.countNodes())
 	}
-	s.lose(1)
-	s.lose(7)
-	if p := s.Progress(); p.Requested != 20 || p.Ended != 80 || s.nodes() != 5 {
-		t.Errorf("after a loss: %+v, %d nodes", p, s.nodes())
+	s.noteLost(1)
+	s.noteLost(7)
+	if p := s.Progress(); p.Requested != 20 || p.Ended != 80 || s.countNodes() != 5 {
+		t.Errorf("after a loss: %+v, %d nodes", p, s.countNodes())
 	}
 }

@@ -59,7 +59,7 @@ func makeHollow(server *hollow.Server, names []string) (reach plane.HollowReach,
 // sharedBefore says whether fleet workers have something to do before the plane's nodes
 // are made: members and subjects come first.
 func (r *run) sharedBefore() bool {
-	return r.options.Crew.Fleets > 0 && (hollowMembers(r.scenario) > 0 || len(sharable(r.scenario)) > 0)
+	return r.options.Crew.Fleets > 0 && (hollowMembers(r.scenario) > 0 || len(sharableSubjects(r.scenario)) > 0)
 }
 
 // hollowMembers is how many hollow members a scenario has.
@@ -72,8 +72,8 @@ func hollowMembers(s *scenario.Scenario) (n int) {
 	return n
 }
 
-// sharable are the names of the subjects that fleet workers can have, in order.
-func sharable(s *scenario.Scenario) (names []string) {
+// sharableSubjects are the names of the subjects that fleet workers can have, in order.
+func sharableSubjects(s *scenario.Scenario) (names []string) {
 	for _, x := range s.Subjects {
 		if x.Sharable {
 			names = append(names, x.Name)
@@ -90,7 +90,7 @@ func (r *run) membersByCrew(ctx context.Context, group plane.HollowGroup) ([]pla
 	from := r.members.begun
 	r.members.begun += len(group.Names)
 	part := keeperPart{Members: &hollowPart{Group: group, From: from}}
-	err := r.keep(ctx, c.keepers(), part, func(worker int, said json.RawMessage) error {
+	err := r.keepUntilEnd(ctx, c.keeperGroup(), part, func(worker int, said json.RawMessage) error {
 		var reach plane.HollowReach
 		if err := json.Unmarshal(said, &reach); err != nil {
 			return err
@@ -114,8 +114,8 @@ func (r *run) membersByCrew(ctx context.Context, group plane.HollowGroup) ([]pla
 	return out, c.Fleets, err
 }
 
-// keep has workers do a part of what goes on until the end, and returns when it does.
-func (r *run) keep(ctx context.Context, who protocol.Group, part keeperPart, check func(worker int, said json.RawMessage) error) error {
+// keepUntilEnd has workers do a part of what goes on until the end, and returns when it does.
+func (r *run) keepUntilEnd(ctx context.Context, who protocol.Group, part keeperPart, check func(worker int, said json.RawMessage) error) error {
 	outcomes, _, err := r.crew.leader.Do(ctx, who, part, check)
 	if err != nil {
 		return err
@@ -133,12 +133,12 @@ func (r *run) keep(ctx context.Context, who protocol.Group, part keeperPart, che
 func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fact record.SubjectFact, err error) {
 	c := r.options.Crew
 	name := prepared.Name()
-	worker := c.Workers + slices.Index(sharable(r.scenario), name)%c.Fleets
+	worker := c.Workers + slices.Index(sharableSubjects(r.scenario), name)%c.Fleets
 	part := subjectPart{Name: name, Self: r.options.Versions["windtunnel"], Kubeconfig: prepared.Kubeconfig}
 	if part.Folder, err = filepath.Abs(filepath.Dir(r.options.File)); err == nil {
 		part.Logs, err = filepath.Abs(r.dir.File(record.LogFolder))
 	}
-	if err == nil && r.own() {
+	if err == nil && r.ownsPlane() {
 		part.Identity, err = os.ReadFile(prepared.Kubeconfig)
 	}
 	if err != nil {
@@ -165,8 +165,8 @@ func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fa
 // checkShared refuses what a worker's subjects cannot be used for.
 func (r *run) checkShared() error {
 	var errs []error
-	names := sharable(r.scenario)
-	if len(names) > 0 && r.options.Crew.elsewhere() {
+	names := sharableSubjects(r.scenario)
+	if len(names) > 0 && r.options.Crew.isElsewhere() {
 		errs = append(errs, fmt.Errorf("%s: subject %s is sharable, and talks to others over this machine's loopback, which workers elsewhere do not reach: use --worker-processes", r.options.File, names[0]))
 	}
 	for step := range r.scenario.AllSteps() {

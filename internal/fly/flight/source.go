@@ -82,8 +82,8 @@ func Load(o Options) (Imported, error) {
 	return out, nil
 }
 
-// load reads the scenario of a run.
-func (o Options) load() (Imported, error) {
+// loadScenario reads the scenario of a run.
+func (o Options) loadScenario() (Imported, error) {
 	if o.Text == nil {
 		return Load(o)
 	}
@@ -134,15 +134,15 @@ func fromKubeBurner(from Options) (Imported, error) {
 		o.Seed = *from.Seed
 	}
 	if from.Kubeconfig != "" {
-		o.Served = served(from.Kubeconfig)
+		o.Served = servedBy(from.Kubeconfig)
 	}
 	s, notes, err := kubeburner.Import(from.File, o)
 	return Imported{Scenario: s, Format: "kube-burner", Notes: notes}, err
 }
 
-// served asks a cluster where objects of a kind are. A cluster that cannot be asked is told
+// servedBy asks a cluster where objects of a kind are. A cluster that cannot be asked is told
 // of by the run.
-func served(kubeconfig string) func(apiVersion, kind string) (plural string, namespaced bool, err error) {
+func servedBy(kubeconfig string) func(apiVersion, kind string) (plural string, namespaced bool, err error) {
 	return func(apiVersion, kind string) (string, bool, error) {
 		e, err := endpoint.FromKubeconfig(kubeconfig, "")
 		if err != nil {
@@ -169,10 +169,10 @@ func (r *run) noteImport(in Imported) {
 	var left []string
 	for _, n := range in.Notes {
 		if !n.Changes {
-			r.dir.note(n.String())
+			r.dir.addNote(n.String())
 			continue
 		}
-		r.dir.journal().Unmet(n.Where(), record.NotHonored, n.Text)
+		r.dir.newJournal().Unmet(n.Where(), record.NotHonored, n.Text)
 		left = append(left, n.Field)
 	}
 	if len(left) > 0 {

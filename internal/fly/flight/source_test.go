@@ -9,11 +9,11 @@ import (
 // A run is of the text that was read before, not of what has become of its file.
 func TestTextInPlaceOfTheFile(t *testing.T) {
 	file, seed := filepath.Join(t.TempDir(), "gone.yaml"), uint64(9)
-	in, err := Options{File: file, Text: []byte("scenario: kept\nparameters: {n: 1}\nsteps:\n- {pause: \"${n}s\"}\n"), Set: map[string]string{"n": "3"}, Seed: &seed}.load()
+	in, err := Options{File: file, Text: []byte("scenario: kept\nparameters: {n: 1}\nsteps:\n- {pause: \"${n}s\"}\n"), Set: map[string]string{"n": "3"}, Seed: &seed}.loadScenario()
 	if err != nil || in.Scenario.Name != "kept" || in.Scenario.Seed != 9 || in.Scenario.Values["n"] != int64(3) {
 		t.Errorf("%+v, %v", in.Scenario, err)
 	}
-	if _, err := (Options{File: file, Text: []byte("scenario: kept\nstops: []\n")}).load(); err == nil || !strings.Contains(err.Error(), "gone.yaml:2") {
+	if _, err := (Options{File: file, Text: []byte("scenario: kept\nstops: []\n")}).loadScenario(); err == nil || !strings.Contains(err.Error(), "gone.yaml:2") {
 		t.Errorf("an error without its place: %v", err)
 	}
 }

@@ -103,8 +103,8 @@ func (p *progress) enterCleanUp() {
 	p.steps, p.outer = nil, p.last
 }
 
-// follow says what the progress is read from, as it comes into being.
-func (p *progress) follow(s *senders, f *fleet.Fleet) {
+// setSources says what the progress is read from, as it comes into being.
+func (p *progress) setSources(s *senders, f *fleet.Fleet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.senders, p.fleet = s, f
@@ -146,21 +146,21 @@ func (p *progress) WaitingFor(step, what string) {
 	}
 }
 
-// shown is the step that the status tells of: the last one that runs.
-func (p *progress) shown() *underWay {
+// shownStep is the step that the status tells of: the last one that runs.
+func (p *progress) shownStep() *underWay {
 	if n := len(p.steps); n > 0 {
 		return p.steps[n-1]
 	}
 	return p.last
 }
 
-// status computes the status.
-func (p *progress) status() Status {
+// currentStatus computes the status.
+func (p *progress) currentStatus() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.clock.Now()
 	s := Status{Index: p.begun, Of: p.of, Elapsed: time.Duration(t), Left: -1}
-	step := p.shown()
+	step := p.shownStep()
 	if step == nil {
 		return s
 	}
@@ -170,7 +170,7 @@ func (p *progress) status() Status {
 		s.Step += fmt.Sprintf(" +%d", n-1)
 	}
 	if step.name == "populate" && p.nodes > 0 && p.senders != nil {
-		s.Done, s.Total = p.senders.nodes(), p.nodes
+		s.Done, s.Total = p.senders.countNodes(), p.nodes
 		if p.fleet != nil {
 			s.Done = p.fleet.Stats().Schedulable
 		}
@@ -186,13 +186,13 @@ func (p *progress) status() Status {
 			}
 		}
 	}
-	s.pace(first, t.Sub(since))
+	s.setRate(first, t.Sub(since))
 	return s
 }
 
-// pace tells how fast Done has changed since it was first, and when it will be
+// setRate tells how fast Done has changed since it was first, and when it will be
 // Total at that rate. What is waited for until it is gone counts down.
-func (s *Status) pace(first int, took time.Duration) {
+func (s *Status) setRate(first int, took time.Duration) {
 	changed, left := s.Done-first, s.Total-s.Done
 	if s.Total < first {
 		changed, left = -changed, -left
@@ -208,9 +208,9 @@ func (s *Status) pace(first int, took time.Duration) {
 // statusEvery is how often status.json is written.
 const statusEvery = time.Second
 
-// report reports the status now and then until ctx ends: to who asked for it, and
+// reportPeriodically reports the status now and then until ctx ends: to who asked for it, and
 // in the run directory, for the live page.
-func (p *progress) report(ctx context.Context, o Options, dir *directory) {
+func (p *progress) reportPeriodically(ctx context.Context, o Options, dir *directory) {
 	tell := time.NewTicker(max(o.StatusEvery, 100*time.Millisecond))
 	defer tell.Stop()
 	write := time.NewTicker(statusEvery)
@@ -219,19 +219,19 @@ func (p *progress) report(ctx context.Context, o Options, dir *directory) {
 		select {
 		case <-tell.C:
 			if o.Status != nil {
-				o.Status(p.status())
+				o.Status(p.currentStatus())
 			}
 		case <-write.C:
 			// Without it only the live page's first line is missing.
-			_ = dir.WriteJSON(record.StatusFile, p.status().record())
+			_ = dir.WriteJSON(record.StatusFile, p.currentStatus().toRecord())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// record is the status as the run directory has it.
-func (s Status) record() record.Status {
+// toRecord is the status as the run directory has it.
+func (s Status) toRecord() record.Status {
 	left := s.Left.Seconds()
 	if s.Left < 0 {
 		left = -1

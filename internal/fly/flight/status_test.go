@@ -20,7 +20,7 @@ func TestProgressOfParallelSteps(t *testing.T) {
 `)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- steps.Run(ctx, b.session()) }()
+	go func() { done <- steps.Run(ctx, b.newSession()) }()
 	defer cancel()
 	both := false
 	for {
@@ -32,7 +32,7 @@ func TestProgressOfParallelSteps(t *testing.T) {
 			return
 		default:
 		}
-		s := b.progress.status()
+		s := b.progress.currentStatus()
 		if s.Done > s.Total {
 			t.Fatalf("%d of %d: %+v", s.Done, s.Total, s)
 		}
@@ -64,7 +64,7 @@ func TestRateOfAWait(t *testing.T) {
 		{"fewer than before", 100, 90, 300, 0, -1},
 	} {
 		s := Status{Done: tt.then, Total: tt.total, Left: -1}
-		if s.pace(tt.first, 2*time.Second); s.Achieved != tt.rate || s.Left != tt.left {
+		if s.setRate(tt.first, 2*time.Second); s.Achieved != tt.rate || s.Left != tt.left {
 			t.Errorf("%s: %v/s, %v left, want %v/s, %v", tt.name, s.Achieved, s.Left, tt.rate, tt.left)
 		}
 	}
@@ -84,7 +84,7 @@ func TestABurstHasNoRate(t *testing.T) {
 	b.server.Inject(func(*http.Request) *apitest.Injection { return &apitest.Injection{Delay: 2 * time.Second} }) // long enough to be seen
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- steps.Run(ctx, b.session()) }()
+	go func() { done <- steps.Run(ctx, b.newSession()) }()
 	defer cancel()
 	for seen := false; ; {
 		select {
@@ -95,7 +95,7 @@ func TestABurstHasNoRate(t *testing.T) {
 			return
 		default:
 		}
-		if s := b.progress.status(); s.Total == 20 && s.Done < 20 {
+		if s := b.progress.currentStatus(); s.Total == 20 && s.Done < 20 {
 			if seen = true; s.Requested != 0 {
 				t.Fatalf("%v calls a second are asked for", s.Requested)
 			}

@@ -41,11 +41,11 @@ const stopGrace = 10 * time.Second
 // does not have.
 var ErrNoSubject = errors.New("the scenario has no such subject")
 
-// adopt makes the process that started windtunnel one of the subjects: in place
+// adoptCaller makes the process that started windtunnel one of the subjects: in place
 // of the scenario's of that name, or the only one of a scenario that has none. A
 // name that the scenario does not have is refused: beside it the scenario's own
 // subject would run, and do the same work.
-func adopt(s *scenario.Scenario, name string) error {
+func adoptCaller(s *scenario.Scenario, name string) error {
 	if name == "" {
 		return nil
 	}
@@ -101,9 +101,9 @@ func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
 	return s, errors.Join(errs...)
 }
 
-// start starts the subjects one after another. From then on their death ends the
+// startAll starts the subjects one after another. From then on their death ends the
 // run.
-func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) error {
+func (s *subjects) startAll(ctx context.Context, p *plane.Plane, dir *directory) error {
 	for _, x := range s.all {
 		fact, err := s.startOne(ctx, x, p, dir)
 		if err != nil {
@@ -146,7 +146,7 @@ func (s *subjects) startCaller(ctx context.Context, p *subject.Prepared, dir *di
 	})
 	fact, unread, err := p.Joined(ctx, pid)
 	if unread != nil {
-		dir.warn(fmt.Sprintf("only the CPU and memory of %s are measured: its metrics could not be read: %v", p.Name(), unread))
+		dir.addWarning(fmt.Sprintf("only the CPU and memory of %s are measured: its metrics could not be read: %v", p.Name(), unread))
 	}
 	return fact, err
 }

@@ -18,13 +18,13 @@ func TestTheCallerTakesTheSubjectsPlace(t *testing.T) {
 		Name: "operator", Command: "bin/operator", Args: []string{"x"}, Limits: scenario.Limits{CPU: 1}, Metrics: metrics,
 		Ready: scenario.Ready{HTTP: "/readyz", Wait: wait}, CRDs: []string{"crd.yaml"}, Manifests: []string{"m.yaml"},
 	}}}
-	if err := adopt(s, ""); err != nil {
+	if err := adoptCaller(s, ""); err != nil {
 		t.Fatal(err)
 	}
 	if s.Subjects[0].External {
 		t.Error("nobody was to take its place")
 	}
-	if err := adopt(s, "operator"); err != nil {
+	if err := adoptCaller(s, "operator"); err != nil {
 		t.Fatal(err)
 	}
 	want := scenario.Subject{Name: "operator", External: true, Metrics: metrics, Ready: scenario.Ready{Wait: wait}, CRDs: []string{"crd.yaml"}, Manifests: []string{"m.yaml"}}
@@ -35,7 +35,7 @@ func TestTheCallerTakesTheSubjectsPlace(t *testing.T) {
 		t.Errorf("%d steps, want the start and the wait of one", n)
 	}
 	none := &scenario.Scenario{}
-	if err := adopt(none, "manager"); err != nil || len(none.Subjects) != 1 || !none.Subjects[0].External || none.Subjects[0].Metrics == nil {
+	if err := adoptCaller(none, "manager"); err != nil || len(none.Subjects) != 1 || !none.Subjects[0].External || none.Subjects[0].Metrics == nil {
 		t.Errorf("%+v: %v", none.Subjects, err)
 	}
 }
@@ -43,7 +43,7 @@ func TestTheCallerTakesTheSubjectsPlace(t *testing.T) {
 // A misspelt name must not start the file's own subject beside the caller's.
 func TestASubjectThatTheScenarioDoesNotHaveIsRefused(t *testing.T) {
 	s := &scenario.Scenario{Subjects: []scenario.Subject{{Name: "operator", Command: "bin/operator"}, {Name: "db", Command: "bin/db"}}}
-	err := adopt(s, "opreator")
+	err := adoptCaller(s, "opreator")
 	const want = `the scenario has no such subject: "opreator" is not one of operator, db (did you mean "operator"?); name the one that your program replaces, or declare opreator with external: true`
 	if !errors.Is(err, ErrNoSubject) || err.Error() != want || len(s.Subjects) != 2 {
 		t.Errorf("%v\n%+v", err, s.Subjects)

@@ -49,22 +49,22 @@ func (t *traffic) addClient(name string, read func() []wire.Traffic) {
 	t.clients = append(t.clients, trafficSource{name, read})
 }
 
-// run samples until ctx ends.
-func (t *traffic) run(ctx context.Context) {
+// samplePeriodically samples until ctx ends.
+func (t *traffic) samplePeriodically(ctx context.Context) {
 	tick := time.NewTicker(bytesEvery)
 	defer tick.Stop()
 	for {
-		t.sample()
+		t.sampleBytes()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.sample()
+			t.sampleBytes()
 			return
 		}
 	}
 }
 
-func (t *traffic) sample() {
+func (t *traffic) sampleBytes() {
 	t.mu.Lock()
 	clients := t.clients
 	t.mu.Unlock()

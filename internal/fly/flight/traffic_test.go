@@ -13,11 +13,11 @@ func TestTraffic(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 50, pace: {burst: true}}}\n")
 	carried := newTraffic(b.dir.records, b.clock)
 	carried.addClient("load", b.generator.Client().Traffic)
-	carried.sample()
-	if err := steps.Run(t.Context(), b.session()); err != nil {
+	carried.sampleBytes()
+	if err := steps.Run(t.Context(), b.newSession()); err != nil {
 		t.Fatal(err)
 	}
-	carried.sample()
+	carried.sampleBytes()
 	if err := b.dir.records.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	c := clock.Start()
 	p, err := plane.Start(ctx, o.Plane, plane.Options{LogDir: logs, BaseDir: o.BaseDir, Log: o.Log, Clock: c})
 	if err != nil {
-		return quiet(ctx, err)
+		return ignoreInterrupt(ctx, err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	f, err := fleet.Start(ctx, o.Fleet, fleet.Options{ // without records: nobody reads them, and they would grow for weeks
@@ -51,16 +51,16 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 		Stages: acts.machine, Objects: acts.objects, Connections: o.Fleet.Connections,
 	})
 	if err != nil {
-		return quiet(ctx, err)
+		return ignoreInterrupt(ctx, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if err := f.Ready(ctx); err != nil {
-		return quiet(ctx, err)
+		return ignoreInterrupt(ctx, err)
 	}
 	if err := p.StartMembers(ctx, o.Members, plane.MemberOptions{
 		Options: plane.Options{LogDir: logs, BaseDir: o.BaseDir, Log: o.Log, Clock: c}, Plane: o.Plane,
 	}); err != nil {
-		return quiet(ctx, err)
+		return ignoreInterrupt(ctx, err)
 	}
 	admin := p.Endpoint(plane.Admin)
 	if err := writeContexts(o.Kubeconfig, p); err != nil {
@@ -68,7 +68,7 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	}
 	held, end := context.WithCancel(ctx)
 	faults := control{plane: p, fleet: f, nodes: o.Fleet.Nodes, ended: held.Done()}
-	stop, err := faults.serve(o.Folder)
+	stop, err := faults.serveSocket(o.Folder)
 	if err != nil {
 		end()
 		return err
@@ -101,8 +101,8 @@ func writeContexts(path string, p *plane.Plane) error {
 	return endpoint.WriteContexts(path, upContext, contexts)
 }
 
-// quiet is no error when a person ended it.
-func quiet(ctx context.Context, err error) error {
+// ignoreInterrupt is no error when a person ended it.
+func ignoreInterrupt(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), ErrInterrupted) {
 		return nil
 	}

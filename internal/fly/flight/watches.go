@@ -36,7 +36,7 @@ type clusterWatches struct {
 func (i *instruments) watchPlane(r *run, all *lifecycle.Declared, groups []lifecycle.Group) {
 	probe := lifecycle.NewProbe(r.dir.records, r.clock)
 	var pods *lifecycle.Observer
-	if r.own() || r.workload.WatchesPods() { // in a cluster of others nothing is read that the scenario is not about
+	if r.ownsPlane() || r.workload.WatchesPods() { // in a cluster of others nothing is read that the scenario is not about
 		pods = lifecycle.New(r.dir.records, groups...).WithProbe(probe)
 	}
 	i.watches = append(i.watches, &clusterWatches{
@@ -88,9 +88,9 @@ func (i *instruments) watchMembers(r *run, all *lifecycle.Declared, groups []lif
 	return nil
 }
 
-// start observes until ctx ends; failed is told why pods cannot be observed any
+// startWatches observes until ctx ends; failed is told why pods cannot be observed any
 // further.
-func (w *clusterWatches) start(ctx context.Context, wait *guard.Group, c clock.Clock, failed func(error)) error {
+func (w *clusterWatches) startWatches(ctx context.Context, wait *guard.Group, c clock.Clock, failed func(error)) error {
 	if w.idle {
 		return nil
 	}

@@ -58,7 +58,7 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	own, err := plan.duty(ctx, worker{index: o.Index, of: w.Of, local: o.Local, leader: o.Access.URL, records: records, clock: c, log: o.Log})
+	own, err := plan.newDuty(ctx, worker{index: o.Index, of: w.Of, local: o.Local, leader: o.Access.URL, records: records, clock: c, log: o.Log})
 	if err != nil {
 		return err
 	}
@@ -94,14 +94,14 @@ type duty interface {
 	close()
 }
 
-// duty returns what the worker is to do, of which everything is ready then.
-func (p workerPlan) duty(ctx context.Context, w worker) (duty, error) {
+// newDuty returns what the worker is to do, of which everything is ready then.
+func (p workerPlan) newDuty(ctx context.Context, w worker) (duty, error) {
 	if w.index >= p.Senders {
 		return p.newKeeper(w)
 	}
 	s := &sender{worker: w, share: share.Share{Index: w.index, Of: p.Senders}, answering: map[string]*steps.Answering{}}
 	s.atEnd(s.endAnswers)
-	if err := s.open(ctx, p); err != nil {
+	if err := s.openConnections(ctx, p); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -119,9 +119,9 @@ type sender struct {
 	answering map[string]*steps.Answering // the ends of paths, by step
 }
 
-// open compiles the plan and makes the connections.
-func (s *sender) open(ctx context.Context, plan workerPlan) error {
-	e, workload, err := plan.read(plan.Kubeconfig, nil)
+// openConnections compiles the plan and makes the connections.
+func (s *sender) openConnections(ctx context.Context, plan workerPlan) error {
+	e, workload, err := plan.readPlan(plan.Kubeconfig, nil)
 	if err != nil {
 		return err
 	}
@@ -141,16 +141,16 @@ func (s *sender) open(ctx context.Context, plan workerPlan) error {
 	return nil
 }
 
-// read makes of a plan where a worker's calls go and what the load is, and into acts,
+// readPlan makes of a plan where a worker's calls go and what the load is, and into acts,
 // unless that is nil, what nodes do. Its files are there for no longer than that takes.
-func (p workerPlan) read(kubeconfig []byte, acts *stages) (e endpoint.Endpoint, w *steps.Workload, err error) {
+func (p workerPlan) readPlan(kubeconfig []byte, acts *stages) (e endpoint.Endpoint, w *steps.Workload, err error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-")
 	if err != nil {
 		return e, nil, fmt.Errorf("make a folder for the plan: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if e, err = p.endpoint(kubeconfig); err == nil {
-		w, err = p.compile(folder)
+	if e, err = p.endpointOf(kubeconfig); err == nil {
+		w, err = p.compileScenario(folder)
 	}
 	if err == nil && acts != nil {
 		*acts, err = compileStages(w.Scenario.Fleet, folder)
@@ -158,8 +158,8 @@ func (p workerPlan) read(kubeconfig []byte, acts *stages) (e endpoint.Endpoint, 
 	return e, w, err
 }
 
-// endpoint returns where a worker's calls go.
-func (p workerPlan) endpoint(kubeconfig []byte) (endpoint.Endpoint, error) {
+// endpointOf returns where a worker's calls go.
+func (p workerPlan) endpointOf(kubeconfig []byte) (endpoint.Endpoint, error) {
 	if p.Cluster != "" {
 		return endpoint.FromKubeconfig(p.Cluster, "")
 	}
@@ -182,7 +182,7 @@ func (s *sender) Prepare(ctx context.Context, body json.RawMessage) (protocol.Ta
 		return nil, fmt.Errorf("read what is to be sent: %w", err)
 	}
 	if o.Answer != nil {
-		return s.answer(ctx, *o.Answer)
+		return s.answerPath(ctx, *o.Answer)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *sender) Prepare(ctx context.Context, body json.RawMessage) (protocol.Ta
 	if err != nil {
 		return nil, err
 	}
-	sum := digest(asked, plan)
+	sum := planDigest(asked, plan)
 	plan.Share = s.share
 	s.session.Load.Reserve(ctx, plan)
 	return &sharedPart{sender: s, plan: plan, digest: sum}, nil

@@ -47,7 +47,7 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 		"a kubeconfig of the machine":        {workerPlan{Text: text, Cluster: path, Senders: 1}, errNotLocal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := c.plan.encode()
+			raw, err := c.plan.encodeJSON()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,10 +96,10 @@ func TestAPlanReadsNoFilesOfTheMachine(t *testing.T) {
 	}
 	for _, name := range []string{outside, "../" + up} {
 		text := fmt.Sprintf("scenario: x\nnamespaces: {count: 1}\nbodies: {b: {file: %q}}\nsteps: [{name: c, create: {body: b, count: 1, pace: {constant: 1}}}]\n", name)
-		if _, err := (workerPlan{Text: []byte(text)}).compile(t.TempDir()); err == nil {
+		if _, err := (workerPlan{Text: []byte(text)}).compileScenario(t.TempDir()); err == nil {
 			t.Errorf("body file %s was read", name)
 		}
-		if err := (workerPlan{Files: map[string][]byte{name: nil}}).write(t.TempDir()); err == nil {
+		if err := (workerPlan{Files: map[string][]byte{name: nil}}).writeFiles(t.TempDir()); err == nil {
 			t.Errorf("%s was written", name)
 		}
 		if _, err := compileStages(scenario.Fleet{Stages: []string{name}}, t.TempDir()); err == nil {

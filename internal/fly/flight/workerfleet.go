@@ -72,7 +72,7 @@ type keeper struct {
 // newKeeper reads what the nodes do.
 func (p workerPlan) newKeeper(w worker) (*keeper, error) {
 	var acts stages
-	e, workload, err := p.read(p.FleetKubeconfig, &acts)
+	e, workload, err := p.readPlan(p.FleetKubeconfig, &acts)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (protocol.Task,
 	case part.Nodes:
 		return (*nodesTask)(k), nil
 	case part.Members != nil:
-		return k.serve(*part.Members)
+		return k.serveMembers(*part.Members)
 	case part.Subject != nil && !k.local:
 		return nil, fmt.Errorf("subject %s: %w", part.Subject.Name, errNotLocal)
 	case part.Subject != nil:
@@ -124,8 +124,8 @@ func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (protocol.Task,
 
 var errLeft = errors.New("the run is over")
 
-// keep has something ended by Leave, or ends it at once where that was before.
-func (k *keeper) keep(add, end func()) error {
+// addEnd has something ended by Leave, or ends it at once where that was before.
+func (k *keeper) addEnd(add, end func()) error {
 	k.mu.Lock()
 	over := k.over
 	if !over {
@@ -139,14 +139,14 @@ func (k *keeper) keep(add, end func()) error {
 	return nil
 }
 
-// serve makes the worker's share of hollow members.
-func (k *keeper) serve(part hollowPart) (protocol.Task, error) {
+// serveMembers makes the worker's share of hollow members.
+func (k *keeper) serveMembers(part hollowPart) (protocol.Task, error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-") // stages in files are read when members are made
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for stages: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	if err := k.plan.write(folder); err != nil {
+	if err := k.plan.writeFiles(folder); err != nil {
 		return nil, err
 	}
 	group := part.Group
@@ -160,7 +160,7 @@ func (k *keeper) serve(part hollowPart) (protocol.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.keep(func() { k.hollow = append(k.hollow, server) }, func() { k.end("hollow members", server.Close) }); err != nil {
+	if err := k.addEnd(func() { k.hollow = append(k.hollow, server) }, func() { k.endLogged("hollow members", server.Close) }); err != nil {
 		return nil, err
 	}
 	return membersTask{reach}, nil
@@ -194,7 +194,7 @@ func (t *nodesTask) Send(ctx context.Context, begin clock.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.keep(func() { k.fleet = f }, func() { k.end("the fleet", f.Close) }); err != nil {
+	if err := k.addEnd(func() { k.fleet = f }, func() { k.endLogged("the fleet", f.Close) }); err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(k.config.Within))
@@ -221,11 +221,11 @@ func (t *subjectTask) Send(ctx context.Context, _ clock.Time) (any, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%w: there is no subject %s", ErrWorkers, t.part.Name)
 	}
-	beside, err := t.beside()
+	beside, err := t.planeBeside()
 	if err != nil {
 		return nil, err
 	}
-	if err := t.keep(func() { t.programs = append(t.programs, beside) }, func() { t.end(t.part.Name, beside.Close) }); err != nil {
+	if err := t.addEnd(func() { t.programs = append(t.programs, beside) }, func() { t.endLogged(t.part.Name, beside.Close) }); err != nil {
 		return nil, err
 	}
 	prepared, err := subject.Prepare(t.scenario.Subjects[i], subject.Options{
@@ -236,13 +236,13 @@ func (t *subjectTask) Send(ctx context.Context, _ clock.Time) (any, error) {
 	}
 	started, err := prepared.StartHere(ctx)
 	if err == nil {
-		t.watching.Go(func() { t.watch(beside) })
+		t.watching.Go(func() { t.watchSubject(beside) })
 	}
 	return started, err
 }
 
-// beside is where the subject is started: its kubeconfig is its own.
-func (t *subjectTask) beside() (*plane.Plane, error) {
+// planeBeside is where the subject is started: its kubeconfig is its own.
+func (t *subjectTask) planeBeside() (*plane.Plane, error) {
 	var identify func(string) (endpoint.Endpoint, error)
 	if len(t.part.Identity) > 0 {
 		e, err := endpoint.Parse(t.part.Identity)
@@ -254,8 +254,8 @@ func (t *subjectTask) beside() (*plane.Plane, error) {
 	return plane.Beside(t.part.Kubeconfig, identify, plane.Options{Log: t.log, Clock: t.clock})
 }
 
-// watch tells when the subject ends by itself.
-func (k *keeper) watch(beside *plane.Plane) {
+// watchSubject tells when the subject ends by itself.
+func (k *keeper) watchSubject(beside *plane.Plane) {
 	select {
 	case death := <-beside.Died():
 		k.mu.Lock()
@@ -278,8 +278,8 @@ func (k *keeper) Progress() any {
 	return out
 }
 
-// end ends something, which is no reason to leave the rest.
-func (k *keeper) end(what string, end func() error) {
+// endLogged ends something, which is no reason to leave the rest.
+func (k *keeper) endLogged(what string, end func() error) {
 	if err := end(); err != nil {
 		k.log.Warn(what+" did not end cleanly", slog.Any("error", err))
 	}
@@ -295,15 +295,15 @@ func (k *keeper) Leave() {
 	k.over = true
 	close(k.leaving)
 	if k.fleet != nil {
-		k.end("the fleet", k.fleet.Close)
+		k.endLogged("the fleet", k.fleet.Close)
 	}
 	var all guard.Group
 	for _, p := range k.programs {
-		all.Go(func() { k.end("a subject", p.Close) })
+		all.Go(func() { k.endLogged("a subject", p.Close) })
 	}
 	all.Wait()
 	for _, server := range k.hollow {
-		k.end("hollow members", server.Close)
+		k.endLogged("hollow members", server.Close)
 	}
 	k.fleet, k.programs, k.hollow = nil, nil, nil
 }

@@ -107,8 +107,8 @@ func readBeside(file, name string) ([]byte, error) {
 	return root.ReadFile(name)
 }
 
-// write writes the scenario's files to a folder, since that is where it looks for them.
-func (p workerPlan) write(folder string) error {
+// writeFiles writes the scenario's files to a folder, since that is where it looks for them.
+func (p workerPlan) writeFiles(folder string) error {
 	for name, raw := range p.Files {
 		path := filepath.Join(folder, name)
 		if !filepath.IsLocal(name) {
@@ -125,9 +125,9 @@ func (p workerPlan) write(folder string) error {
 	return nil
 }
 
-// compile reads the scenario as the leader has read it.
-func (p workerPlan) compile(folder string) (*steps.Workload, error) {
-	if err := p.write(folder); err != nil {
+// compileScenario reads the scenario as the leader has read it.
+func (p workerPlan) compileScenario(folder string) (*steps.Workload, error) {
+	if err := p.writeFiles(folder); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(folder, record.ScenarioFile)
@@ -146,9 +146,9 @@ func (p workerPlan) compile(folder string) (*steps.Workload, error) {
 // sampled is how many calls of a plan its digest is made of.
 const sampled = 32
 
-// digest tells plans apart: what they ask for, and some of their calls, from the first
+// planDigest tells plans apart: what they ask for, and some of their calls, from the first
 // to the last. Two processes whose plans are the same send the same.
-func digest(asked record.Detail, p load.Plan) string {
+func planDigest(asked record.Detail, p load.Plan) string {
 	h := fnv.New128a()
 	fmt.Fprintf(h, "%+v %+v\n", asked, p.Ops)
 	count := asked.Count
@@ -167,8 +167,8 @@ func digestCall(h hash.Hash, p load.Plan, i int) {
 	fmt.Fprintf(h, "%d %d %v %s %s %x %v\n", i, p.Pace.Due(i), wanted, req.Method, req.Path, req.Body, err)
 }
 
-// encode returns the plan as bytes.
-func (p workerPlan) encode() ([]byte, error) {
+// encodeJSON returns the plan as bytes.
+func (p workerPlan) encodeJSON() ([]byte, error) {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("encode the workers' plan: %w", err)

@@ -19,17 +19,17 @@ func newAlarm(c clock.Clock) *alarm {
 	return &alarm{clock: c, kick: make(chan struct{}, 1), timer: time.NewTimer(0)}
 }
 
-// wake ends a sleep, or the next one. Anyone may call it.
-func (a *alarm) wake() {
+// wakeUp ends a sleep, or the next one. Anyone may call it.
+func (a *alarm) wakeUp() {
 	select {
 	case a.kick <- struct{}{}:
 	default:
 	}
 }
 
-// sleep returns when the moment has come or wake was called, or with the cause
+// sleepUntil returns when the moment has come or wake was called, or with the cause
 // of ctx's end.
-func (a *alarm) sleep(ctx context.Context, until clock.Time) error {
+func (a *alarm) sleepUntil(ctx context.Context, until clock.Time) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

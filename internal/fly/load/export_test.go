@@ -4,9 +4,9 @@ package load
 // the next page.
 func Token(list []byte, size int) string {
 	var s scan
-	s.begin("/", "")
-	pieces(list, size, s.write)
-	return s.token()
+	s.beginPage("/", "")
+	pieces(list, size, s.writePiece)
+	return s.nextToken()
 }
 
 // Count counts the events and the bookmarks of a watch that comes in pieces of a
@@ -14,7 +14,7 @@ func Token(list []byte, size int) string {
 func Count(stream []byte, size int) (events, bookmarks int) {
 	var f frames
 	pieces(stream, size, func(p []byte) {
-		e, b := f.write(p)
+		e, b := f.writePiece(p)
 		events, bookmarks = events+e, bookmarks+b
 	})
 	return events, bookmarks

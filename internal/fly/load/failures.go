@@ -38,16 +38,16 @@ type failure struct {
 	written int // attempts that the last event of it has
 }
 
-// add counts a call that did not end well. It returns the event of the first one
+// addFailure counts a call that did not end well. It returns the event of the first one
 // of its kind, and of the first for good.
-func (x *failures) add(s *slot, c *record.Call, result Result) (first *record.Event) {
+func (x *failures) addFailure(s *slot, c *record.Call, result Result) (first *record.Event) {
 	op := s.flight.plan.Ops[result.Op]
 	if !c.Again && !c.ForGood() {
 		return nil
 	}
 	status := statusOf(result)
 	key := failureKey{c.Op, result.Response.Code, status.Reason}
-	step := s.flight.plan.step()
+	step := s.flight.plan.stepName()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.steps == nil {
@@ -63,7 +63,7 @@ func (x *failures) add(s *slot, c *record.Call, result Result) (first *record.Ev
 	f := all[key]
 	if f == nil {
 		f = &failure{message: status.Message, Failure: record.Failure{
-			Verb: op.Verb, Resource: op.Resource, Cluster: op.Cluster, Subresource: op.Subresource, Code: key.code, Reason: key.reason, Object: s.object(),
+			Verb: op.Verb, Resource: op.Resource, Cluster: op.Cluster, Subresource: op.Subresource, Code: key.code, Reason: key.reason, Object: s.objectName(),
 		}}
 		all[key] = f
 	}
@@ -73,7 +73,7 @@ func (x *failures) add(s *slot, c *record.Call, result Result) (first *record.Ev
 		f.Count++
 	}
 	if f.Count+f.Retried == 1 || f.Count == 1 && !c.Again {
-		e := f.event(c.Done, step)
+		e := f.newEvent(c.Done, step)
 		return &e
 	}
 	return nil
@@ -116,8 +116,8 @@ func statusOf(r Result) object.Status {
 	return object.Status{}
 }
 
-// object names what the slot's call is about: as the plan says, or the path.
-func (s *slot) object() string {
+// objectName names what the slot's call is about: as the plan says, or the path.
+func (s *slot) objectName() string {
 	if name := s.flight.plan.Object; name != nil {
 		if name := name(s.index); name != "" {
 			return name
@@ -126,16 +126,16 @@ func (s *slot) object() string {
 	return s.req.Path
 }
 
-// event is the failure as the records have it.
-func (f *failure) event(at clock.Time, step string) record.Event {
+// newEvent is the failure as the records have it.
+func (f *failure) newEvent(at clock.Time, step string) record.Event {
 	f.written = f.Count + f.Retried
 	about := f.Failure
 	return record.Event{At: at, Type: record.EventCallsFailed, Name: step, Text: f.message, Detail: record.Detail{Failure: &about}}
 }
 
-// since returns the events of a step's failures that were counted since their
+// eventsSince returns the events of a step's failures that were counted since their
 // last ones.
-func (x *failures) since(at clock.Time, step string) (out []record.Event) {
+func (x *failures) eventsSince(at clock.Time, step string) (out []record.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(x.steps[step]), func(a, b failureKey) int {
@@ -143,7 +143,7 @@ func (x *failures) since(at clock.Time, step string) (out []record.Event) {
 	})
 	for _, key := range keys {
 		if f := x.steps[step][key]; f.Count+f.Retried > f.written {
-			out = append(out, f.event(at, step))
+			out = append(out, f.newEvent(at, step))
 		}
 	}
 	return out

@@ -56,52 +56,52 @@ const distant = clock.Time(math.MaxInt64)
 // be read on.
 const most = 64
 
-func (g *Generator) begin(ctx context.Context, p Plan) (*flight, error) {
-	if err := p.check(); err != nil {
+func (g *Generator) beginFlight(ctx context.Context, p Plan) (*flight, error) {
+	if err := p.checkPlan(); err != nil {
 		return nil, err
 	}
-	calls, err := p.calls()
+	calls, err := p.countCalls()
 	if err != nil {
 		return nil, err
 	}
-	f := &flight{g: g, plan: p, calls: calls, next: p.Share.Index, pool: p.Share.Portion(p.parallel()), limit: distant, alarm: newAlarm(g.options.Clock)}
+	f := &flight{g: g, plan: p, calls: calls, next: p.Share.Index, pool: p.Share.Portion(p.parallelCalls()), limit: distant, alarm: newAlarm(g.options.Clock)}
 	f.closed = f.pool > 0
-	switch rate := p.rate(); {
+	switch rate := p.shareRate(); {
 	case f.closed && p.Count == 0 && p.For > 0:
 		f.calls = math.MaxInt
 	case math.IsInf(rate, 1) && !f.closed:
 		f.pool = max(1, p.Share.Portion(g.options.Burst))
 	case !math.IsInf(rate, 1):
-		g.reserve(ctx, rate)
+		g.reserveConnections(ctx, rate)
 	}
 	for _, op := range p.Ops {
 		f.ops = append(f.ops, g.options.Records.Op(op))
 	}
-	f.begin = p.start(g.options.Clock.Now())
+	f.begin = p.startTime(g.options.Clock.Now())
 	if p.For > 0 {
 		f.limit = f.begin.Add(p.For)
 	}
-	g.tell(f.begin, record.EventLoadAsked, p.step(), p.requested(calls))
-	g.stats.begin(p.Share.Count(calls), p.rate())
-	f.advance()
+	g.writeEvent(f.begin, record.EventLoadAsked, p.stepName(), p.requestedDetail(calls))
+	g.stats.beginPlan(p.Share.Count(calls), p.shareRate())
+	f.advanceLocked()
 	return f, nil
 }
 
-// reserve opens the connections that calls at such a rate need while the server
+// reserveConnections opens the connections that calls at such a rate need while the server
 // stalls.
-func (g *Generator) reserve(ctx context.Context, rate float64) {
+func (g *Generator) reserveConnections(ctx context.Context, rate float64) {
 	ctx, cancel := context.WithTimeout(ctx, stall)
 	defer cancel()
 	g.plane.client.Reserve(ctx, int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
 }
 
-// tell writes an event of a step's load.
-func (g *Generator) tell(at clock.Time, what record.EventType, step string, d record.Detail) {
+// writeEvent writes an event of a step's load.
+func (g *Generator) writeEvent(at clock.Time, what record.EventType, step string, d record.Detail) {
 	g.options.Records.Event(record.Event{At: at, Type: what, Name: step, Detail: d})
 }
 
-// advance computes when the next call is due; callers hold mu, or are alone.
-func (f *flight) advance() {
+// advanceLocked computes when the next call is due; callers hold mu, or are alone.
+func (f *flight) advanceLocked() {
 	f.nextDue = distant
 	if f.next < f.calls {
 		if due := f.plan.Pace.Due(f.next); due != never {
@@ -110,80 +110,80 @@ func (f *flight) advance() {
 	}
 }
 
-// pace drives the flight whenever a call falls due, until the last is over.
-func (f *flight) pace(ctx context.Context) error {
+// runPace drives the flight whenever a call falls due, until the last is over.
+func (f *flight) runPace(ctx context.Context) error {
 	defer f.alarm.timer.Stop()
 	for {
-		f.drive()
+		f.sendDue()
 		f.g.plane.client.Flush()
-		at, over := f.rest()
+		at, over := f.nextWake()
 		if over {
 			return nil
 		}
-		if err := f.alarm.sleep(ctx, min(at, f.watches.sample(f))); err != nil {
+		if err := f.alarm.sleepUntil(ctx, min(at, f.watches.sampleIfDue(f))); err != nil {
 			f.stop()
 			return err
 		}
 	}
 }
 
-// rest returns until when there is nothing to be driven, and whether all is over.
-func (f *flight) rest() (at clock.Time, over bool) {
+// nextWake returns until when there is nothing to be driven, and whether all is over.
+func (f *flight) nextWake() (at clock.Time, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	over = f.open == 0 && !f.driving && f.due(f.g.options.Clock.Now()) == distant
-	at = f.awaits()
+	over = f.open == 0 && !f.driving && f.dueLocked(f.g.options.Clock.Now()) == distant
+	at = f.wakeTimeLocked()
 	f.sleeping = at
 	return at, over
 }
 
-// awaits returns when the flight is to be driven if nothing else drives it;
+// wakeTimeLocked returns when the flight is to be driven if nothing else drives it;
 // callers hold mu.
-func (f *flight) awaits() clock.Time {
+func (f *flight) wakeTimeLocked() clock.Time {
 	switch {
 	case !f.starved:
-		return f.due(f.g.options.Clock.Now())
+		return f.dueLocked(f.g.options.Clock.Now())
 	case len(f.aside) > 0:
-		return f.waiting.due()
+		return f.waiting.firstDue()
 	}
 	return distant // the next free slot does
 }
 
-// due returns when the next call may be sent, by the pace or again; distant
+// dueLocked returns when the next call may be sent, by the pace or again; distant
 // when only the end of another call can tell. Callers hold mu.
-func (f *flight) due(now clock.Time) clock.Time {
+func (f *flight) dueLocked(now clock.Time) clock.Time {
 	if f.stopped {
 		return distant
 	}
-	again := f.waiting.due()
+	again := f.waiting.firstDue()
 	if f.closed && f.next < f.calls && now > f.limit {
 		f.calls = f.next // time is up
 	}
-	if f.pool > 0 && (f.next >= f.calls || f.busy() >= f.pool) {
+	if f.pool > 0 && (f.next >= f.calls || f.busyLocked() >= f.pool) {
 		return again
 	}
 	return min(again, f.nextDue)
 }
 
-// busy returns how many of a pool's places are taken; callers hold mu. Calls of
+// busyLocked returns how many of a pool's places are taken; callers hold mu. Calls of
 // a burst that wait to be sent again and watches that are held take none.
-func (f *flight) busy() int {
+func (f *flight) busyLocked() int {
 	if f.closed {
 		return f.open
 	}
 	return f.open - len(f.waiting) - int(f.watches.open.Load())
 }
 
-// room lets a burst go on where a call makes room before it is over.
-func (f *flight) room() {
+// driveIfRoom lets a burst go on where a call makes room before it is over.
+func (f *flight) driveIfRoom() {
 	if f.pool > 0 && !f.closed {
-		f.drive()
+		f.sendDue()
 	}
 }
 
-// drive sends what is due, as far as there is room. One goroutine at a time does
+// sendDue sends what is due, as far as there is room. One goroutine at a time does
 // so; others find it at work, and it sees what they came for.
-func (f *flight) drive() {
+func (f *flight) sendDue() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.driving {
@@ -192,41 +192,41 @@ func (f *flight) drive() {
 	f.driving, f.starved = true, false
 	for n := 0; ; n++ {
 		if n == most {
-			f.alarm.wake()
+			f.alarm.wakeUp()
 			break
 		}
-		s := f.choose()
+		s := f.chooseLocked()
 		if s == nil {
 			break
 		}
 		f.mu.Unlock()
-		s.send()
+		s.buildAndSend()
 		f.mu.Lock()
 	}
 	f.driving = false
-	if at := f.awaits(); at < f.sleeping || f.open == 0 && at == distant {
-		f.alarm.wake()
+	if at := f.wakeTimeLocked(); at < f.sleeping || f.open == 0 && at == distant {
+		f.alarm.wakeUp()
 	}
 }
 
-// choose takes the call that is due first, if one is due, and a slot for it;
+// chooseLocked takes the call that is due first, if one is due, and a slot for it;
 // callers hold mu.
-func (f *flight) choose() *slot {
+func (f *flight) chooseLocked() *slot {
 	now := f.g.options.Clock.Now()
-	if f.due(now) > now {
+	if f.dueLocked(now) > now {
 		return nil
 	}
-	if again := f.waiting.due(); again <= now && (again <= f.nextDue || len(f.aside) > 0) {
+	if again := f.waiting.firstDue(); again <= now && (again <= f.nextDue || len(f.aside) > 0) {
 		return f.chooseAgain()
 	}
-	s := f.take()
+	s := f.takeSlotLocked()
 	if s == nil {
 		return nil
 	}
 	s.call = call{flight: f, index: f.next, due: f.nextDue}
 	f.next += f.plan.Share.Stride()
 	f.open++
-	f.advance()
+	f.advanceLocked()
 	return s
 }
 
@@ -235,46 +235,46 @@ func (f *flight) chooseAgain() *slot {
 	var s *slot
 	if last := len(f.aside) - 1; last >= 0 {
 		s, f.aside = f.aside[last], f.aside[:last]
-	} else if s = f.take(); s == nil {
+	} else if s = f.takeSlotLocked(); s == nil {
 		return nil
 	}
 	s.call = heap.Pop(&f.waiting).(call)
 	return s
 }
 
-// take takes a free slot, if there is one.
-func (f *flight) take() *slot {
-	s := f.g.take(f)
+// takeSlotLocked takes a free slot, if there is one.
+func (f *flight) takeSlotLocked() *slot {
+	s := f.g.takeSlot(f)
 	f.starved = s == nil
 	return s
 }
 
-// send builds a slot's call and hands it over.
-func (s *slot) send() {
-	s.clear()
+// buildAndSend builds a slot's call and hands it over.
+func (s *slot) buildAndSend() {
+	s.clearRequest()
 	wanted, err := s.flight.plan.Build(s.index, &s.req)
 	if err == nil && wanted {
-		err = s.check()
+		err = s.checkRequest()
 	}
 	switch {
 	case err != nil:
-		s.spoiled(err)
+		s.countUnbuilt(err)
 	case !wanted:
 		s.leaveOut()
-		s.over()
+		s.endCall()
 	default:
-		s.post()
+		s.postRequest()
 	}
 }
 
-// clear makes an empty request.
-func (s *slot) clear() {
+// clearRequest makes an empty request.
+func (s *slot) clearRequest() {
 	s.req = Request{}
 	s.req.Discard, s.req.Body = true, s.body[:0]
 }
 
-// check keeps the body's memory and says what is wrong with a request.
-func (s *slot) check() error {
+// checkRequest keeps the body's memory and says what is wrong with a request.
+func (s *slot) checkRequest() error {
 	if cap(s.req.Body) > cap(s.body) {
 		s.body = s.req.Body[:0]
 	}
@@ -287,15 +287,15 @@ func (s *slot) check() error {
 	return nil
 }
 
-func (s *slot) post() {
+func (s *slot) postRequest() {
 	s.g.stats.sent.Add(1)
 	switch {
 	case s.req.Hold > 0:
-		s.hold()
+		s.holdWatch()
 		return
 	case s.req.Pages:
-		s.scan.begin(s.req.Path, s.token)
-		s.req.Path, s.req.Data = s.scan.page(), s.data
+		s.scan.beginPage(s.req.Path, s.token)
+		s.req.Path, s.req.Data = s.scan.pagePath(), s.data
 	}
 	if s.req.Member > 0 {
 		s.g.members[s.req.Member-1].client.Send(&s.req.Request, s.callback)
@@ -304,8 +304,8 @@ func (s *slot) post() {
 	s.g.plane.client.Post(&s.req.Request, s.callback)
 }
 
-// spoiled counts a call that could not be built as failed.
-func (s *slot) spoiled(err error) {
+// countUnbuilt counts a call that could not be built as failed.
+func (s *slot) countUnbuilt(err error) {
 	f := s.flight
 	f.mu.Lock()
 	if f.bad++; f.err == nil {
@@ -315,10 +315,10 @@ func (s *slot) spoiled(err error) {
 	if s.req.Op < 0 || s.req.Op >= len(f.ops) {
 		s.req.Op = 0
 	}
-	result := s.ended(record.Failed, &wire.Response{Done: s.g.options.Clock.Now(), Err: err}, false)
+	result := s.recordCall(record.Failed, &wire.Response{Done: s.g.options.Clock.Now(), Err: err}, false)
 	result.Last = true
-	s.tell(result)
-	s.over()
+	s.reportResult(result)
+	s.endCall()
 }
 
 // stop ends a flight early: what has not left stays, what is in flight is
@@ -331,13 +331,13 @@ func (f *flight) stop() {
 	f.waiting, f.aside = nil, nil
 	f.mu.Unlock()
 	for _, s := range aside {
-		s.g.release(s)
+		s.g.releaseSlot(s)
 	}
 	tick := time.NewTicker(stopTick)
 	defer tick.Stop()
 	for {
 		f.g.dropWatches(f) // again and again: one may have been on its way
-		if _, over := f.rest(); over {
+		if _, over := f.nextWake(); over {
 			return
 		}
 		select {

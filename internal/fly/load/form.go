@@ -61,7 +61,7 @@ func NewForm(r discovery.Resource, t Target) (*Form, error) {
 		f.method = http.MethodGet
 	case "list", "watch":
 		f.method = http.MethodGet
-		f.follow(query)
+		f.addListQuery(query)
 	case "create":
 		f.method = http.MethodPost
 	case "update":
@@ -83,15 +83,15 @@ func NewForm(r discovery.Resource, t Target) (*Form, error) {
 	default:
 		return nil, fmt.Errorf("%w: verb %q", ErrPlan, t.Verb)
 	}
-	f.narrow(query)
+	f.addSelectorQuery(query)
 	if len(query) > 0 {
 		f.query = "?" + query.Encode()
 	}
 	return f, nil
 }
 
-// follow is the query of lists and watches alone.
-func (f *Form) follow(query url.Values) {
+// addListQuery is the query of lists and watches alone.
+func (f *Form) addListQuery(query url.Values) {
 	t := &f.target
 	if t.Verb == "list" {
 		if t.Limit > 0 {
@@ -112,8 +112,8 @@ func (f *Form) follow(query url.Values) {
 	}
 }
 
-// narrow is the query that several verbs know.
-func (f *Form) narrow(query url.Values) {
+// addSelectorQuery is the query that several verbs know.
+func (f *Form) addSelectorQuery(query url.Values) {
 	t := &f.target
 	for name, value := range map[string]string{
 		"labelSelector": t.Selector, "fieldSelector": t.FieldSelector, "resourceVersion": t.ResourceVersion,
@@ -149,8 +149,8 @@ func DeleteOptions(propagation string) []byte {
 	return []byte(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"` + word + `"}`)
 }
 
-// whole tells whether the form's requests are about a collection.
-func (f *Form) whole() bool {
+// isCollection tells whether the form's requests are about a collection.
+func (f *Form) isCollection() bool {
 	switch f.target.Verb {
 	case "list", "watch", "deletecollection":
 		return true
@@ -165,7 +165,7 @@ func (f *Form) Op(step string) record.Op {
 		Subresource: f.target.Subresource, Scope: "resource",
 	}
 	switch {
-	case !f.whole():
+	case !f.isCollection():
 	case f.resource.Namespaced && !f.target.AllNamespaces:
 		op.Scope = "namespace"
 	default:
@@ -180,10 +180,10 @@ func (f *Form) Op(step string) record.Op {
 func (f *Form) Fill(req *Request, namespace, name string) {
 	req.Method, req.Accept = f.method, acceptAny
 	path := f.resource.Collection(namespace)
-	if f.whole() && f.target.AllNamespaces {
+	if f.isCollection() && f.target.AllNamespaces {
 		path = f.resource.All()
 	}
-	if !f.whole() && (f.target.Verb != "create" || f.target.Subresource != "") {
+	if !f.isCollection() && (f.target.Verb != "create" || f.target.Subresource != "") {
 		path += "/" + name
 	}
 	if f.target.Subresource != "" {

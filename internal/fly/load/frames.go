@@ -21,9 +21,9 @@ type frames struct {
 // headSize is how many bytes hold the type of an event in both forms.
 const headSize = 24
 
-// write takes the next piece and returns how many events and bookmarks ended in
+// writePiece takes the next piece and returns how many events and bookmarks ended in
 // it.
-func (f *frames) write(p []byte) (events, bookmarks int) {
+func (f *frames) writePiece(p []byte) (events, bookmarks int) {
 	f.bytes += int64(len(p))
 	if !f.known && len(p) > 0 {
 		f.known, f.protobuf = true, p[0] != '{'
@@ -31,9 +31,9 @@ func (f *frames) write(p []byte) (events, bookmarks int) {
 	for len(p) > 0 {
 		var whole bool
 		if f.protobuf {
-			p, whole = f.measured(p)
+			p, whole = f.readFrame(p)
 		} else {
-			p, whole = f.line(p)
+			p, whole = f.readLine(p)
 		}
 		switch {
 		case !whole:
@@ -50,20 +50,20 @@ func (f *frames) write(p []byte) (events, bookmarks int) {
 	return events, bookmarks
 }
 
-// keep takes what is missing of the frame's first bytes.
-func (f *frames) keep(p []byte) {
+// keepHead takes what is missing of the frame's first bytes.
+func (f *frames) keepHead(p []byte) {
 	f.head = append(f.head, p[:min(len(p), headSize-len(f.head))]...)
 }
 
-// line reads up to the end of a line, and returns what is behind it.
-func (f *frames) line(p []byte) (rest []byte, whole bool) {
+// readLine reads up to the end of a line, and returns what is behind it.
+func (f *frames) readLine(p []byte) (rest []byte, whole bool) {
 	line, rest, whole := bytes.Cut(p, []byte{'\n'})
-	f.keep(line)
+	f.keepHead(line)
 	return rest, whole && len(f.head) > 0
 }
 
-// measured reads up to the end of a frame, and returns what is behind it.
-func (f *frames) measured(p []byte) (rest []byte, whole bool) {
+// readFrame reads up to the end of a frame, and returns what is behind it.
+func (f *frames) readFrame(p []byte) (rest []byte, whole bool) {
 	if f.left == 0 {
 		n := min(4-len(f.size), len(p))
 		f.size = append(f.size, p[:n]...)
@@ -78,7 +78,7 @@ func (f *frames) measured(p []byte) (rest []byte, whole bool) {
 		}
 	}
 	n := min(f.left, len(p))
-	f.keep(p[:n])
+	f.keepHead(p[:n])
 	f.left -= n
 	return p[n:], f.left == 0
 }

@@ -126,13 +126,13 @@ func (g *Generator) Resources() *discovery.Cache { return g.plane.resources }
 // ctx's cause. Failed calls are outcomes, not errors; an error of Build is
 // counted, and the first one is returned when the plan is through.
 func (g *Generator) Run(ctx context.Context, p Plan) error {
-	f, err := g.begin(ctx, p)
+	f, err := g.beginFlight(ctx, p)
 	if err != nil {
 		return err
 	}
-	defer g.stats.end(p.rate())
-	ended := f.pace(ctx)
-	f.watches.write(f)
+	defer g.stats.endPlan(p.shareRate())
+	ended := f.runPace(ctx)
+	f.watches.writeSamples(f)
 	f.tellRates()
 	f.tellFailures()
 	if ended != nil {
@@ -144,9 +144,9 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 	return nil
 }
 
-// take returns a free slot, or nil: then the flight is driven again when there
+// takeSlot returns a free slot, or nil: then the flight is driven again when there
 // is one.
-func (g *Generator) take(f *flight) *slot {
+func (g *Generator) takeSlot(f *flight) *slot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if last := len(g.free) - 1; last >= 0 {
@@ -163,12 +163,12 @@ func (g *Generator) take(f *flight) *slot {
 	}
 	g.slots++
 	s := &slot{g: g}
-	s.callback, s.data = s.done, s.scan.write
+	s.callback, s.data = s.handleResponse, s.scan.writePiece
 	return s
 }
 
-// release gives a slot back and lets those go on who waited for one.
-func (g *Generator) release(s *slot) {
+// releaseSlot gives a slot back and lets those go on who waited for one.
+func (g *Generator) releaseSlot(s *slot) {
 	if cap(s.body) > 64<<10 {
 		s.body = nil
 	}
@@ -182,13 +182,13 @@ func (g *Generator) release(s *slot) {
 	}
 	g.mu.Unlock()
 	for _, f := range starved {
-		f.drive()
+		f.sendDue()
 	}
 }
 
 // Reserve opens the connections that a plan needs, before its time begins.
 func (g *Generator) Reserve(ctx context.Context, p Plan) {
-	if rate := p.rate(); !math.IsInf(rate, 1) {
-		g.reserve(ctx, rate)
+	if rate := p.shareRate(); !math.IsInf(rate, 1) {
+		g.reserveConnections(ctx, rate)
 	}
 }

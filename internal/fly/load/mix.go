@@ -34,11 +34,11 @@ func (m Mix) Pick(i int) int {
 // but i and the seed: the output function of SplitMix64 (Steele, Lea, Flood,
 // "Fast splittable pseudorandom number generators", 2014).
 func Draw(seed uint64, i int) uint64 {
-	z := mixed(seed^0x6c6f6164) + uint64(i+1)*0x9e3779b97f4a7c15
-	return mixed(z)
+	z := mixBits(seed^0x6c6f6164) + uint64(i+1)*0x9e3779b97f4a7c15
+	return mixBits(z)
 }
 
-func mixed(z uint64) uint64 {
+func mixBits(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31

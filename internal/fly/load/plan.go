@@ -131,14 +131,14 @@ var (
 	ErrNeverDue = errors.New("the pace ends before them")
 )
 
-// check says what is wrong with a plan.
-func (p *Plan) check() error {
+// checkPlan says what is wrong with a plan.
+func (p *Plan) checkPlan() error {
 	switch {
 	case p.Pace == nil || p.Build == nil || len(p.Ops) == 0:
 		return fmt.Errorf("%w: it needs Ops, a pace and Build", ErrPlan)
 	case p.Count < 0 || p.For < 0:
 		return fmt.Errorf("%w: %s for %v", ErrPlan, unit.Count(p.Count, "calls"), p.For)
-	case p.Count == 0 && p.For > 0 && p.endless():
+	case p.Count == 0 && p.For > 0 && p.isEndless():
 		return fmt.Errorf("%w: a burst needs a count", ErrPlan)
 	case p.Retry.Times < 0 || p.Retry.Times > 255 || p.Retry.Delay < 0:
 		return fmt.Errorf("%w: %s with a delay of %v", ErrPlan, unit.Count(p.Retry.Times, "retries"), p.Retry.Delay)
@@ -146,32 +146,32 @@ func (p *Plan) check() error {
 	return p.checkShare()
 }
 
-// endless tells whether the pace has all of its calls at once and no end.
-func (p *Plan) endless() bool {
-	return p.parallel() == 0 && math.IsInf(p.Pace.Rate(), 1) && p.Pace.Due(math.MaxInt32) == 0
+// isEndless tells whether the pace has all of its calls at once and no end.
+func (p *Plan) isEndless() bool {
+	return p.parallelCalls() == 0 && math.IsInf(p.Pace.Rate(), 1) && p.Pace.Due(math.MaxInt32) == 0
 }
 
-// parallel returns how many calls a closed pool has at a time; 0 when the pace
+// parallelCalls returns how many calls a closed pool has at a time; 0 when the pace
 // is open.
-func (p *Plan) parallel() int {
+func (p *Plan) parallelCalls() int {
 	if pool, ok := p.Pace.(Pool); ok {
 		return pool.Parallel()
 	}
 	return 0
 }
 
-// step returns the name that the plan's marks carry.
-func (p *Plan) step() string {
+// stepName returns the name that the plan's marks carry.
+func (p *Plan) stepName() string {
 	if p.Step != "" {
 		return p.Step
 	}
 	return p.Ops[0].Step
 }
 
-// calls returns how many calls fall due; 0 for a closed pool that only time
+// countCalls returns how many calls fall due; 0 for a closed pool that only time
 // ends.
-func (p *Plan) calls() (int, error) {
-	if p.parallel() > 0 {
+func (p *Plan) countCalls() (int, error) {
+	if p.parallelCalls() > 0 {
 		return p.Count, nil
 	}
 	if p.For <= 0 {
@@ -193,25 +193,25 @@ func (p *Plan) calls() (int, error) {
 // never is the due time of a call that does not come.
 const never = time.Duration(math.MaxInt64)
 
-// requested is what the mark "requested" says of so many calls: those of the share.
-func (p *Plan) requested(calls int) record.Detail {
+// requestedDetail is what the mark "requested" says of so many calls: those of the share.
+func (p *Plan) requestedDetail(calls int) record.Detail {
 	out := record.Detail{Count: p.Share.Count(calls)}
-	if n := p.parallel(); n > 0 {
+	if n := p.parallelCalls(); n > 0 {
 		out.Parallel = p.Share.Portion(n)
 	} else {
-		out.Rate = p.rate()
+		out.Rate = p.shareRate()
 	}
 	return out
 }
 
-// rate is the mean rate of the share's calls.
-func (p *Plan) rate() float64 { return p.Pace.Rate() / float64(p.Share.Stride()) }
+// shareRate is the mean rate of the share's calls.
+func (p *Plan) shareRate() float64 { return p.Pace.Rate() / float64(p.Share.Stride()) }
 
 // Asked is what the plan asks for, however it is shared: how many calls, and their
 // rate, or how many at a time.
 func (p *Plan) Asked() (record.Detail, error) {
-	calls, err := p.calls()
+	calls, err := p.countCalls()
 	whole := *p
 	whole.Share = share.Share{}
-	return whole.requested(calls), err
+	return whole.requestedDetail(calls), err
 }

@@ -34,25 +34,25 @@ func (r *retries) Pop() any {
 	return x
 }
 
-// due returns when the first of them is.
-func (r retries) due() clock.Time {
+// firstDue returns when the first of them is.
+func (r retries) firstDue() clock.Time {
 	if len(r) == 0 {
 		return distant
 	}
 	return r[0].due
 }
 
-// wants tells whether a call that ended so is one of those to be sent again.
-func (r *Retry) wants(o record.Outcome, code int) bool {
+// wantsRetry tells whether a call that ended so is one of those to be sent again.
+func (r *Retry) wantsRetry(o record.Outcome, code int) bool {
 	if r.Codes != nil {
 		return slices.Contains(r.Codes, code) && (code != 0 || o == record.Unknown)
 	}
 	return o == record.Failed && (code == 0 || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError)
 }
 
-// delay returns the time from an attempt's end to the next one; attempt is the
+// delayAfter returns the time from an attempt's end to the next one; attempt is the
 // number of the one that failed, from 0.
-func (r *Retry) delay(attempt int, retryAfter time.Duration) time.Duration {
+func (r *Retry) delayAfter(attempt int, retryAfter time.Duration) time.Duration {
 	d := r.Delay
 	if d <= 0 {
 		d = DefaultRetryDelay
@@ -61,31 +61,31 @@ func (r *Retry) delay(attempt int, retryAfter time.Duration) time.Duration {
 	return max(backoff.Pause(attempt), retryAfter)
 }
 
-// again tells whether a call that ended so is sent again, and how it will be.
-func (s *slot) again(o record.Outcome, r *wire.Response) (call, bool) {
+// retryCall tells whether a call that ended so is sent again, and how it will be.
+func (s *slot) retryCall(o record.Outcome, r *wire.Response) (call, bool) {
 	f := s.flight
 	p := &f.plan.Retry
-	if s.attempt >= p.Times || !p.wants(o, r.Code) {
+	if s.attempt >= p.Times || !p.wantsRetry(o, r.Code) {
 		return call{}, false
 	}
 	c := s.call
 	c.attempt++
 	c.unsure = c.unsure || o == record.Unknown || r.Code >= http.StatusInternalServerError
-	c.due = r.Done.Add(p.delay(s.attempt, r.RetryAfter))
+	c.due = r.Done.Add(p.delayAfter(s.attempt, r.RetryAfter))
 	if !s.req.Pages {
 		c.chain = 0
 	}
 	return c, c.due <= f.limit
 }
 
-// wait puts a call among those that are sent again, and gives the slot back
+// waitForRetry puts a call among those that are sent again, and gives the slot back
 // that it had.
-func (s *slot) wait(c call) {
+func (s *slot) waitForRetry(c call) {
 	f := s.flight
 	f.mu.Lock()
 	if f.stopped {
 		f.mu.Unlock()
-		s.over()
+		s.endCall()
 		return
 	}
 	heap.Push(&f.waiting, c)
@@ -94,12 +94,12 @@ func (s *slot) wait(c call) {
 		f.aside = append(f.aside, s)
 	}
 	if c.due < f.sleeping {
-		f.alarm.wake()
+		f.alarm.wakeUp()
 	}
 	f.mu.Unlock()
 	s.g.stats.retries.Add(1)
 	if !aside {
-		s.g.release(s)
+		s.g.releaseSlot(s)
 	}
-	f.room()
+	f.driveIfRoom()
 }

@@ -39,11 +39,11 @@ const (
 // maxToken is how long a token may be; the server's are some hundred bytes.
 const maxToken = 64 << 10
 
-// begin prepares for a page of the list at path.
-func (s *scan) begin(path, token string) { *s = scan{path: path, from: token, head: s.head[:0]} }
+// beginPage prepares for a page of the list at path.
+func (s *scan) beginPage(path, token string) { *s = scan{path: path, from: token, head: s.head[:0]} }
 
-// page returns the path of the page.
-func (s *scan) page() string {
+// pagePath returns the path of the page.
+func (s *scan) pagePath() string {
 	switch {
 	case s.from == "":
 		return s.path
@@ -53,11 +53,11 @@ func (s *scan) page() string {
 	return s.path + "?continue=" + url.QueryEscape(s.from)
 }
 
-// token returns that of the next page; empty when this was the last.
-func (s *scan) token() string { return s.next }
+// nextToken returns that of the next page; empty when this was the last.
+func (s *scan) nextToken() string { return s.next }
 
-// write takes the next piece.
-func (s *scan) write(p []byte) {
+// writePiece takes the next piece.
+func (s *scan) writePiece(p []byte) {
 	if s.ended || len(p) == 0 {
 		return
 	}
@@ -68,21 +68,21 @@ func (s *scan) write(p []byte) {
 		}
 	}
 	if s.kind == scanProtobuf {
-		s.protobuf(p)
+		s.readProtobuf(p)
 		return
 	}
 	for len(p) > 0 && !s.ended {
 		if s.inText {
-			p = s.text(p)
+			p = s.skipText(p)
 		} else {
-			s.sign(p[0])
+			s.readSign(p[0])
 			p = p[1:]
 		}
 	}
 }
 
-// text goes on to the end of a JSON text and returns what is behind it.
-func (s *scan) text(p []byte) []byte {
+// skipText goes on to the end of a JSON text and returns what is behind it.
+func (s *scan) skipText(p []byte) []byte {
 	for i, c := range p {
 		switch {
 		case s.escaped:
@@ -90,25 +90,25 @@ func (s *scan) text(p []byte) []byte {
 		case c == '\\':
 			s.escaped = true
 		case c == '"':
-			s.keep(p[:i])
+			s.keepText(p[:i])
 			s.inText = false
-			s.read()
+			s.readText()
 			return p[i+1:]
 		}
 	}
-	s.keep(p)
+	s.keepText(p)
 	return nil
 }
 
-// keep takes a piece of a text that may be wanted.
-func (s *scan) keep(p []byte) {
+// keepText takes a piece of a text that may be wanted.
+func (s *scan) keepText(p []byte) {
 	if s.depth <= 2 && len(s.head)+len(p) <= maxToken {
 		s.head = append(s.head, p...)
 	}
 }
 
-// read looks at a whole text.
-func (s *scan) read() {
+// readText looks at a whole text.
+func (s *scan) readText() {
 	switch {
 	case s.depth == 1 && s.key:
 		s.metadata = string(s.head) == "metadata"
@@ -124,8 +124,8 @@ func (s *scan) read() {
 	s.head = s.head[:0]
 }
 
-// sign looks at a byte outside of texts.
-func (s *scan) sign(c byte) {
+// readSign looks at a byte outside of texts.
+func (s *scan) readSign(c byte) {
 	switch c {
 	case '"':
 		s.inText = true
@@ -147,9 +147,9 @@ func (s *scan) sign(c byte) {
 	}
 }
 
-// protobuf gathers the list's head: the envelope (magic, 1: kind, 2: the list)
+// readProtobuf gathers the list's head: the envelope (magic, 1: kind, 2: the list)
 // and in the list 1: metadata, in which 3 is the token.
-func (s *scan) protobuf(p []byte) {
+func (s *scan) readProtobuf(p []byte) {
 	s.head = append(s.head, p[:min(len(p), maxToken-len(s.head))]...)
 	s.ended = len(s.head) == maxToken
 	b, ok := bytes.CutPrefix(s.head, []byte(object.Magic))

@@ -12,7 +12,7 @@ import (
 // checkShare says what is wrong with a plan's share.
 func (p *Plan) checkShare() error {
 	s := p.Share
-	switch n := p.parallel(); {
+	switch n := p.parallelCalls(); {
 	case !s.Valid():
 		return fmt.Errorf("%w: share %d of %d", ErrPlan, s.Index, s.Of)
 	case n > 0 && s.Portion(n) == 0:
@@ -21,9 +21,9 @@ func (p *Plan) checkShare() error {
 	return nil
 }
 
-// number returns what the records of a share say of which call a call is for: 0
+// callNumber returns what the records of a share say of which call a call is for: 0
 // where there are no other workers, and it goes without saying.
-func (f *flight) number(index int) uint32 {
+func (f *flight) callNumber(index int) uint32 {
 	if !f.plan.Share.Split() {
 		return 0
 	}
@@ -33,24 +33,24 @@ func (f *flight) number(index int) uint32 {
 // leaveOut takes note of a call that Build has left out, where somebody may miss it.
 func (s *slot) leaveOut() {
 	f := s.flight
-	if n := f.number(s.index); n > 0 {
+	if n := f.callNumber(s.index); n > 0 {
 		s.g.options.Records.LeftOut(record.LeftOut{Op: f.ops[min(max(s.req.Op, 0), len(f.ops)-1)], Number: n})
 	}
 }
 
-// more tells whether another call of the same number follows an answer.
-func (s *slot) more(r *wire.Response) bool {
+// hasMore tells whether another call of the same number follows an answer.
+func (s *slot) hasMore(r *wire.Response) bool {
 	if r.Outcome() != record.OK {
 		return false
 	}
 	if s.req.Pages {
-		return s.scan.token() != ""
+		return s.scan.nextToken() != ""
 	}
 	return s.flight.plan.Then != nil && !s.req.Discard
 }
 
-// start is when a plan's time begins.
-func (p *Plan) start(now clock.Time) clock.Time {
+// startTime is when a plan's time begins.
+func (p *Plan) startTime(now clock.Time) clock.Time {
 	if p.Begin > 0 {
 		return p.Begin
 	}

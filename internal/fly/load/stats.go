@@ -40,7 +40,7 @@ const (
 	buckets = 40 << subBits
 )
 
-func (s *stats) begin(count int, rate float64) {
+func (s *stats) beginPlan(count int, rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count += count
@@ -50,25 +50,25 @@ func (s *stats) begin(count int, rate float64) {
 	}
 }
 
-// end takes back the rate of a plan that is over.
-func (s *stats) end(rate float64) {
+// endPlan takes back the rate of a plan that is over.
+func (s *stats) endPlan(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.rates, rate)
 	s.rates = slices.Delete(s.rates, i, i+1)
 }
 
-func (s *stats) ended(c record.Call) {
+func (s *stats) countEnded(c record.Call) {
 	s.outcomes[c.Outcome].Add(1)
 	if c.Lateness() > record.Late {
 		s.late.Add(1)
 	}
-	s.latencies[bucket(c.Latency())].Add(1)
+	s.latencies[bucketOf(c.Latency())].Add(1)
 }
 
-// bucket maps a latency to its place: exact below 16 µs, then 16 places in
+// bucketOf maps a latency to its place: exact below 16 µs, then 16 places in
 // each doubling.
-func bucket(d time.Duration) int {
+func bucketOf(d time.Duration) int {
 	us := uint64(max(d, 0) / time.Microsecond)
 	if us < 1<<subBits {
 		return int(us)
@@ -77,8 +77,8 @@ func bucket(d time.Duration) int {
 	return min((shift+1)<<subBits|int(us>>shift&(1<<subBits-1)), buckets-1)
 }
 
-// upper is the largest latency that bucket maps to i.
-func upper(i int) time.Duration {
+// bucketEnd is the largest latency that bucket maps to i.
+func bucketEnd(i int) time.Duration {
 	if i < 1<<subBits {
 		return time.Duration(i) * time.Microsecond
 	}
@@ -116,7 +116,7 @@ func p99(in func(bucket int) int64) time.Duration {
 	for i := buckets - 1; i >= 0; i-- {
 		n := in(i)
 		if n > rest {
-			return upper(i)
+			return bucketEnd(i)
 		}
 		rest -= n
 	}

@@ -16,16 +16,16 @@ func TestTalliesAddUp(t *testing.T) {
 	var whole Generator
 	parts := make([]Generator, 3)
 	chance := rand.New(rand.NewPCG(1, 2))
-	whole.stats.begin(3000, math.Inf(1))
+	whole.stats.beginPlan(3000, math.Inf(1))
 	for i := range parts {
-		parts[i].stats.begin(1000, math.Inf(1))
+		parts[i].stats.beginPlan(1000, math.Inf(1))
 	}
 	for i := range 2000 {
 		done := 1 + int64(math.Exp(chance.NormFloat64())*float64(5*time.Millisecond))*int64(1+i%3)
 		c := record.Call{Due: 1, Sent: 1, Outcome: record.Outcome(i % 7 % 3)}
 		c.Done = c.Due.Add(time.Duration(done))
-		whole.stats.ended(c)
-		parts[i%3].stats.ended(c)
+		whole.stats.countEnded(c)
+		parts[i%3].stats.countEnded(c)
 	}
 	var all []Tally
 	for i := range parts {

@@ -48,13 +48,13 @@ func (g *Generator) AddMember(e endpoint.Endpoint, like int) (member int, err er
 }
 
 // MemberResources says where a member serves what.
-func (g *Generator) MemberResources(member int) *discovery.Cache { return g.target(member).resources }
+func (g *Generator) MemberResources(member int) *discovery.Cache { return g.targetOf(member).resources }
 
 // MemberClient returns the client of a member, for single requests.
-func (g *Generator) MemberClient(member int) *wire.Client { return g.target(member).client }
+func (g *Generator) MemberClient(member int) *wire.Client { return g.targetOf(member).client }
 
-// target returns where requests of a member are sent; that of the plane for 0.
-func (g *Generator) target(member int) *target {
+// targetOf returns where requests of a member are sent; that of the plane for 0.
+func (g *Generator) targetOf(member int) *target {
 	if member == 0 {
 		return g.plane
 	}

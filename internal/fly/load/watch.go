@@ -23,20 +23,20 @@ type watches struct {
 // sampleEvery is how often the watches' figures are written down.
 const sampleEvery = time.Second
 
-// sample writes the figures when it is time to, and returns when it is next.
-func (w *watches) sample(f *flight) clock.Time {
+// sampleIfDue writes the figures when it is time to, and returns when it is next.
+func (w *watches) sampleIfDue(f *flight) clock.Time {
 	if !w.any.Load() {
 		return distant
 	}
 	if now := f.g.options.Clock.Now(); now >= w.nextSample {
 		w.nextSample = now.Add(sampleEvery)
-		w.write(f)
+		w.writeSamples(f)
 	}
 	return w.nextSample
 }
 
-// write writes the figures: gauges and counters of the step.
-func (w *watches) write(f *flight) {
+// writeSamples writes the figures: gauges and counters of the step.
+func (w *watches) writeSamples(f *flight) {
 	if !w.any.Load() {
 		return
 	}
@@ -51,7 +51,7 @@ func (w *watches) write(f *flight) {
 		{"windtunnel_load_watch_events_total", w.events.Load()},
 		{"windtunnel_load_watch_bytes_total", w.bytes.Load()},
 	} {
-		id := records.Series(record.Series{Target: "windtunnel", Name: m.name, Labels: []record.Label{{Name: "step", Value: f.plan.step()}}})
+		id := records.Series(record.Series{Target: "windtunnel", Name: m.name, Labels: []record.Label{{Name: "step", Value: f.plan.stepName()}}})
 		records.Sample(record.Sample{Series: id, At: now, Value: float64(m.value)})
 	}
 }
@@ -68,16 +68,16 @@ type hold struct {
 	frames  frames
 }
 
-// hold opens a slot's watch. The slot is free again when it is open: how many
+// holdWatch opens a slot's watch. The slot is free again when it is open: how many
 // watches are held is the plan's affair.
-func (s *slot) hold() {
+func (s *slot) holdWatch() {
 	f := s.flight
 	h := &hold{call: s.call, g: s.g, req: s.req, slot: s, initial: strings.Contains(s.req.Path, "sendInitialEvents=true")}
 	h.req.Body = nil
-	h.req.Opened, h.req.Data = h.begun, h.data
-	client, err := s.g.target(s.req.Member).watchClient(s.g.options)
+	h.req.Opened, h.req.Data = h.onResponse, h.onData
+	client, err := s.g.targetOf(s.req.Member).watchClient(s.g.options)
 	if err != nil {
-		s.spoiled(err)
+		s.countUnbuilt(err)
 		return
 	}
 	f.mu.Lock()
@@ -87,53 +87,53 @@ func (s *slot) hold() {
 	f.watches.own[&h.req.Request] = true
 	f.mu.Unlock()
 	if !f.watches.any.Swap(true) {
-		f.alarm.wake() // its figures are to be written
+		f.alarm.wakeUp() // its figures are to be written
 	}
-	client.Send(&h.req.Request, h.closed)
+	client.Send(&h.req.Request, h.onClosed)
 }
 
-func (h *hold) begun(r *wire.Response) {
+func (h *hold) onResponse(r *wire.Response) {
 	h.first = *r
 	if !h.initial {
-		h.open()
+		h.recordOpened()
 	}
 }
 
-func (h *hold) data(p []byte) {
-	events, bookmarks := h.frames.write(p)
+func (h *hold) onData(p []byte) {
+	events, bookmarks := h.frames.writePiece(p)
 	w := &h.flight.watches
 	w.events.Add(int64(events))
 	w.bytes.Add(int64(len(p)))
 	if bookmarks > 0 && h.initial && h.slot != nil {
-		h.open()
+		h.recordOpened()
 	}
 }
 
-// open records that the watch is open.
-func (h *hold) open() {
+// recordOpened records that the watch is open.
+func (h *hold) recordOpened() {
 	s, r := h.slot, h.first
 	h.slot = nil
 	r.Done = h.g.options.Clock.Now()
 	r.ReceivedBytes = int(h.frames.bytes)
 	h.opened = r.Done
-	s.ended(record.OK, &r, false)
+	s.recordCall(record.OK, &r, false)
 	w := &h.flight.watches
 	w.open.Add(1)
 	w.opened.Add(1)
-	h.g.release(s)
-	h.flight.room()
+	h.g.releaseSlot(s)
+	h.flight.driveIfRoom()
 	h.g.plane.client.Flush() // of calls that waited for the slot
 }
 
-// closed is told the end of the watch, or that it could not be opened.
-func (h *hold) closed(r *wire.Response) {
+// onClosed is told the end of the watch, or that it could not be opened.
+func (h *hold) onClosed(r *wire.Response) {
 	f := h.flight
 	defer h.g.plane.client.Flush()
 	f.mu.Lock()
 	delete(f.watches.own, &h.req.Request)
 	f.mu.Unlock()
 	if s := h.slot; s != nil {
-		s.done(r)
+		s.handleResponse(r)
 		return
 	}
 	f.watches.open.Add(-1)
@@ -146,5 +146,5 @@ func (h *hold) closed(r *wire.Response) {
 			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
 		})
 	}
-	f.over()
+	f.endCall()
 }

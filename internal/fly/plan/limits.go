@@ -40,30 +40,30 @@ const recordBytes = 32
 func (e Estimate) Unmet(s *scenario.Scenario, l Limits) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if quota, whose := quota(s, l); e.EtcdBytes > int64(quota) {
-		add("etcd would hold about %s, and %s is %s: it would refuse every write from there on", size(e.EtcdBytes), whose, size(int64(quota)))
+	if quota, whose := etcdQuota(s, l); e.EtcdBytes > int64(quota) {
+		add("etcd would hold about %s, and %s is %s: it would refuse every write from there on", formatSize(e.EtcdBytes), whose, formatSize(int64(quota)))
 	}
 	if need := e.EtcdBytes + logBytes; l.Data > 0 && need > int64(l.Data) {
 		if l.InMemory {
-			add("etcd's data would take about %s of memory, and %s has %s free: set plane.durability to fsync, or make the load smaller", size(need), l.DataFolder, size(int64(l.Data)))
+			add("etcd's data would take about %s of memory, and %s has %s free: set plane.durability to fsync, or make the load smaller", formatSize(need), l.DataFolder, formatSize(int64(l.Data)))
 		} else {
-			add("etcd's data would take about %s, and %s has %s free", size(need), l.DataFolder, size(int64(l.Data)))
+			add("etcd's data would take about %s, and %s has %s free", formatSize(need), l.DataFolder, formatSize(int64(l.Data)))
 		}
 	}
 	if need := int64(e.Total) * recordBytes; l.Records > 0 && need > int64(l.Records) {
-		add("the records of %d calls take about %s, and %s has %s free", e.Total, size(need), l.RecordsDir, size(int64(l.Records)))
+		add("the records of %d calls take about %s, and %s has %s free", e.Total, formatSize(need), l.RecordsDir, formatSize(int64(l.Records)))
 	}
-	out = append(append(out, e.Members.unmet(l)...), e.Subjects.unmet(s, l)...)
-	out = append(out, beyond(s, l)...)
+	out = append(append(out, e.Members.unmetLimits(l)...), e.Subjects.unmetLimits(s, l)...)
+	out = append(out, limitsBeyond(s, l)...)
 	if l.OpenFiles > 0 && uint64(e.OpenFiles) > l.OpenFiles {
 		add("about %s are needed, %s held among them, and the limit is %d: raise it with ulimit -n", unit.Count(e.OpenFiles, "open files"), unit.Count(e.Watches, "watches"), l.OpenFiles)
 	}
 	return out
 }
 
-// beyond says which limits that a scenario asks for this machine cannot give: they would
+// limitsBeyond says which limits that a scenario asks for this machine cannot give: they would
 // not be in force.
-func beyond(s *scenario.Scenario, l Limits) (out []string) {
+func limitsBeyond(s *scenario.Scenario, l Limits) (out []string) {
 	check := func(whose string, cpu float64, memory unit.Bytes) {
 		if l.Cores > 0 && cpu > float64(l.Cores) {
 			out = append(out, fmt.Sprintf("%s is limited to %s cores, and this machine has %d: the verdict would be unknown", whose, unit.Number(cpu), l.Cores))
@@ -83,8 +83,8 @@ func beyond(s *scenario.Scenario, l Limits) (out []string) {
 	return out
 }
 
-// quota is what etcd may store, and who says so.
-func quota(s *scenario.Scenario, l Limits) (uint64, string) {
+// etcdQuota is what etcd may store, and who says so.
+func etcdQuota(s *scenario.Scenario, l Limits) (uint64, string) {
 	if text := s.Plane.Components["etcd"].Flags["quota-backend-bytes"]; text != "" {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 {
 			return n, "the scenario's quota-backend-bytes"
@@ -96,4 +96,4 @@ func quota(s *scenario.Scenario, l Limits) (uint64, string) {
 	return DefaultQuota, "its quota"
 }
 
-func size(n int64) string { return unit.Bytes(max(0, n)).Human() }
+func formatSize(n int64) string { return unit.Bytes(max(0, n)).Human() }

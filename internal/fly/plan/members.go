@@ -59,13 +59,13 @@ func (m Members) String() string {
 	case m.Real == 0:
 		out = fmt.Sprintf("%d hollow", m.Hollow)
 	}
-	return fmt.Sprintf("%s: about %s of memory, %s, %s", out, size(m.Bytes), unit.Count(m.Ports, "ports"), unit.Count(m.OpenFiles, "open files"))
+	return fmt.Sprintf("%s: about %s of memory, %s, %s", out, formatSize(m.Bytes), unit.Count(m.Ports, "ports"), unit.Count(m.OpenFiles, "open files"))
 }
 
-// unmet says which limits the members do not fit in.
-func (m Members) unmet(l Limits) (out []string) {
+// unmetLimits says which limits the members do not fit in.
+func (m Members) unmetLimits(l Limits) (out []string) {
 	if l.Memory > 0 && m.Bytes > int64(l.Memory) {
-		out = append(out, fmt.Sprintf("members (%v) need more memory than the %s that are free: make them fewer, or hollow", m, size(int64(l.Memory))))
+		out = append(out, fmt.Sprintf("members (%v) need more memory than the %s that are free: make them fewer, or hollow", m, formatSize(int64(l.Memory))))
 	}
 	if l.Ports > 0 && m.Ports > l.Ports {
 		out = append(out, fmt.Sprintf("members (%v) need more ports than the %d that this machine gives out: widen net.ipv4.ip_local_port_range", m, l.Ports))

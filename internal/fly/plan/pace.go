@@ -32,7 +32,7 @@ func kindOf(p scenario.Pace, count int, seed uint64, times []time.Duration) *pac
 	case p.Ramp != nil:
 		return pace.Ramp(p.Ramp.From, p.Ramp.To, time.Duration(p.Ramp.Over))
 	case len(p.Steps) > 0:
-		return stairs(p.Steps)
+		return stairsPace(p.Steps)
 	case p.Closed > 0:
 		return pace.Closed(p.Closed)
 	case p.Replay != "":
@@ -45,8 +45,8 @@ func kindOf(p scenario.Pace, count int, seed uint64, times []time.Duration) *pac
 	return pace.Burst()
 }
 
-// stairs is one rate after another; the last one goes on whatever it says.
-func stairs(list []scenario.Stair) *pace.Pace {
+// stairsPace is one rate after another; the last one goes on whatever it says.
+func stairsPace(list []scenario.Stair) *pace.Pace {
 	var out []pace.Step
 	for i, s := range list {
 		length := time.Duration(s.For)
@@ -58,9 +58,9 @@ func stairs(list []scenario.Stair) *pace.Pace {
 	return pace.Steps(out...)
 }
 
-// top is the highest rate of a pace, in calls per second; 0 when it follows
+// topRate is the highest rate of a pace, in calls per second; 0 when it follows
 // from the answers, +Inf for a burst.
-func top(p scenario.Pace, made *pace.Pace) float64 {
+func topRate(p scenario.Pace, made *pace.Pace) float64 {
 	rate := made.Rate()
 	switch {
 	case p.Closed > 0:
@@ -75,9 +75,9 @@ func top(p scenario.Pace, made *pace.Pace) float64 {
 	return rate * float64(max(1, p.Bundle))
 }
 
-// due is how many of at most count calls (0: no bound) fall due in a time (0:
+// countDue is how many of at most count calls (0: no bound) fall due in a time (0:
 // no bound), and when the last of them is.
-func due(p *pace.Pace, count int, within time.Duration) (calls int, last time.Duration) {
+func countDue(p *pace.Pace, count int, within time.Duration) (calls int, last time.Duration) {
 	calls = count
 	if n := p.Count(); n > 0 && (calls == 0 || n < calls) {
 		calls = n

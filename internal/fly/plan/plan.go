@@ -85,7 +85,7 @@ var ErrBody = errors.New("no object to plan with")
 // Of estimates a scenario. The errors are those of its sources, and ErrBody.
 func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 	e := &estimator{s: s, from: from, made: map[string]*made{}, calls: map[[2]string]int{}}
-	span, err := e.sequence(s.Steps, 0)
+	span, err := e.estimateSequence(s.Steps, 0)
 	if err != nil {
 		return Estimate{}, err
 	}
@@ -99,7 +99,7 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 		return cmp.Or(cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
 	})
 	out.Objects, out.Pods, out.Watches = e.top.objects, e.top.pods, e.top.watches
-	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + garbage(e.writes)))
+	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + mostGarbage(e.writes)))
 	out.Members, out.Subjects = membersOf(s), subjectsOf(s)
 	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + out.Members.OpenFiles
 	return out, nil
@@ -123,7 +123,7 @@ type level struct {
 	bytes                  int64
 }
 
-func (l level) add(o level) level {
+func (l level) plus(o level) level {
 	return level{l.objects + o.objects, l.pods + o.pods, l.watches + o.watches, l.bytes + o.bytes}
 }
 
@@ -181,8 +181,8 @@ type kind struct {
 	} `json:"spec"`
 }
 
-// object renders one object of a body and looks at what it is.
-func (e *estimator) object(item scenario.Item, group string, with map[string]any) (object, error) {
+// sampleObject renders one object of a body and looks at what it is.
+func (e *estimator) sampleObject(item scenario.Item, group string, with map[string]any) (object, error) {
 	raw, err := e.from.Render(item.Body, item.Name+"-0", group, with)
 	if err != nil {
 		return object{}, err
@@ -191,7 +191,7 @@ func (e *estimator) object(item scenario.Item, group string, with map[string]any
 	if err := json.Unmarshal(raw, &k); err != nil || k.Kind == "" {
 		return object{}, fmt.Errorf("body %q: %w", item.Body, ErrBody)
 	}
-	o := object{item: item, resource: resource(k.APIVersion, k.Kind), labels: k.Metadata.Labels, bytes: int64(len(raw)) + MetadataBytes}
+	o := object{item: item, resource: guessResource(k.APIVersion, k.Kind), labels: k.Metadata.Labels, bytes: int64(len(raw)) + MetadataBytes}
 	if len(k.Spec.Template) > 0 {
 		o.podBytes = PodBytes + int64(len(k.Spec.Template))
 		switch {
@@ -211,8 +211,8 @@ func (e *estimator) object(item scenario.Item, group string, with map[string]any
 	return o, nil
 }
 
-// resource guesses the plural of a kind; what serves it is known only on a plane.
-func resource(apiVersion, kind string) string {
+// guessResource guesses the plural of a kind; what serves it is known only on a plane.
+func guessResource(apiVersion, kind string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return kind
@@ -221,8 +221,8 @@ func resource(apiVersion, kind string) string {
 	return plural.GroupResource().String()
 }
 
-// create makes a create step known and returns what it makes.
-func (e *estimator) create(name string, c *scenario.Create) (*made, error) {
+// addCreate makes a create step known and returns what it makes.
+func (e *estimator) addCreate(name string, c *scenario.Create) (*made, error) {
 	items := c.Objects
 	if len(items) == 0 {
 		items = []scenario.Item{{Body: c.Body, Name: c.Name, Replicas: 1, Every: 1}}
@@ -235,7 +235,7 @@ func (e *estimator) create(name string, c *scenario.Create) (*made, error) {
 				with[k] = v
 			}
 		}
-		o, err := e.object(item, c.Group, with)
+		o, err := e.sampleObject(item, c.Group, with)
 		if err != nil {
 			return nil, err
 		}
@@ -245,8 +245,8 @@ func (e *estimator) create(name string, c *scenario.Create) (*made, error) {
 	return m, nil
 }
 
-// namespaces is how many namespaces a create step goes through.
-func (e *estimator) namespaces(c *scenario.Create) int {
+// countNamespaces is how many namespaces a create step goes through.
+func (e *estimator) countNamespaces(c *scenario.Create) int {
 	switch {
 	case c.Namespace != "":
 		return 1
@@ -256,10 +256,10 @@ func (e *estimator) namespaces(c *scenario.Create) int {
 	return max(1, e.s.Namespaces.Count)
 }
 
-// count is how many of an object there are at so many indices.
-func (e *estimator) count(m *made, o object, indices int) int {
+// countObjects is how many of an object there are at so many indices.
+func (e *estimator) countObjects(m *made, o object, indices int) int {
 	every, replicas := max(1, o.item.Every), max(1, o.item.Replicas)
-	if n := e.namespaces(m.create); m.create.PerNamespace > 0 {
+	if n := e.countNamespaces(m.create); m.create.PerNamespace > 0 {
 		return n * replicas * ceil(indices/n, every)
 	}
 	return replicas * ceil(indices, every)
@@ -282,8 +282,8 @@ type write struct {
 	bytes      int64
 }
 
-// garbage is the most superseded bytes that stand uncompacted at one time.
-func garbage(writes []write) float64 {
+// mostGarbage is the most superseded bytes that stand uncompacted at one time.
+func mostGarbage(writes []write) float64 {
 	var edges []time.Duration
 	for _, w := range writes {
 		edges = append(edges, w.begin, w.end, w.begin-Uncompacted, w.end-Uncompacted)
@@ -297,7 +297,7 @@ func garbage(writes []write) float64 {
 	for _, at := range edges {
 		sum := 0.0
 		for _, w := range writes {
-			sum += w.within(at, at+Uncompacted)
+			sum += w.bytesWithin(at, at+Uncompacted)
 		}
 		most = max(most, sum)
 	}
@@ -312,8 +312,8 @@ func garbage(writes []write) float64 {
 // maxEdges bounds the work of garbage.
 const maxEdges = 4000
 
-// within is how much of a write falls between two times.
-func (w write) within(from, to time.Duration) float64 {
+// bytesWithin is how much of a write falls between two times.
+func (w write) bytesWithin(from, to time.Duration) float64 {
 	if w.end <= w.begin {
 		if w.begin >= from && w.begin <= to {
 			return float64(w.bytes)

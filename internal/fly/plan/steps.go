@@ -12,11 +12,11 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// sequence estimates steps that follow one another.
-func (e *estimator) sequence(steps []scenario.Step, begin time.Duration) (span, error) {
+// estimateSequence estimates steps that follow one another.
+func (e *estimator) estimateSequence(steps []scenario.Step, begin time.Duration) (span, error) {
 	var out span
 	for i := range steps {
-		one, err := e.step(&steps[i], begin+out.length)
+		one, err := e.estimateStep(&steps[i], begin+out.length)
 		if err != nil {
 			return span{}, err
 		}
@@ -27,50 +27,50 @@ func (e *estimator) sequence(steps []scenario.Step, begin time.Duration) (span, 
 	return out, nil
 }
 
-// parallel estimates steps that run at the same time: what they have at most is
+// estimateParallel estimates steps that run at the same time: what they have at most is
 // taken to come together.
-func (e *estimator) parallel(steps []scenario.Step, begin time.Duration) (span, error) {
+func (e *estimator) estimateParallel(steps []scenario.Step, begin time.Duration) (span, error) {
 	var out span
 	before, top := e.now, e.top
 	var rise, change level
 	for i := range steps {
 		e.now, e.top = before, before
-		one, err := e.step(&steps[i], begin)
+		one, err := e.estimateStep(&steps[i], begin)
 		if err != nil {
 			return span{}, err
 		}
-		rise, change = rise.add(e.top.minus(before)), change.add(e.now.minus(before))
+		rise, change = rise.plus(e.top.minus(before)), change.plus(e.now.minus(before))
 		out.length = max(out.length, one.length)
 		out.open = out.open || one.open
 		out.rate += one.rate
 	}
-	e.now, e.top = before.add(change), top.max(before.add(rise))
+	e.now, e.top = before.plus(change), top.max(before.plus(rise))
 	return out, nil
 }
 
-func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
+func (e *estimator) estimateStep(s *scenario.Step, begin time.Duration) (span, error) {
 	switch {
 	case s.Parallel != nil:
-		return e.parallel(s.Parallel, begin)
+		return e.estimateParallel(s.Parallel, begin)
 	case s.Sequence != nil:
-		return e.sequence(s.Sequence, begin)
+		return e.estimateSequence(s.Sequence, begin)
 	}
 	one := Step{Name: s.Name, Verb: s.Verb(), Begin: begin}
-	err := e.enter(s.Cluster)
+	err := e.enterCluster(s.Cluster)
 	switch {
 	case err != nil:
 	case s.Create != nil:
-		err = e.creation(s, &one)
+		err = e.estimateCreate(s, &one)
 	case s.Scale != nil:
-		err = e.scale(s.Scale, &one)
+		err = e.estimateScale(s.Scale, &one)
 	case s.Update != nil:
-		err = e.update(s.Update, &one)
+		err = e.estimateUpdate(s.Update, &one)
 	case s.Churn != nil:
-		err = e.churn(s.Churn, &one)
+		err = e.estimateChurn(s.Churn, &one)
 	case s.Delete != nil:
-		err = e.deletion(s.Delete, &one)
+		err = e.estimateDelete(s.Delete, &one)
 	case s.Requests != nil:
-		err = e.requests(s.Requests, s.Name, &one)
+		err = e.estimateRequests(s.Requests, s.Name, &one)
 	case s.Fault != nil && s.Fault.Hold:
 		one.Duration = time.Duration(s.Fault.For)
 	case s.Network != nil:
@@ -92,8 +92,8 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 	return out, nil
 }
 
-// enter takes note of where a step is done: in so many members, or on the plane.
-func (e *estimator) enter(cluster string) error {
+// enterCluster takes note of where a step is done: in so many members, or on the plane.
+func (e *estimator) enterCluster(cluster string) error {
 	e.members = 0
 	if cluster == "" {
 		return nil
@@ -108,33 +108,33 @@ func (e *estimator) enter(cluster string) error {
 // errNoMembers ends the estimate of a step that is done nowhere.
 var errNoMembers = errors.New("no members")
 
-// paced sets the times of a step that paces so many units, of which each is so
+// setTimes sets the times of a step that paces so many units, of which each is so
 // many calls.
-func (e *estimator) paced(p scenario.Pace, units int, calls float64, one *Step) error {
-	times, err := e.times(p)
+func (e *estimator) setTimes(p scenario.Pace, units int, calls float64, one *Step) error {
+	times, err := e.replayTimes(p)
 	if err != nil {
 		return err
 	}
 	units *= max(1, e.members)
 	made := Pace(p, units, e.s.Seed, times)
-	_, last := due(made, units, 0)
+	_, last := countDue(made, units, 0)
 	one.Duration += last
 	one.Open = one.Open || p.Closed > 0
 	if units > 0 {
-		one.Rate = max(one.Rate, top(p, made)*calls)
+		one.Rate = max(one.Rate, topRate(p, made)*calls)
 	}
 	return nil
 }
 
-func (e *estimator) times(p scenario.Pace) ([]time.Duration, error) {
+func (e *estimator) replayTimes(p scenario.Pace) ([]time.Duration, error) {
 	if p.Replay == "" {
 		return nil, nil
 	}
 	return e.from.Times(p.Replay)
 }
 
-// call counts calls.
-func (e *estimator) call(one *Step, verb, resource string, n int) {
+// countCalls counts calls.
+func (e *estimator) countCalls(one *Step, verb, resource string, n int) {
 	if n > 0 {
 		n *= max(1, e.members)
 		e.calls[[2]string{verb, resource}] += n
@@ -142,9 +142,9 @@ func (e *estimator) call(one *Step, verb, resource string, n int) {
 	}
 }
 
-// change makes (n above 0) or deletes objects, and returns what of them becomes
+// changeObjects makes (n above 0) or deletes objects, and returns what of them becomes
 // garbage in etcd.
-func (e *estimator) change(o object, n int) int64 {
+func (e *estimator) changeObjects(o object, n int) int64 {
 	if e.members > 0 {
 		return 0 // their etcd is another
 	}
@@ -159,59 +159,59 @@ func (e *estimator) change(o object, n int) int64 {
 	return int64(n) * old
 }
 
-// wrote remembers garbage that a step leaves.
-func (e *estimator) wrote(one *Step, bytes int64) {
+// addWrite remembers garbage that a step leaves.
+func (e *estimator) addWrite(one *Step, bytes int64) {
 	if bytes > 0 {
 		e.writes = append(e.writes, write{one.Begin, one.Begin + one.Duration, bytes})
 	}
 }
 
-func (e *estimator) creation(s *scenario.Step, one *Step) error {
-	m, err := e.create(s.Name, s.Create)
+func (e *estimator) estimateCreate(s *scenario.Step, one *Step) error {
+	m, err := e.addCreate(s.Name, s.Create)
 	if err != nil {
 		return err
 	}
 	m.indices = s.Create.Count
 	if s.Create.PerNamespace > 0 {
-		m.indices = s.Create.PerNamespace * e.namespaces(s.Create)
+		m.indices = s.Create.PerNamespace * e.countNamespaces(s.Create)
 	}
 	garbage := int64(0)
 	for _, o := range m.objects {
-		n := e.count(m, o, m.indices)
-		e.call(one, "create", o.resource, n)
-		garbage += e.change(o, n)
+		n := e.countObjects(m, o, m.indices)
+		e.countCalls(one, "create", o.resource, n)
+		garbage += e.changeObjects(o, n)
 	}
 	units, calls := m.indices, e.perIndex(m)
 	if s.Create.PerObject {
 		units, calls = one.Calls/max(1, e.members), 1
 		one.Duration = time.Duration(max(0, m.indices-1)) * time.Duration(s.Create.Pause)
 	}
-	err = e.paced(s.Create.Pace, units, calls, one)
-	e.wrote(one, garbage)
+	err = e.setTimes(s.Create.Pace, units, calls, one)
+	e.addWrite(one, garbage)
 	return err
 }
 
-func (e *estimator) scale(x *scenario.Scale, one *Step) error {
+func (e *estimator) estimateScale(x *scenario.Scale, one *Step) error {
 	m := e.made[x.Step]
 	to := x.To
 	if m.create.PerNamespace > 0 {
-		to = x.PerNamespace * e.namespaces(m.create)
+		to = x.PerNamespace * e.countNamespaces(m.create)
 	}
 	garbage := int64(0)
 	for _, o := range m.objects {
-		n := e.count(m, o, to) - e.count(m, o, m.indices)
-		e.call(one, "create", o.resource, n)
-		e.call(one, "delete", o.resource, -n)
-		garbage += e.change(o, n)
+		n := e.countObjects(m, o, to) - e.countObjects(m, o, m.indices)
+		e.countCalls(one, "create", o.resource, n)
+		e.countCalls(one, "delete", o.resource, -n)
+		garbage += e.changeObjects(o, n)
 	}
 	units := max(to-m.indices, m.indices-to)
 	m.indices = to
-	err := e.paced(x.Pace, units, e.perIndex(m), one)
-	e.wrote(one, garbage)
+	err := e.setTimes(x.Pace, units, e.perIndex(m), one)
+	e.addWrite(one, garbage)
 	return err
 }
 
-func (e *estimator) update(x *scenario.Update, one *Step) error {
+func (e *estimator) estimateUpdate(x *scenario.Update, one *Step) error {
 	m := e.made[x.Step]
 	indices := m.indices
 	if x.First > 0 {
@@ -225,42 +225,42 @@ func (e *estimator) update(x *scenario.Update, one *Step) error {
 		if x.Object != "" && o.item.Body != x.Object {
 			continue
 		}
-		n := e.count(m, o, indices)
+		n := e.countObjects(m, o, indices)
 		if x.Method == "put" {
-			e.call(one, "get", o.resource, n)
-			e.call(one, "update", o.resource, n)
+			e.countCalls(one, "get", o.resource, n)
+			e.countCalls(one, "update", o.resource, n)
 		} else {
-			e.call(one, "patch", o.resource, n)
+			e.countCalls(one, "patch", o.resource, n)
 		}
 		garbage += int64(n) * o.bytes
 	}
-	err := e.paced(x.Pace, indices, share*e.perIndex(m), one)
-	e.wrote(one, garbage)
+	err := e.setTimes(x.Pace, indices, share*e.perIndex(m), one)
+	e.addWrite(one, garbage)
 	return err
 }
 
-func (e *estimator) deletion(x *scenario.Delete, one *Step) error {
+func (e *estimator) estimateDelete(x *scenario.Delete, one *Step) error {
 	m := e.made[x.Step]
 	garbage := int64(0)
 	for _, o := range m.objects {
-		n := e.count(m, o, m.indices)
-		e.call(one, "delete", o.resource, n)
-		garbage += e.change(o, -n)
+		n := e.countObjects(m, o, m.indices)
+		e.countCalls(one, "delete", o.resource, n)
+		garbage += e.changeObjects(o, -n)
 	}
-	err := e.paced(x.Pace, m.indices, e.perIndex(m), one)
+	err := e.setTimes(x.Pace, m.indices, e.perIndex(m), one)
 	m.indices = 0
-	e.wrote(one, garbage)
+	e.addWrite(one, garbage)
 	return err
 }
 
-// churn counts its cycles; those that only time ends come at least as often as
+// estimateChurn counts its cycles; those that only time ends come at least as often as
 // their delays and paces allow, and answers make them fewer.
-func (e *estimator) churn(x *scenario.Churn, one *Step) error {
+func (e *estimator) estimateChurn(x *scenario.Churn, one *Step) error {
 	m := e.made[x.Step]
 	victims, perUnit := int(math.Ceil(float64(m.indices)*x.Percent/100-1e-6)), e.perIndex(m)
 	taken := make([]int, len(m.objects)) // in each cycle
 	for i, o := range m.objects {
-		taken[i] = e.churned(x, m, o)
+		taken[i] = e.countChurned(x, m, o)
 	}
 	if x.PerObject {
 		victims, perUnit = 0, 1
@@ -268,13 +268,13 @@ func (e *estimator) churn(x *scenario.Churn, one *Step) error {
 			victims += n
 		}
 	}
-	times, err := e.times(x.Pace)
+	times, err := e.replayTimes(x.Pace)
 	if err != nil {
 		return err
 	}
 	units := victims * max(1, e.members)
 	made := Pace(x.Pace, units, e.s.Seed, times)
-	_, last := due(made, units, 0)
+	_, last := countDue(made, units, 0)
 	rest := time.Duration(x.Rest)
 	if rest == 0 {
 		rest = time.Duration(x.Delay)
@@ -291,18 +291,18 @@ func (e *estimator) churn(x *scenario.Churn, one *Step) error {
 	garbage := int64(0)
 	for i, o := range m.objects {
 		n := taken[i]
-		e.call(one, "delete", o.resource, cycles*n)
-		e.call(one, "create", o.resource, cycles*n)
-		garbage += int64(cycles) * (e.change(o, -n) + e.change(o, n))
+		e.countCalls(one, "delete", o.resource, cycles*n)
+		e.countCalls(one, "create", o.resource, cycles*n)
+		garbage += int64(cycles) * (e.changeObjects(o, -n) + e.changeObjects(o, n))
 	}
-	one.Rate = top(x.Pace, made) * perUnit
-	e.wrote(one, garbage)
+	one.Rate = topRate(x.Pace, made) * perUnit
+	e.addWrite(one, garbage)
 	return nil
 }
 
-// churned is how many objects of one kind a cycle takes.
-func (e *estimator) churned(x *scenario.Churn, m *made, o object) int {
-	n := e.count(m, o, m.indices)
+// countChurned is how many objects of one kind a cycle takes.
+func (e *estimator) countChurned(x *scenario.Churn, m *made, o object) int {
+	n := e.countObjects(m, o, m.indices)
 	switch {
 	case len(x.Objects) > 0 && !slices.Contains(x.Objects, o.item.Body):
 		return 0
@@ -312,13 +312,13 @@ func (e *estimator) churned(x *scenario.Churn, m *made, o object) int {
 	return int(math.Ceil(float64(n)*x.Percent/100 - 1e-6))
 }
 
-// requests shares the calls among the mix by weight.
-func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error {
-	times, err := e.times(x.Pace)
+// estimateRequests shares the calls among the mix by weight.
+func (e *estimator) estimateRequests(x *scenario.Requests, step string, one *Step) error {
+	times, err := e.replayTimes(x.Pace)
 	if err != nil {
 		return err
 	}
-	count, weights, total := x.Count, e.weights(x), 0.0
+	count, weights, total := x.Count, e.mixWeights(x), 0.0
 	for _, w := range weights {
 		total += w
 	}
@@ -330,8 +330,8 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	closed := x.Pace.Closed > 0
 	calls, last := count, time.Duration(x.For)
 	if !closed {
-		calls, last = due(made, count, time.Duration(x.For))
-		one.Rate = top(x.Pace, made)
+		calls, last = countDue(made, count, time.Duration(x.For))
+		one.Rate = topRate(x.Pace, made)
 	}
 	e.out.Unbounded = e.out.Unbounded || closed && count == 0
 	e.out.AtLeast = e.out.AtLeast || closed && count == 0
@@ -340,36 +340,36 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	for i := range x.Mix {
 		c := &x.Mix[i]
 		n := int(math.Round(float64(calls) / float64(max(1, e.members)) * weights[i] / total))
-		bytes, err := e.mixed(c, n, step, one)
+		bytes, err := e.estimateMixed(c, n, step, one)
 		if err != nil {
 			return err
 		}
 		garbage += bytes
 		if c.Verb == "watch" {
-			watches += held(n*max(1, e.members), made.Rate()*weights[i]/total, time.Duration(c.Hold))
+			watches += countHeld(n*max(1, e.members), made.Rate()*weights[i]/total, time.Duration(c.Hold))
 		}
 	}
 	e.now.watches += watches
 	e.top = e.top.max(e.now)
 	e.now.watches -= watches
-	e.wrote(one, garbage)
+	e.addWrite(one, garbage)
 	return nil
 }
 
-// weights are the shares of the calls of a mix: of rounds, how many objects each finds.
-func (e *estimator) weights(x *scenario.Requests) []float64 {
+// mixWeights are the shares of the calls of a mix: of rounds, how many objects each finds.
+func (e *estimator) mixWeights(x *scenario.Requests) []float64 {
 	out := make([]float64, len(x.Mix))
 	for i := range x.Mix {
 		if out[i] = x.Mix[i].Weight; x.Rounds > 0 {
-			out[i] = float64(max(1, e.selected(&x.Mix[i])))
+			out[i] = float64(max(1, e.countSelected(&x.Mix[i])))
 		}
 	}
 	return out
 }
 
-// selected is how many of the objects that a call finds by its selector the scenario's
+// countSelected is how many of the objects that a call finds by its selector the scenario's
 // own steps have made by then.
-func (e *estimator) selected(c *scenario.Call) (n int) {
+func (e *estimator) countSelected(c *scenario.Call) (n int) {
 	resource, err := scenario.ParseResource(c.Resource)
 	selector, bad := labels.Parse(c.Selector)
 	if err != nil || bad != nil {
@@ -378,26 +378,26 @@ func (e *estimator) selected(c *scenario.Call) (n int) {
 	for _, m := range e.made {
 		for _, o := range m.objects {
 			if o.resource == resource.String() && selector.Matches(o.labels) {
-				n += e.count(m, o, m.indices)
+				n += e.countObjects(m, o, m.indices)
 			}
 		}
 	}
 	return n
 }
 
-// held is how many of n watches, opened at a rate, are open at the same time.
-func held(n int, rate float64, hold time.Duration) int {
+// countHeld is how many of n watches, opened at a rate, are open at the same time.
+func countHeld(n int, rate float64, hold time.Duration) int {
 	return int(math.Min(float64(n), math.Ceil(rate*hold.Seconds())))
 }
 
-// mixed counts one kind of a mix and returns the garbage that it leaves.
-func (e *estimator) mixed(c *scenario.Call, n int, step string, one *Step) (int64, error) {
+// estimateMixed counts one kind of a mix and returns the garbage that it leaves.
+func (e *estimator) estimateMixed(c *scenario.Call, n int, step string, one *Step) (int64, error) {
 	creation := c.Verb == "create" && c.Subresource == ""
 	name, o := c.Resource, object{}
 	switch {
 	case creation:
 		var err error
-		if o, err = e.object(scenario.Item{Body: c.Body, Name: c.Name}, step, c.With); err != nil {
+		if o, err = e.sampleObject(scenario.Item{Body: c.Body, Name: c.Name}, step, c.With); err != nil {
 			return 0, err
 		}
 		name = o.resource
@@ -416,11 +416,11 @@ func (e *estimator) mixed(c *scenario.Call, n int, step string, one *Step) (int6
 	if c.Subresource != "" {
 		name += "/" + c.Subresource
 	}
-	e.call(one, c.Verb, name, n)
+	e.countCalls(one, c.Verb, name, n)
 	switch c.Verb {
 	case "create":
 		if creation {
-			return e.change(o, n), nil
+			return e.changeObjects(o, n), nil
 		}
 	case "update", "patch":
 		return int64(n) * max(o.bytes, MetadataBytes), nil

@@ -26,21 +26,23 @@ func subjectsOf(s *scenario.Scenario) (out Subjects) {
 	return out
 }
 
-// said tells whether any subject says what it needs.
-func (p Subjects) said() bool { return p.Bytes > 0 || p.Connections > 0 || p.Most.Needs.OpenFiles > 0 }
+// hasNeeds tells whether any subject says what it needs.
+func (p Subjects) hasNeeds() bool {
+	return p.Bytes > 0 || p.Connections > 0 || p.Most.Needs.OpenFiles > 0
+}
 
 // String says it in a line.
 func (p Subjects) String() string {
-	return fmt.Sprintf("about %s of memory, %s in one process at most, %s out", size(p.Bytes), unit.Count(p.Most.Needs.OpenFiles, "open files"), unit.Count(p.Connections, "connections"))
+	return fmt.Sprintf("about %s of memory, %s in one process at most, %s out", formatSize(p.Bytes), unit.Count(p.Most.Needs.OpenFiles, "open files"), unit.Count(p.Connections, "connections"))
 }
 
-// unmet says which limits the subjects do not fit in. With several of them that
+// unmetLimits says which limits the subjects do not fit in. With several of them that
 // connect from different addresses, or to different ones, each has the machine's
 // ports for itself; so each is looked at alone.
-func (p Subjects) unmet(s *scenario.Scenario, l Limits) (out []string) {
+func (p Subjects) unmetLimits(s *scenario.Scenario, l Limits) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if l.Memory > 0 && p.Bytes > int64(l.Memory) {
-		add("subjects need about %s of memory, and %s are free: make what they simulate smaller", size(p.Bytes), size(int64(l.Memory)))
+		add("subjects need about %s of memory, and %s are free: make what they simulate smaller", formatSize(p.Bytes), formatSize(int64(l.Memory)))
 	}
 	if need := p.Most.Needs.OpenFiles; l.OpenFiles > 0 && uint64(need) > l.OpenFiles {
 		add("subject %s needs about %s, and a process may have %d: raise it with ulimit -Hn, or share the work among more subjects", p.Most.Name, unit.Count(need, "open files"), l.OpenFiles)

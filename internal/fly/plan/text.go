@@ -18,7 +18,7 @@ const maxShown = 60
 // resource, the steps.
 func (e Estimate) Write(w io.Writer) error {
 	b := &strings.Builder{}
-	e.whole(b)
+	e.writeWhole(b)
 	tab := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
 	if len(e.Calls) > 0 {
 		fmt.Fprint(tab, "\nCALLS\tVERB\tRESOURCE\n")
@@ -33,14 +33,14 @@ func (e Estimate) Write(w io.Writer) error {
 			fmt.Fprintf(tab, "and %d more\n", len(e.Steps)-maxShown)
 			break
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Verb, round(s.Begin), s.lasts(), s.calls(), s.rate())
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Verb, roundForDisplay(s.Begin), s.durationText(), s.callsText(), s.rateText())
 	}
 	_ = tab.Flush()
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (e Estimate) whole(b *strings.Builder) {
+func (e Estimate) writeWhole(b *strings.Builder) {
 	least, more := "", ""
 	if e.AtLeast {
 		least = "at least "
@@ -49,7 +49,7 @@ func (e Estimate) whole(b *strings.Builder) {
 		more = ", and those of closed pools"
 	}
 	fmt.Fprintf(b, "calls      %s%s%s\n", least, unit.Number(float64(e.Total)), more)
-	fmt.Fprintf(b, "duration   %s\n", lasting(e.Duration, e.Open))
+	fmt.Fprintf(b, "duration   %s\n", formatLasting(e.Duration, e.Open))
 	fmt.Fprintf(b, "peak rate  %s/s", unit.Number(e.PeakRate))
 	if e.Burst > 0 {
 		fmt.Fprintf(b, ", and %s at once", unit.Number(float64(e.Burst)))
@@ -58,11 +58,11 @@ func (e Estimate) whole(b *strings.Builder) {
 	if e.Pods > 0 {
 		fmt.Fprintf(b, ", %s pods of workloads among them", unit.Number(float64(e.Pods)))
 	}
-	fmt.Fprintf(b, "\netcd       about %s\n", size(e.EtcdBytes))
+	fmt.Fprintf(b, "\netcd       about %s\n", formatSize(e.EtcdBytes))
 	if e.Members.Real+e.Members.Hollow > 0 {
 		fmt.Fprintf(b, "members    %v\n", e.Members)
 	}
-	if e.Subjects.said() {
+	if e.Subjects.hasNeeds() {
 		fmt.Fprintf(b, "subjects   %v\n", e.Subjects)
 	}
 	if e.Watches > 0 {
@@ -70,27 +70,27 @@ func (e Estimate) whole(b *strings.Builder) {
 	}
 }
 
-func (s Step) lasts() string { return lasting(s.Duration, s.Open) }
+func (s Step) durationText() string { return formatLasting(s.Duration, s.Open) }
 
-// lasting writes a duration that may be longer.
-func lasting(d time.Duration, open bool) string {
+// formatLasting writes a duration that may be longer.
+func formatLasting(d time.Duration, open bool) string {
 	switch {
 	case open && d == 0:
 		return "?"
 	case open:
-		return "at least " + round(d)
+		return "at least " + roundForDisplay(d)
 	}
-	return round(d)
+	return roundForDisplay(d)
 }
 
-func (s Step) calls() string {
+func (s Step) callsText() string {
 	if s.Calls == 0 {
 		return "-"
 	}
 	return unit.Number(float64(s.Calls))
 }
 
-func (s Step) rate() string {
+func (s Step) rateText() string {
 	switch {
 	case math.IsInf(s.Rate, 1):
 		return "at once"
@@ -100,7 +100,7 @@ func (s Step) rate() string {
 	return unit.Number(s.Rate) + "/s"
 }
 
-func round(d time.Duration) string {
+func roundForDisplay(d time.Duration) string {
 	if d >= 10*time.Second {
 		return d.Round(time.Second).String()
 	}

@@ -21,7 +21,7 @@ import (
 // Errors are one line: ErrUnreachable, or ErrUnauthorised with the right that
 // is missing.
 func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
 	if err != nil {
 		return nil, oneLine(err)
 	}
-	p, err := attach(ctx, e, o.Rights)
+	p, err := attachTo(ctx, e, o.Rights)
 	if err != nil {
 		return nil, oneLine(fmt.Errorf("kubeconfig %s: %w", kubeconfig, err))
 	}
@@ -54,7 +54,7 @@ func CheckKubeconfig(file string) error {
 // that is nil, are the file kubeconfig. Of the options it takes Executable, Log and
 // Clock.
 func Beside(kubeconfig string, identify func(name string) (endpoint.Endpoint, error), o Options) (*Plane, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func Beside(kubeconfig string, identify func(name string) (endpoint.Endpoint, er
 	}, nil
 }
 
-func attach(ctx context.Context, e endpoint.Endpoint, rights []Right) (*Plane, error) {
+func attachTo(ctx context.Context, e endpoint.Endpoint, rights []Right) (*Plane, error) {
 	api, err := newAsker(e)
 	if err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func attach(ctx context.Context, e endpoint.Endpoint, rights []Right) (*Plane, e
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	if err := api.ask(ctx, "/version", nil, &version); err != nil {
-		return nil, unreachable(e.Server(), err)
+	if err := api.sendRequest(ctx, "/version", nil, &version); err != nil {
+		return nil, unreachableError(e.Server(), err)
 	}
-	if err := api.may(ctx, rights); err != nil {
+	if err := api.requireRights(ctx, rights); err != nil {
 		return nil, err
 	}
 	return &Plane{
@@ -88,8 +88,8 @@ func attach(ctx context.Context, e endpoint.Endpoint, rights []Right) (*Plane, e
 	}, nil
 }
 
-// unreachable tells an answer that refuses from none at all.
-func unreachable(server string, err error) error {
+// unreachableError tells an answer that refuses from none at all.
+func unreachableError(server string, err error) error {
 	var status *statusError
 	if errors.As(err, &status) && (status.code == http.StatusUnauthorized || status.code == http.StatusForbidden) {
 		return fmt.Errorf("%w: %s does not accept the credentials (%d)", ErrUnauthorised, server, status.code)
@@ -100,8 +100,8 @@ func unreachable(server string, err error) error {
 // Right is one verb on a resource, or on a part of it.
 type Right struct{ Verb, Group, Resource, Part, Namespace string }
 
-// object is RESOURCE[/PART][.GROUP] [in NAMESPACE].
-func (r Right) object() string {
+// describeObject is RESOURCE[/PART][.GROUP] [in NAMESPACE].
+func (r Right) describeObject() string {
 	out := r.Resource
 	if r.Part != "" {
 		out += "/" + r.Part
@@ -115,8 +115,8 @@ func (r Right) object() string {
 	return out
 }
 
-// may asks for the rights that a run needs and names those missing.
-func (a *asker) may(ctx context.Context, rights []Right) error {
+// requireRights asks for the rights that a run needs and names those missing.
+func (a *asker) requireRights(ctx context.Context, rights []Right) error {
 	const api = "authorization.k8s.io"
 	missing, verbs := map[string][]string{}, []string(nil)
 	for _, r := range rights {
@@ -125,18 +125,18 @@ func (a *asker) may(ctx context.Context, rights []Right) error {
 				Allowed bool `json:"allowed"`
 			} `json:"status"`
 		}
-		err := a.ask(ctx, "/apis/"+api+"/v1/selfsubjectaccessreviews", map[string]any{
+		err := a.sendRequest(ctx, "/apis/"+api+"/v1/selfsubjectaccessreviews", map[string]any{
 			"apiVersion": api + "/v1", "kind": "SelfSubjectAccessReview",
 			"spec": map[string]any{"resourceAttributes": map[string]any{"verb": r.Verb, "group": r.Group, "resource": r.Resource, "subresource": r.Part, "namespace": r.Namespace}},
 		}, &answer)
 		if err != nil {
-			return unreachable(a.base.String(), err)
+			return unreachableError(a.base.String(), err)
 		}
 		if !answer.Status.Allowed {
 			if missing[r.Verb] == nil {
 				verbs = append(verbs, r.Verb)
 			}
-			missing[r.Verb] = append(missing[r.Verb], r.object())
+			missing[r.Verb] = append(missing[r.Verb], r.describeObject())
 		}
 	}
 	if len(verbs) == 0 {

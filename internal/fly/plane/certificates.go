@@ -73,7 +73,7 @@ type client struct {
 // clients are all that a proxy can stand in front of, by name.
 type clients map[string]client
 
-func (a authorities) clients(now time.Time) (clients, error) {
+func (a authorities) newClients(now time.Time) (clients, error) {
 	out := clients{}
 	for name, subject := range map[string]pki.Subject{
 		Admin:                       {Name: "windtunnel:admin", Groups: []string{"system:masters"}},
@@ -97,17 +97,17 @@ func (a authorities) clients(now time.Time) (clients, error) {
 	return out, nil
 }
 
-// endpoint returns the server, or the proxy in front of it, as that client.
-func (c clients) endpoint(name string, s site) endpoint.Endpoint {
+// endpointOf returns the server, or the proxy in front of it, as that client.
+func (c clients) endpointOf(name string, s site) endpoint.Endpoint {
 	own := c[name]
-	return endpoint.New(s.server(name), own.by.PEM(), endpoint.Identity{Cert: own.pair.Cert, Key: own.pair.Key})
+	return endpoint.New(s.serverFor(name), own.by.PEM(), endpoint.Identity{Cert: own.pair.Cert, Key: own.pair.Key})
 }
 
-// identities returns the endpoints of the API server by who uses them.
-func (c clients) identities(s site) map[string]endpoint.Endpoint {
+// identityEndpoints returns the endpoints of the API server by who uses them.
+func (c clients) identityEndpoints(s site) map[string]endpoint.Endpoint {
 	out := map[string]endpoint.Endpoint{}
 	for _, who := range []string{Admin, Load, Fleet, Observe} {
-		out[who] = c.endpoint(who, s)
+		out[who] = c.endpointOf(who, s)
 	}
 	return out
 }
@@ -115,8 +115,8 @@ func (c clients) identities(s site) map[string]endpoint.Endpoint {
 // identifier makes the identity of a program.
 type identifier func(name string) (endpoint.Endpoint, error)
 
-// identifier returns what makes users for programs at a server.
-func (a authorities) identifier(server string, c clock.Clock) identifier {
+// newIdentifier returns what makes users for programs at a server.
+func (a authorities) newIdentifier(server string, c clock.Clock) identifier {
 	return func(name string) (endpoint.Endpoint, error) {
 		pair, err := a.cluster.Issue(pki.Subject{Name: "windtunnel:subject:" + name, Groups: []string{group, "system:serviceaccounts"}}, c.Wall(c.Now()))
 		if err != nil {
@@ -144,17 +144,17 @@ func (a authorities) kubeletIdentities(now time.Time) ([]endpoint.Identity, erro
 	return out, nil
 }
 
-// write writes what the components among the clients read: kubeconfigs of
+// writeFiles writes what the components among the clients read: kubeconfigs of
 // scheduler and controller-manager, the API server's certificate for etcd.
-func (c clients) write(s site) error {
+func (c clients) writeFiles(s site) error {
 	return errors.Join(
-		c.endpoint(component.Scheduler, s).WriteKubeconfig(s.pki.File("scheduler.conf")),
-		c.endpoint(component.ControllerManager, s).WriteKubeconfig(s.pki.File("controller-manager.conf")),
+		c.endpointOf(component.Scheduler, s).WriteKubeconfig(s.pki.File("scheduler.conf")),
+		c.endpointOf(component.ControllerManager, s).WriteKubeconfig(s.pki.File("controller-manager.conf")),
 		s.pki.WritePair("apiserver-etcd-client", c[component.Etcd].pair))
 }
 
-// scrapes returns an endpoint for each component's own port.
-func (a authorities) scrapes(s site, now time.Time) (map[string]endpoint.Endpoint, error) {
+// scrapeEndpoints returns an endpoint for each component's own port.
+func (a authorities) scrapeEndpoints(s site, now time.Time) (map[string]endpoint.Endpoint, error) {
 	out := map[string]endpoint.Endpoint{}
 	observer := pki.Subject{Name: "windtunnel:observe", Groups: []string{"system:masters"}}
 	for _, name := range component.Names() {
@@ -166,7 +166,7 @@ func (a authorities) scrapes(s site, now time.Time) (map[string]endpoint.Endpoin
 		if err != nil {
 			return nil, err
 		}
-		out[name] = endpoint.New(s.url(name), by.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
+		out[name] = endpoint.New(s.serverURL(name), by.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
 	}
 	return out, nil
 }

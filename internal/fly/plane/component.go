@@ -55,7 +55,7 @@ func (c Component) Kill() error {
 	if c.supervisor == nil {
 		return fmt.Errorf("kill %s: %w", c.Name, ErrNotOurs)
 	}
-	if err := c.supervisor.kill(); err != nil {
+	if err := c.supervisor.killProcess(); err != nil {
 		return fmt.Errorf("kill %s: %w", c.Name, err)
 	}
 	return nil
@@ -77,7 +77,7 @@ func (c Component) Continue() error {
 // SIGCONT. It stays slow through restarts until FullSpeed; another Slow
 // replaces the first.
 func (c Component) Slow(cores float64) error {
-	return c.disturb(FaultSlow, func(*process.Process) (string, error) { return c.supervisor.slow(cores) })
+	return c.disturb(FaultSlow, func(*process.Process) (string, error) { return c.supervisor.slowProcess(cores) })
 }
 
 // FullSpeed undoes Slow. It is no fault where nothing was slow.
@@ -96,7 +96,7 @@ func (c Component) Restart(ctx context.Context) error {
 	if c.supervisor == nil {
 		return fmt.Errorf("restart %s: %w", c.Name, ErrNotOurs)
 	}
-	if err := c.supervisor.restart(ctx); err != nil {
+	if err := c.supervisor.restartProcess(ctx); err != nil {
 		return fmt.Errorf("restart %s: %w", c.Name, err)
 	}
 	return nil
@@ -108,7 +108,7 @@ func (c Component) disturb(kind string, do func(*process.Process) (string, error
 		return fmt.Errorf("%s %s: %w", kind, c.Name, ErrNotOurs)
 	}
 	at := c.supervisor.plane.clock.Now()
-	text, err := do(c.supervisor.current())
+	text, err := do(c.supervisor.currentProcess())
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, c.Name, err)
 	}
@@ -126,7 +126,7 @@ func (p *Plane) reportFault(f FaultEvent) {
 // current returns the component with what changes when it is restarted.
 func (c Component) current() Component {
 	if c.supervisor != nil {
-		p := c.supervisor.current()
+		p := c.supervisor.currentProcess()
 		c.PID, c.Limited, c.Cgroups = p.PID(), p.Limited(), p.Cgroups()
 	}
 	return c
@@ -149,21 +149,21 @@ type supervisor struct {
 	left    bool             // no process is started any more
 }
 
-func (s *supervisor) current() *process.Process {
+func (s *supervisor) currentProcess() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
 }
 
-// leave sees to it that no process is started any more.
-func (s *supervisor) leave() {
+// preventStarts sees to it that no process is started any more.
+func (s *supervisor) preventStarts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = true
 }
 
-// start starts a process, as slow as it is to be.
-func (s *supervisor) start() (*process.Process, error) {
+// startProcess starts a process, as slow as it is to be.
+func (s *supervisor) startProcess() (*process.Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left {
@@ -173,7 +173,7 @@ func (s *supervisor) start() (*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.plane.unlimited(s.spec.Name, child.Warning())
+	s.plane.noteUnlimited(s.spec.Name, child.Warning())
 	s.process = child
 	if s.cores > 0 {
 		if _, err := child.Slow(s.cores); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -184,8 +184,8 @@ func (s *supervisor) start() (*process.Process, error) {
 	return child, nil
 }
 
-// watch reports the death of a process from now on.
-func (s *supervisor) watch(child *process.Process) {
+// watchProcess reports the death of a process from now on.
+func (s *supervisor) watchProcess(child *process.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left {
@@ -204,7 +204,7 @@ func (s *supervisor) watch(child *process.Process) {
 	})
 }
 
-func (s *supervisor) slow(cores float64) (string, error) {
+func (s *supervisor) slowProcess(cores float64) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	by, err := s.process.Slow(cores)
@@ -222,20 +222,20 @@ func (s *supervisor) fullSpeed() error {
 	return s.process.FullSpeed()
 }
 
-// restart ends the process that runs and waits until another is ready. One at a
+// restartProcess ends the process that runs and waits until another is ready. One at a
 // time: a second restart waits for the first.
-func (s *supervisor) restart(ctx context.Context) error {
+func (s *supervisor) restartProcess(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-s.turn }()
-	if err := s.kill(); err != nil {
+	if err := s.killProcess(); err != nil {
 		return err
 	}
 	at := s.plane.clock.Now()
-	child, err := s.start()
+	child, err := s.startProcess()
 	if err != nil {
 		return err
 	}
@@ -245,14 +245,14 @@ func (s *supervisor) restart(ctx context.Context) error {
 		return err
 	}
 	s.plane.reportFault(FaultEvent{s.plane.clock.Now(), s.spec.Name, FaultReady, ""})
-	s.watch(child)
+	s.watchProcess(child)
 	return nil
 }
 
-// kill ends the process, if it runs.
-func (s *supervisor) kill() error {
-	child := s.current()
-	if !ended(child) {
+// killProcess ends the process, if it runs.
+func (s *supervisor) killProcess() error {
+	child := s.currentProcess()
+	if !hasEnded(child) {
 		at := s.plane.clock.Now()
 		child.Kill()
 		s.plane.reportFault(FaultEvent{at, s.spec.Name, FaultKill, ""})
@@ -264,7 +264,7 @@ func (s *supervisor) kill() error {
 	return nil
 }
 
-func ended(child *process.Process) bool {
+func hasEnded(child *process.Process) bool {
 	select {
 	case <-child.Done():
 		return true
@@ -290,11 +290,11 @@ func (s *supervisor) awaitReady(ctx context.Context, child *process.Process) err
 			return err
 		}
 		defer ask.client.CloseIdleConnections()
-		ready = ask.ready
+		ready = ask.isReady
 	}
-	return s.plane.poll(ctx, s.spec.Name+" to be ready", ready, func() error {
+	return s.plane.pollUntil(ctx, s.spec.Name+" to be ready", ready, func() error {
 		switch {
-		case !ended(child):
+		case !hasEnded(child):
 			return nil
 		case child.Err() != nil:
 			return child.Err()

@@ -34,7 +34,7 @@ type dataFolder struct {
 // dataFolders returns the folders of this machine that can be used.
 func dataFolders() []dataFolder {
 	var out []dataFolder
-	for _, base := range bases() {
+	for _, base := range baseFolders() {
 		if r, err := measureFolder(base); err == nil {
 			out = append(out, r)
 		}
@@ -42,8 +42,8 @@ func dataFolders() []dataFolder {
 	return out
 }
 
-// bases are the folders in which private folders of runs are made.
-func bases() []string {
+// baseFolders are the folders in which private folders of runs are made.
+func baseFolders() []string {
 	out := []string{sharedMemory, os.TempDir()}
 	if os.TempDir() != "/var/tmp" {
 		out = append(out, "/var/tmp")

@@ -9,7 +9,7 @@ import (
 // ready: after a fault. A component that is down is ErrEnded at once.
 func (p *Plane) Ready(ctx context.Context) error {
 	for _, s := range p.supervisors() {
-		if err := s.awaitReady(ctx, s.current()); err != nil {
+		if err := s.awaitReady(ctx, s.currentProcess()); err != nil {
 			return fmt.Errorf("wait for %s: %w", s.spec.Name, err)
 		}
 	}

@@ -30,19 +30,19 @@ type site struct {
 
 func (s site) dataDir() string { return s.folder + "/etcd" }
 
-func (s site) url(port string) string {
+func (s site) serverURL(port string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(s.ports[port])
 }
 
-// server returns where a client finds its server: at the proxy, if it has one.
-func (s site) server(client string) string {
+// serverFor returns where a client finds its server: at the proxy, if it has one.
+func (s site) serverFor(client string) string {
 	if url, ok := s.proxies[client]; ok {
 		return url
 	}
 	if client == component.Etcd {
-		return s.url(component.Etcd)
+		return s.serverURL(component.Etcd)
 	}
-	return s.url(component.APIServer)
+	return s.serverURL(component.APIServer)
 }
 
 // flagValue is one flag of a component; its value is never a secret.
@@ -75,11 +75,11 @@ func etcdFlags(s site) []flagValue {
 	out := []flagValue{
 		{"name", name},
 		{"data-dir", s.dataDir()},
-		{"listen-client-urls", s.url(component.Etcd)},
-		{"advertise-client-urls", s.url(component.Etcd)},
-		{"listen-peer-urls", s.url(etcdPeer)},
-		{"initial-advertise-peer-urls", s.url(etcdPeer)},
-		{"initial-cluster", name + "=" + s.url(etcdPeer)},
+		{"listen-client-urls", s.serverURL(component.Etcd)},
+		{"advertise-client-urls", s.serverURL(component.Etcd)},
+		{"listen-peer-urls", s.serverURL(etcdPeer)},
+		{"initial-advertise-peer-urls", s.serverURL(etcdPeer)},
+		{"initial-cluster", name + "=" + s.serverURL(etcdPeer)},
 		{"cert-file", s.pki.Cert("etcd")},
 		{"key-file", s.pki.Key("etcd")},
 		{"trusted-ca-file", s.pki.Cert("etcd-ca")},
@@ -114,7 +114,7 @@ func apiServerFlags(s site) []flagValue {
 		{"client-ca-file", s.pki.Cert("ca")},
 		{"enable-admission-plugins", "NodeRestriction"},
 		{"enable-bootstrap-token-auth", "true"},
-		{"etcd-servers", s.server(component.Etcd)},
+		{"etcd-servers", s.serverFor(component.Etcd)},
 		{"etcd-cafile", s.pki.Cert("etcd-ca")},
 		{"etcd-certfile", s.pki.Cert("apiserver-etcd-client")},
 		{"etcd-keyfile", s.pki.Key("apiserver-etcd-client")},
@@ -162,9 +162,9 @@ func clientFlags(s site, name, file string) []flagValue {
 	}
 }
 
-// arguments writes the command line: windtunnel's flags in their order, each
+// commandLine writes the command line: windtunnel's flags in their order, each
 // with the user's value if there is one, then what else the user has set.
-func arguments(own []flagValue, users map[string]string) []string {
+func commandLine(own []flagValue, users map[string]string) []string {
 	rest := map[string]string{}
 	for name, value := range users {
 		rest[flagName(name)] = value

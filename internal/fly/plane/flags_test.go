@@ -22,9 +22,9 @@ func TestCommandLines(t *testing.T) {
 	older.fsync, older.etcd36 = true, false
 	var b strings.Builder
 	for _, name := range component.Names() {
-		fmt.Fprintf(&b, "%s\n  %s\n", name, strings.Join(arguments(flagsOf(name, exampleSite()), nil), "\n  "))
+		fmt.Fprintf(&b, "%s\n  %s\n", name, strings.Join(commandLine(flagsOf(name, exampleSite()), nil), "\n  "))
 	}
-	fmt.Fprintf(&b, "etcd, fsync, older than 3.6\n  %s\n", strings.Join(arguments(flagsOf(component.Etcd, older), nil), "\n  "))
+	fmt.Fprintf(&b, "etcd, fsync, older than 3.6\n  %s\n", strings.Join(commandLine(flagsOf(component.Etcd, older), nil), "\n  "))
 	repotest.Golden(t, "testdata/flags.golden", b.String())
 }
 
@@ -46,7 +46,7 @@ func TestArgumentsOfTheUserWin(t *testing.T) {
 		for _, f := range own {
 			flags = append(flags, flagValue(f))
 		}
-		if got := arguments(flags, c.users); !reflect.DeepEqual(got, c.want) {
+		if got := commandLine(flags, c.users); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestDifferencesAreTrue(t *testing.T) {
 			if d.Flag == "" {
 				continue
 			}
-			line := strings.Join(arguments(flagsOf(d.Component, s), nil), " ")
+			line := strings.Join(commandLine(flagsOf(d.Component, s), nil), " ")
 			isSet := strings.Contains(line, "--"+d.Flag+"=")
 			if says := d.Ours != "not set"; isSet != says {
 				t.Errorf("%s --%s: set %v, said %q", d.Component, d.Flag, isSet, d.Ours)
@@ -75,7 +75,7 @@ func TestDifferencesAreTrue(t *testing.T) {
 
 func TestCommandLinesHoldNoSecrets(t *testing.T) {
 	for _, name := range component.Names() {
-		for _, arg := range arguments(flagsOf(name, exampleSite()), nil) {
+		for _, arg := range commandLine(flagsOf(name, exampleSite()), nil) {
 			if strings.Contains(arg, "BEGIN") || strings.Contains(arg, "token=") || strings.Contains(arg, "password") {
 				t.Errorf("%s: %s", name, arg)
 			}

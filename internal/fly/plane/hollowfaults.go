@@ -17,21 +17,21 @@ type hollowControl struct {
 	base   *url.URL // of the member
 }
 
-// control returns what breaks the members of a process.
-func (r HollowReach) control() (*hollowControl, error) {
+// newControl returns what breaks the members of a process.
+func (r HollowReach) newControl() (*hollowControl, error) {
 	client, base, err := endpoint.Bearer(r.Control, r.CA, r.ControlToken).Client()
 	return &hollowControl{client, base}, err
 }
 
-// of returns what breaks one of them.
-func (c *hollowControl) of(name string) *hollowControl {
+// controlOf returns what breaks one of them.
+func (c *hollowControl) controlOf(name string) *hollowControl {
 	return &hollowControl{c.client, c.base.JoinPath(name)}
 }
 
 // mostSaid bounds what the process says of a fault, in bytes.
 const mostSaid = 4 << 10
 
-func (c *hollowControl) do(ctx context.Context, m *Member, action string, query url.Values) error {
+func (c *hollowControl) doAction(ctx context.Context, m *Member, action string, query url.Values) error {
 	if c == nil {
 		return fmt.Errorf("%s %s: %w", action, m.Name, ErrNotOurs)
 	}
@@ -55,12 +55,12 @@ func (c *hollowControl) do(ctx context.Context, m *Member, action string, query 
 
 // Stop breaks all connections of a hollow member and refuses new ones, until Start,
 // as if its API server had been killed. What it stores stays.
-func (m *Member) Stop(ctx context.Context) error { return m.hollow.do(ctx, m, "stop", nil) }
+func (m *Member) Stop(ctx context.Context) error { return m.hollow.doAction(ctx, m, "stop", nil) }
 
 // Start undoes Stop.
-func (m *Member) Start(ctx context.Context) error { return m.hollow.do(ctx, m, "start", nil) }
+func (m *Member) Start(ctx context.Context) error { return m.hollow.doAction(ctx, m, "start", nil) }
 
 // Slow lets each answer of a hollow member take so many times as long, 1 to 1000.
 func (m *Member) Slow(ctx context.Context, factor float64) error {
-	return m.hollow.do(ctx, m, "slow", url.Values{"factor": {strconv.FormatFloat(factor, 'g', -1, 64)}})
+	return m.hollow.doAction(ctx, m, "slow", url.Values{"factor": {strconv.FormatFloat(factor, 'g', -1, 64)}})
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// limit makes the control group that all components are started in, if it can be made.
-func (p *Plane) limit(l scenario.Limits) {
+// makeCgroup makes the control group that all components are started in, if it can be made.
+func (p *Plane) makeCgroup(l scenario.Limits) {
 	if l == (scenario.Limits{}) {
 		return
 	}
 	p.facts.CPULimit, p.facts.MemoryLimit = l.CPU, uint64(l.Memory)
 	group, err := process.NewGroup("the plane", process.Limits{CPU: l.CPU, Memory: uint64(l.Memory)}, p.reaper)
 	if err != nil {
-		p.unlimited("the plane", fmt.Sprintf("the plane runs without its limits: %v", err))
+		p.noteUnlimited("the plane", fmt.Sprintf("the plane runs without its limits: %v", err))
 		return
 	}
 	p.group, p.facts.Limited = group, true
@@ -35,8 +35,8 @@ func (p *Plane) Unlimited() []Unlimited {
 	return slices.Clone(p.withoutLimits)
 }
 
-// unlimited takes note of limits that could not be set; why is empty where they are.
-func (p *Plane) unlimited(name, why string) {
+// noteUnlimited takes note of limits that could not be set; why is empty where they are.
+func (p *Plane) noteUnlimited(name, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if one := (Unlimited{name, why}); why != "" && !slices.Contains(p.withoutLimits, one) {
@@ -47,11 +47,11 @@ func (p *Plane) unlimited(name, why string) {
 // leastThreads is as few as Go takes for a CPU limit by itself.
 const leastThreads = 2
 
-// threads tells a component how many cores it has where the plane's limit leaves fewer
+// threadEnv tells a component how many cores it has where the plane's limit leaves fewer
 // than the machine: Go looks at the limit of the innermost control group alone, and
 // would run threads for all cores of the machine, which a machine of the plane's size
 // does not have.
-func (p *Plane) threads(own scenario.Component) []string {
+func (p *Plane) threadEnv(own scenario.Component) []string {
 	_, told := own.Env["GOMAXPROCS"]
 	n := max(leastThreads, int(math.Ceil(p.facts.CPULimit)))
 	if !p.facts.Limited || p.facts.CPULimit == 0 || own.CPU > 0 || told || n >= runtime.NumCPU() {

@@ -72,15 +72,15 @@ func (p *Plane) Members() []*Member {
 // error names the member that is not, with its last log lines where it died
 // (*process.DeathError); the others' logs stay.
 func (p *Plane) StartMembers(ctx context.Context, groups []scenario.Members, o MemberOptions) (err error) {
-	if o.Options, err = o.Options.complete(); err != nil {
+	if o.Options, err = o.Options.withDefaults(); err != nil {
 		return err
 	}
 	s := &memberStart{plane: p, options: o, begin: o.Clock.Now()}
 	for i := range groups {
-		s.add(&groups[i])
+		s.addGroup(&groups[i])
 	}
 	for _, group := range s.groups {
-		if err := group.start(ctx); err != nil {
+		if err := group.startGroup(ctx); err != nil {
 			return fmt.Errorf("start members: %w", err)
 		}
 	}
@@ -103,7 +103,7 @@ type memberGroup struct {
 	members []*Member
 }
 
-func (s *memberStart) add(spec *scenario.Members) {
+func (s *memberStart) addGroup(spec *scenario.Members) {
 	g := &memberGroup{memberStart: s, spec: spec}
 	for i, name := range spec.MemberNames() {
 		g.members = append(g.members, &Member{
@@ -113,8 +113,8 @@ func (s *memberStart) add(spec *scenario.Members) {
 	s.groups = append(s.groups, g)
 }
 
-// start starts a group.
-func (g *memberGroup) start(ctx context.Context) error {
+// startGroup starts a group.
+func (g *memberGroup) startGroup(ctx context.Context) error {
 	if len(g.members) == 0 {
 		return nil
 	}
@@ -149,9 +149,9 @@ func (p *Plane) MemberFacts() []record.MembersFact {
 	return slices.Clone(p.memberFacts)
 }
 
-// link puts a proxy before a member where it needs one, and the endpoints of all
+// linkMember puts a proxy before a member where it needs one, and the endpoints of all
 // but Admin and Observe behind it.
-func (g *memberGroup) link(m *Member, opened *proxy.TLS) error {
+func (g *memberGroup) linkMember(m *Member, opened *proxy.TLS) error {
 	if m.roundTrip == 0 && (g.options.Linked == nil || !g.options.Linked(m.Name)) {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (g *memberGroup) eachMember(ctx context.Context, atOnce int, do func(contex
 		wait.Go(func() {
 			for i := range queue {
 				if err := do(ctx, i, g.members[i]); err != nil {
-					cancel(named(g.members[i].Name, err))
+					cancel(withMemberName(g.members[i].Name, err))
 				}
 			}
 		})
@@ -206,8 +206,8 @@ func (g *memberGroup) eachMember(ctx context.Context, atOnce int, do func(contex
 	return context.Cause(ctx)
 }
 
-// named adds a member's name to an error that does not begin with it.
-func named(name string, err error) error {
+// withMemberName adds a member's name to an error that does not begin with it.
+func withMemberName(name string, err error) error {
 	var death *process.DeathError
 	if errors.As(err, &death) {
 		return err
@@ -230,7 +230,7 @@ func (p *Plane) writeKubeconfigs() error {
 	if len(members) == 0 {
 		return nil
 	}
-	home, err := p.home()
+	home, err := p.privateFolder()
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,9 @@ type HollowReach struct {
 	ControlToken string `json:"control_token"`
 }
 
-// models names what goes on in hollow members, beside the removal of namespaces and
+// modelNames names what goes on in hollow members, beside the removal of namespaces and
 // of what belongs to an owner.
-func models(m *scenario.Members) (out []string) {
+func modelNames(m *scenario.Members) (out []string) {
 	for name, on := range map[string]bool{"binder": m.Binder, "heartbeats": m.Heartbeats > 0, "service accounts": m.ServiceAccounts} {
 		if on {
 			out = append(out, name)
@@ -62,7 +62,7 @@ func models(m *scenario.Members) (out []string) {
 
 // startHollow starts a group of hollow members.
 func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact) (err error) {
-	fact.Models = models(g.spec)
+	fact.Models = modelNames(g.spec)
 	base, err := filepath.Abs(g.options.BaseDir)
 	if err != nil {
 		return fmt.Errorf("folder of hollow-%s: %w", g.spec.Name, err)
@@ -85,7 +85,7 @@ func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact)
 		control := controls[reach[i].Control]
 		if control == nil {
 			var err error
-			if control, err = reach[i].control(); err != nil {
+			if control, err = reach[i].newControl(); err != nil {
 				return err
 			}
 			controls[reach[i].Control] = control
@@ -98,15 +98,15 @@ func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact)
 func (g *memberGroup) reachHollow(m *Member, reach HollowReach, control *hollowControl) error {
 	e := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Token)
 	client := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Client)
-	m.hollow = control.of(m.Name)
+	m.hollow = control.controlOf(m.Name)
 	m.endpoints = map[string]endpoint.Endpoint{Admin: e, Observe: e, Fleet: e, Load: client, Client: client}
-	return g.link(m, nil)
+	return g.linkMember(m, nil)
 }
 
 // hollowProcess starts the members as one process, whose CPU and memory are measured as
 // a component's.
 func (g *memberGroup) hollowProcess(ctx context.Context, group HollowGroup) (out []HollowReach, workers int, err error) {
-	home, err := g.plane.home()
+	home, err := g.plane.privateFolder()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -70,7 +70,7 @@ func (s *memberStart) prepareReal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	home, err := s.plane.home()
+	home, err := s.plane.privateFolder()
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (g *memberGroup) startStore(ctx context.Context, name string) (*memberStore
 	if err := errors.Join(err, a.writeCertificates(s.pki, now)); err != nil {
 		return nil, err
 	}
-	store := &memberStore{authorities: a, site: s, reach: endpoint.New(s.url(component.Etcd), a.etcd.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})}
+	store := &memberStore{authorities: a, site: s, reach: endpoint.New(s.serverURL(component.Etcd), a.etcd.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})}
 	return store, g.launchMember(ctx, memberProcess{
-		name: name, component: component.Etcd, role: roleStore, reach: store.reach, flags: arguments(etcdFlags(s), nil),
+		name: name, component: component.Etcd, role: roleStore, reach: store.reach, flags: commandLine(etcdFlags(s), nil),
 	})
 }
 
@@ -169,15 +169,15 @@ func (g *memberGroup) startServer(ctx context.Context, m *Member, store *memberS
 	}
 	server.authority = a.cluster
 	toEtcd, err := a.etcd.Issue(pki.Subject{Name: "kube-apiserver-etcd-client"}, now)
-	if err := errors.Join(err, a.writeCertificates(s.pki, now), s.pki.WritePair("apiserver-etcd-client", toEtcd), server.renew()); err != nil {
+	if err := errors.Join(err, a.writeCertificates(s.pki, now), s.pki.WritePair("apiserver-etcd-client", toEtcd), server.renewCredentials()); err != nil {
 		return nil, err
 	}
 	m.server = server
-	inside, err := g.identify(m, s, now)
+	inside, err := g.makeIdentities(m, s, now)
 	if err != nil {
 		return nil, err
 	}
-	args = arguments(memberFlags(s, server.prefix, memberAPIs(g.spec.APIs)), g.spec.Flags)
+	args = commandLine(memberFlags(s, server.prefix, memberAPIs(g.spec.APIs)), g.spec.Flags)
 	err = g.launchMember(ctx, memberProcess{
 		name: m.Name, component: component.APIServer, role: roleMember, reach: m.endpoints[Admin], flags: args,
 	})
@@ -187,11 +187,11 @@ func (g *memberGroup) startServer(ctx context.Context, m *Member, store *memberS
 	if err != nil {
 		return nil, err
 	}
-	return args, g.link(m, inside)
+	return args, g.linkMember(m, inside)
 }
 
-// identify makes a member's identities, and what lets a link see single calls.
-func (g *memberGroup) identify(m *Member, s site, now time.Time) (*proxy.TLS, error) {
+// makeIdentities makes a member's identities, and what lets a link see single calls.
+func (g *memberGroup) makeIdentities(m *Member, s site, now time.Time) (*proxy.TLS, error) {
 	m.endpoints = map[string]endpoint.Endpoint{}
 	var all []pki.Pair
 	for _, id := range []struct {
@@ -209,13 +209,13 @@ func (g *memberGroup) identify(m *Member, s site, now time.Time) (*proxy.TLS, er
 		if err != nil {
 			return nil, err
 		}
-		m.endpoints[id.who] = endpoint.New(s.url(component.APIServer), m.server.authority.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
+		m.endpoints[id.who] = endpoint.New(s.serverURL(component.APIServer), m.server.authority.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
 		all = append(all, pair)
 	}
 	if !g.options.TerminateTLS {
 		return nil, nil
 	}
-	return opened(m.server.authority, all, now)
+	return openTLSFor(m.server.authority, all, now)
 }
 
 // memberProcess is one process of members.
@@ -233,7 +233,7 @@ func (g *memberGroup) launchMember(ctx context.Context, x memberProcess) error {
 	if err != nil {
 		return err
 	}
-	s := &supervisor{plane: g.plane, turn: make(chan struct{}, 1), role: x.role, ready: ask.ready, within: readyWithin, spec: process.Spec{
+	s := &supervisor{plane: g.plane, turn: make(chan struct{}, 1), role: x.role, ready: ask.isReady, within: readyWithin, spec: process.Spec{
 		Name: x.name, Path: path, Args: append(args, x.flags...), Env: ownEnvironment(), Dir: g.options.BaseDir,
 		LogFile: filepath.Join(g.options.LogDir, x.name+".log"),
 		// It does the work of as many as there are members, and would have the share of one
@@ -245,18 +245,18 @@ func (g *memberGroup) launchMember(ctx context.Context, x memberProcess) error {
 
 // runMember starts a process of members and waits until it is ready.
 func (p *Plane) runMember(ctx context.Context, s *supervisor) error {
-	child, err := s.start()
+	child, err := s.startProcess()
 	if err != nil {
 		return err
 	}
-	if err := p.add(Component{Name: s.spec.Name, LogFile: child.LogFile(), supervisor: s}); err != nil {
+	if err := p.addComponent(Component{Name: s.spec.Name, LogFile: child.LogFile(), supervisor: s}); err != nil {
 		child.Kill()
 		return err
 	}
 	if err := s.awaitReady(ctx, child); err != nil {
 		return err
 	}
-	s.watch(child)
+	s.watchProcess(child)
 	return nil
 }
 
@@ -267,7 +267,7 @@ func bindGroup(ctx context.Context, p *Plane, m *Member) error {
 		return err
 	}
 	defer ask.client.CloseIdleConnections()
-	return p.poll(ctx, "the rights of windtunnel's users", ask.bind, func() error { return nil })
+	return p.pollUntil(ctx, "the rights of windtunnel's users", ask.bindAdmin, func() error { return nil })
 }
 
 // stopMembers ends the members at once, and then what they stored their objects in:
@@ -277,19 +277,19 @@ func (p *Plane) stopMembers() {
 		var all guard.Group
 		for _, s := range p.supervisors() {
 			if s.role == role {
-				all.Go(func() { s.current().Kill() })
+				all.Go(func() { s.currentProcess().Kill() })
 			}
 		}
 		all.Wait()
 	}
 }
 
-// expire lets the credentials of Load and Client be refused: the API server reads
+// expireCredentials lets the credentials of Load and Client be refused: the API server reads
 // its authorities anew when they have changed.
-func (s *memberServer) expire() error { return s.writeAuthorities(s.authority.PEM()) }
+func (s *memberServer) expireCredentials() error { return s.writeAuthorities(s.authority.PEM()) }
 
-// renew takes them again.
-func (s *memberServer) renew() error {
+// renewCredentials takes them again.
+func (s *memberServer) renewCredentials() error {
 	return s.writeAuthorities(slices.Concat(s.authority.PEM(), s.clients.PEM()))
 }
 
@@ -307,17 +307,17 @@ func (s *memberServer) writeAuthorities(all []byte) error {
 // server answers them with 401.
 func (m *Member) Expire(ctx context.Context) error {
 	if m.server == nil {
-		return m.hollow.do(ctx, m, "expire", nil)
+		return m.hollow.doAction(ctx, m, "expire", nil)
 	}
-	return m.server.expire()
+	return m.server.expireCredentials()
 }
 
 // Renew undoes Expire.
 func (m *Member) Renew(ctx context.Context) error {
 	if m.server == nil {
-		return m.hollow.do(ctx, m, "renew", nil)
+		return m.hollow.doAction(ctx, m, "renew", nil)
 	}
-	return m.server.renew()
+	return m.server.renewCredentials()
 }
 
 // memberAPIs are what is served beside v1; nil is what clients of many clusters use.

@@ -29,7 +29,7 @@ const pageOf = 100
 // Copy returns what a member stores now.
 func (m *Member) Copy(ctx context.Context) (MemberState, error) {
 	if m.server == nil {
-		return nil, m.hollow.do(ctx, m, "copy", nil)
+		return nil, m.hollow.doAction(ctx, m, "copy", nil)
 	}
 	store, err := newStoreClient(m.server.store)
 	if err != nil {
@@ -42,7 +42,7 @@ func (m *Member) Copy(ctx context.Context) (MemberState, error) {
 			KVs  []keyValue `json:"kvs"`
 			More bool       `json:"more"`
 		}
-		err := store.call(ctx, "/v3/kv/range", map[string]any{"key": from, "range_end": to, "limit": pageOf}, &page)
+		err := store.callStore(ctx, "/v3/kv/range", map[string]any{"key": from, "range_end": to, "limit": pageOf}, &page)
 		if err != nil {
 			return nil, fmt.Errorf("copy %s: %w", m.Name, err)
 		}
@@ -60,7 +60,7 @@ func (m *Member) Copy(ctx context.Context) (MemberState, error) {
 // as they do after a restored snapshot whose revision was bumped.
 func (m *Member) Restore(ctx context.Context, then MemberState) error {
 	if m.server == nil {
-		return m.hollow.do(ctx, m, "restore", nil)
+		return m.hollow.doAction(ctx, m, "restore", nil)
 	}
 	store, err := newStoreClient(m.server.store)
 	if err != nil {
@@ -83,7 +83,7 @@ func (m *Member) Restore(ctx context.Context, then MemberState) error {
 	}
 	for len(operations) > 0 {
 		n := min(pageOf, len(operations))
-		if err := store.call(ctx, "/v3/kv/txn", map[string]any{"success": operations[:n]}, nil); err != nil {
+		if err := store.callStore(ctx, "/v3/kv/txn", map[string]any{"success": operations[:n]}, nil); err != nil {
 			return fmt.Errorf("restore %s: %w", m.Name, err)
 		}
 		operations = operations[n:]
@@ -109,7 +109,7 @@ func newStoreClient(e endpoint.Endpoint) (*storeClient, error) {
 // mostStored bounds an answer of etcd, in bytes: a page of the largest objects.
 const mostStored = pageOf * 4 << 20
 
-func (c *storeClient) call(ctx context.Context, path string, in, out any) error {
+func (c *storeClient) callStore(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("encode a call of etcd: %w", err)

@@ -161,7 +161,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s is inherited", e)
 		}
 	}
-	if got := strings.Join(environment(map[string]string{"B": "2", "A": "1"}), " "); got != "A=1 B=2" {
+	if got := strings.Join(sortedEnv(map[string]string{"B": "2", "A": "1"}), " "); got != "A=1 B=2" {
 		t.Errorf("environment %q", got)
 	}
 }

@@ -163,7 +163,7 @@ func (p *Plane) close() error {
 	var faults []error
 	for _, s := range p.supervisors() {
 		var death *process.DeathError
-		if err := s.current().Err(); err != nil && !errors.As(err, &death) {
+		if err := s.currentProcess().Err(); err != nil && !errors.As(err, &death) {
 			faults = append(faults, err)
 		}
 	}
@@ -194,14 +194,14 @@ func (p *Plane) leaveSeats() {
 	p.ended = true
 	p.mu.Unlock()
 	for _, s := range p.supervisors() {
-		s.leave()
+		s.preventStarts()
 	}
 }
 
 func (p *Plane) stopComponent(name string, grace time.Duration) {
 	for _, s := range p.supervisors() {
 		if s.spec.Name == name {
-			s.current().Stop(grace)
+			s.currentProcess().Stop(grace)
 		}
 	}
 }

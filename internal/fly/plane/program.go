@@ -52,14 +52,14 @@ func (p *Plane) Launch(ctx context.Context, g Program) (Component, error) {
 	if _, taken := p.Component(g.Name); taken {
 		return Component{}, fmt.Errorf("start %s: %w", g.Name, errNameTaken)
 	}
-	if _, err := p.home(); err != nil {
+	if _, err := p.privateFolder(); err != nil {
 		return Component{}, fmt.Errorf("start %s: %w", g.Name, err)
 	}
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), guest: true, ready: g.Ready, within: g.Within, spec: process.Spec{
-		Name: g.Name, Path: g.Path, Args: g.Args, Env: append(ownEnvironment(), environment(g.Env)...), Dir: g.Dir,
+		Name: g.Name, Path: g.Path, Args: g.Args, Env: append(ownEnvironment(), sortedEnv(g.Env)...), Dir: g.Dir,
 		LogFile: g.LogFile, Limits: process.Limits{CPU: g.CPU, Memory: g.Memory},
 	}}
-	child, err := s.start()
+	child, err := s.startProcess()
 	if err != nil {
 		return Component{}, err
 	}
@@ -69,13 +69,13 @@ func (p *Plane) Launch(ctx context.Context, g Program) (Component, error) {
 	}
 	err = s.awaitReady(ctx, child)
 	if err == nil {
-		err = p.add(c)
+		err = p.addComponent(c)
 	}
 	if err != nil {
 		child.Kill()
 		return Component{}, fmt.Errorf("start %s: %w", g.Name, err)
 	}
-	s.watch(child)
+	s.watchProcess(child)
 	p.log.Info("started", "component", g.Name, "pid", child.PID(), "limited", child.Limited(),
 		"cpu", g.CPU, "memory", unit.Bytes(g.Memory).Human())
 	return c.current(), nil
@@ -88,13 +88,13 @@ func (p *Plane) Join(c Component) error {
 		return fmt.Errorf("join %s: %w", c.Name, errNameTaken)
 	}
 	c.supervisor = nil
-	return p.add(c)
+	return p.addComponent(c)
 }
 
 var errNameTaken = errors.New("there is a component of that name")
 
-// add makes a component known.
-func (p *Plane) add(c Component) error {
+// addComponent makes a component known.
+func (p *Plane) addComponent(c Component) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -104,9 +104,9 @@ func (p *Plane) add(c Component) error {
 	return nil
 }
 
-// home returns the private folder of the run. A plane that was reached by a
+// privateFolder returns the private folder of the run. A plane that was reached by a
 // kubeconfig gets a reaper, and thereby one, with its first program.
-func (p *Plane) home() (string, error) {
+func (p *Plane) privateFolder() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -134,7 +134,7 @@ func (p *Plane) home() (string, error) {
 // Folder makes a private folder for what a program on this machine needs for a while. It goes
 // with the run, however that ends.
 func (p *Plane) Folder(name string) (string, error) {
-	home, err := p.home()
+	home, err := p.privateFolder()
 	if err != nil {
 		return "", fmt.Errorf("folder for %s: %w", name, err)
 	}
@@ -151,7 +151,7 @@ func (p *Plane) Kubeconfig(name string) (string, error) {
 	if p.identify == nil {
 		return p.kubeconfig, nil
 	}
-	home, err := p.home()
+	home, err := p.privateFolder()
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig for %s: %w", name, err)
 	}
@@ -171,7 +171,7 @@ func (p *Plane) AdminKubeconfig() (string, error) {
 	if p.identify == nil {
 		return p.kubeconfig, nil
 	}
-	home, err := p.home()
+	home, err := p.privateFolder()
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig for commands: %w", err)
 	}
@@ -183,7 +183,7 @@ func (p *Plane) AdminKubeconfig() (string, error) {
 // told of: what it starts ends with windtunnel, too, also in a session of its own. It is empty
 // where nothing can be looked after.
 func (p *Plane) OwnerMark() string {
-	if _, err := p.home(); err != nil {
+	if _, err := p.privateFolder(); err != nil {
 		return ""
 	}
 	return p.reaper.Mark()
@@ -192,7 +192,7 @@ func (p *Plane) OwnerMark() string {
 // LookAfter lets a process with all of its group end with windtunnel, however that
 // ends.
 func (p *Plane) LookAfter(pid int) {
-	if _, err := p.home(); err != nil {
+	if _, err := p.privateFolder(); err != nil {
 		p.log.Warn("a command may outlive windtunnel if that is killed", "pid", pid, "error", err)
 		return
 	}
@@ -228,7 +228,7 @@ func (p *Plane) stopPrograms() {
 	var all guard.Group
 	for _, s := range p.supervisors() {
 		if s.guest {
-			all.Go(func() { s.current().Stop(programGrace) })
+			all.Go(func() { s.currentProcess().Stop(programGrace) })
 		}
 	}
 	all.Wait()

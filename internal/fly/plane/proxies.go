@@ -100,10 +100,10 @@ func (p *Plane) startProxies(s site, all clients, o Options) (map[string]string,
 	urls := map[string]string{}
 	for i, name := range slices.Compact(slices.Sorted(slices.Values(o.Proxies))) {
 		c := all[name]
-		options := proxy.Options{To: strings.TrimPrefix(s.url(c.server), "https://"), Clock: o.Clock, Seed: o.Seed + uint64(i)}
+		options := proxy.Options{To: strings.TrimPrefix(s.serverURL(c.server), "https://"), Clock: o.Clock, Seed: o.Seed + uint64(i)}
 		if o.TerminateTLS {
 			var err error
-			if options.TLS, err = c.opened(o.Clock.Wall(o.Clock.Now())); err != nil {
+			if options.TLS, err = c.openTLS(o.Clock.Wall(o.Clock.Now())); err != nil {
 				return nil, fmt.Errorf("proxy for %s: %w", name, err)
 			}
 		}
@@ -119,13 +119,13 @@ func (p *Plane) startProxies(s site, all clients, o Options) (map[string]string,
 	return urls, nil
 }
 
-// opened returns what lets a proxy stand between a client and its server.
-func (c client) opened(now time.Time) (*proxy.TLS, error) {
-	return opened(c.by, []pki.Pair{c.pair}, now)
+// openTLS returns what lets a proxy stand between a client and its server.
+func (c client) openTLS(now time.Time) (*proxy.TLS, error) {
+	return openTLSFor(c.by, []pki.Pair{c.pair}, now)
 }
 
-// opened is the same for several clients of a server that an authority vouches for.
-func opened(by *pki.Authority, clients []pki.Pair, now time.Time) (*proxy.TLS, error) {
+// openTLSFor is the same for several clients of a server that an authority vouches for.
+func openTLSFor(by *pki.Authority, clients []pki.Pair, now time.Time) (*proxy.TLS, error) {
 	issued, err := by.Issue(servedAt("proxy"), now)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (p *Plane) bringUp(ctx context.Context, f flight) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("not ready within %v", readyWithin))
 	defer cancel()
 	for _, name := range []string{component.Etcd, component.APIServer} {
-		if err := p.launch(name, f); err != nil {
+		if err := p.launchComponent(name, f); err != nil {
 			return err
 		}
 	}
@@ -47,17 +47,17 @@ func (p *Plane) bringUp(ctx context.Context, f flight) error {
 		what string
 		good func(context.Context) error
 	}{
-		{"kube-apiserver to answer", api.answers},
-		{"the rights of windtunnel's users", api.bind},
-		{"the controllers' service accounts", api.accounts},
-		{"kube-apiserver to be ready", api.is("/readyz")},
+		{"kube-apiserver to answer", api.anyAnswer},
+		{"the rights of windtunnel's users", api.bindAdmin},
+		{"the controllers' service accounts", api.createAccounts},
+		{"kube-apiserver to be ready", api.healthyAt("/readyz")},
 	} {
-		if err := p.await(ctx, step.what, step.good); err != nil {
+		if err := p.awaitReady(ctx, step.what, step.good); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{component.ControllerManager, component.Scheduler} {
-		if err := p.launch(name, f); err != nil {
+		if err := p.launchComponent(name, f); err != nil {
 			return err
 		}
 		if err := p.awaitHealth(ctx, name); err != nil {
@@ -66,7 +66,7 @@ func (p *Plane) bringUp(ctx context.Context, f flight) error {
 	}
 	// Admission refuses pods until their namespace has its service account,
 	// which is also the sign that the controllers run.
-	return p.await(ctx, "the service account of the namespace default", api.has(
+	return p.awaitReady(ctx, "the service account of the namespace default", api.hasPaths(
 		"/api/v1/namespaces/kube-system", "/api/v1/namespaces/default/serviceaccounts/default"))
 }
 
@@ -77,12 +77,12 @@ func (p *Plane) awaitHealth(ctx context.Context, name string) error {
 		return err
 	}
 	defer ask.client.CloseIdleConnections()
-	return p.await(ctx, name+" to be ready", ask.ready)
+	return p.awaitReady(ctx, name+" to be ready", ask.isReady)
 }
 
-// await asks until the answer is good, a component dies, or ctx ends.
-func (p *Plane) await(ctx context.Context, what string, good func(context.Context) error) error {
-	return p.poll(ctx, what, good, func() error {
+// awaitReady asks until the answer is good, a component dies, or ctx ends.
+func (p *Plane) awaitReady(ctx context.Context, what string, good func(context.Context) error) error {
+	return p.pollUntil(ctx, what, good, func() error {
 		select {
 		case death := <-p.died:
 			return death.Err
@@ -92,9 +92,9 @@ func (p *Plane) await(ctx context.Context, what string, good func(context.Contex
 	})
 }
 
-// poll asks until the answer is good, dead says that there will be none, or ctx
+// pollUntil asks until the answer is good, dead says that there will be none, or ctx
 // ends.
-func (p *Plane) poll(ctx context.Context, what string, good func(context.Context) error, dead func() error) error {
+func (p *Plane) pollUntil(ctx context.Context, what string, good func(context.Context) error, dead func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var last error
@@ -145,9 +145,9 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers %d: %.300s", e.path, e.code, strings.Join(strings.Fields(e.body), " "))
 }
 
-// ask sends a request, with in as its JSON body unless it is nil, and decodes
+// sendRequest sends a request, with in as its JSON body unless it is nil, and decodes
 // the answer into out unless that is nil.
-func (a *asker) ask(ctx context.Context, path string, in, out any) error {
+func (a *asker) sendRequest(ctx context.Context, path string, in, out any) error {
 	method, body := http.MethodGet, io.Reader(http.NoBody)
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -183,9 +183,9 @@ func (a *asker) ask(ctx context.Context, path string, in, out any) error {
 	return nil
 }
 
-// answers is good as soon as there is any answer.
-func (a *asker) answers(ctx context.Context) error {
-	err := a.ask(ctx, "/livez", nil, nil)
+// anyAnswer is good as soon as there is any answer.
+func (a *asker) anyAnswer(ctx context.Context) error {
+	err := a.sendRequest(ctx, "/livez", nil, nil)
 	var status *statusError
 	if errors.As(err, &status) {
 		return nil
@@ -193,16 +193,16 @@ func (a *asker) answers(ctx context.Context) error {
 	return err
 }
 
-// is is good when a health path says so.
-func (a *asker) is(path string) func(context.Context) error {
-	return func(ctx context.Context) error { return a.ask(ctx, path, nil, nil) }
+// healthyAt is good when a health path says so.
+func (a *asker) healthyAt(path string) func(context.Context) error {
+	return func(ctx context.Context) error { return a.sendRequest(ctx, path, nil, nil) }
 }
 
-// ready is good when the server says that it is ready, or healthy if that is
+// isReady is good when the server says that it is ready, or healthy if that is
 // all it can say: kube-controller-manager and older schedulers, older etcd.
-func (a *asker) ready(ctx context.Context) (err error) {
+func (a *asker) isReady(ctx context.Context) (err error) {
 	for _, path := range []string{"/readyz", "/healthz", "/health"} {
-		err = a.ask(ctx, path, nil, nil)
+		err = a.sendRequest(ctx, path, nil, nil)
 		var status *statusError
 		if !errors.As(err, &status) || status.code != http.StatusNotFound {
 			return err
@@ -211,11 +211,11 @@ func (a *asker) ready(ctx context.Context) (err error) {
 	return err
 }
 
-// has is good when all paths exist.
-func (a *asker) has(paths ...string) func(context.Context) error {
+// hasPaths is good when all paths exist.
+func (a *asker) hasPaths(paths ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, path := range paths {
-			if err := a.ask(ctx, path, nil, nil); err != nil {
+			if err := a.sendRequest(ctx, path, nil, nil); err != nil {
 				return err
 			}
 		}
@@ -223,18 +223,18 @@ func (a *asker) has(paths ...string) func(context.Context) error {
 	}
 }
 
-// accounts makes the service accounts of the controllers. The
+// createAccounts makes the service accounts of the controllers. The
 // controller-manager would make them itself, three requests each, before it
 // starts the first controller: at its own limit of 20 requests a second that
 // takes over four seconds.
-func (a *asker) accounts(ctx context.Context) error {
+func (a *asker) createAccounts(ctx context.Context) error {
 	names := make(chan string)
 	faults := make([]error, accountWorkers)
 	var workers guard.Group
 	for i := range faults {
 		workers.Go(func() {
 			for name := range names {
-				faults[i] = errors.Join(faults[i], a.create(ctx, "/api/v1/namespaces/kube-system/serviceaccounts", map[string]any{
+				faults[i] = errors.Join(faults[i], a.createObject(ctx, "/api/v1/namespaces/kube-system/serviceaccounts", map[string]any{
 					"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name},
 				}))
 			}
@@ -248,10 +248,10 @@ func (a *asker) accounts(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// create creates an object; that it exists is no fault, since a request that
+// createObject creates an object; that it exists is no fault, since a request that
 // timed out or was asked again may have been heard all the same.
-func (a *asker) create(ctx context.Context, path string, object any) error {
-	err := a.ask(ctx, path, object, nil)
+func (a *asker) createObject(ctx context.Context, path string, object any) error {
+	err := a.sendRequest(ctx, path, object, nil)
 	var status *statusError
 	if errors.As(err, &status) && status.code == http.StatusConflict {
 		return nil
@@ -259,11 +259,11 @@ func (a *asker) create(ctx context.Context, path string, object any) error {
 	return err
 }
 
-// bind makes windtunnel's group cluster-admin. Its users are not in
+// bindAdmin makes windtunnel's group cluster-admin. Its users are not in
 // system:masters, which API priority and fairness would let pass unqueued.
-func (a *asker) bind(ctx context.Context) error {
+func (a *asker) bindAdmin(ctx context.Context) error {
 	const api = "rbac.authorization.k8s.io"
-	return a.create(ctx, "/apis/"+api+"/v1/clusterrolebindings", map[string]any{
+	return a.createObject(ctx, "/apis/"+api+"/v1/clusterrolebindings", map[string]any{
 		"apiVersion": api + "/v1", "kind": "ClusterRoleBinding",
 		"metadata": map[string]any{"name": group},
 		"roleRef":  map[string]any{"apiGroup": api, "kind": "ClusterRole", "name": "cluster-admin"},

@@ -53,17 +53,17 @@ func newStand(t *testing.T) *stand {
 	own := &supervisor{plane: s.plane, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: os.Args[0], Args: []string{"answer", address, s.mode}, LogFile: filepath.Join(folder, "log"),
 	}}
-	child, err := own.start()
+	child, err := own.startProcess()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own.watch(child)
+	own.watchProcess(child)
 	s.plane.components = []Component{{Name: name, supervisor: own}}
 	t.Cleanup(func() {
 		if err := s.plane.Close(); err != nil {
 			t.Error(err)
 		}
-		if !ended(own.current()) {
+		if !hasEnded(own.currentProcess()) {
 			t.Error("a process is left")
 		}
 	})
@@ -184,7 +184,7 @@ func TestRestartThatFailsLeavesNoProcess(t *testing.T) {
 			if err := s.component().Restart(ctx); err == nil || !c.check(err) || !strings.Contains(err.Error(), "restart kube-apiserver: ") {
 				t.Errorf("error %v", err)
 			}
-			if !ended(s.component().supervisor.current()) {
+			if !hasEnded(s.component().supervisor.currentProcess()) {
 				t.Error("a process is left")
 			}
 			s.noDeath(t)
@@ -217,7 +217,7 @@ func TestCloseEndsARestart(t *testing.T) {
 		case <-time.After(5 * time.Second):
 			t.Fatal("Restart does not end")
 		}
-		if !ended(s.component().supervisor.current()) {
+		if !hasEnded(s.component().supervisor.currentProcess()) {
 			t.Errorf("after %v a process is left", after)
 		}
 		if err := s.component().Restart(t.Context()); !errors.Is(err, ErrClosed) {

@@ -50,14 +50,14 @@ const attempts = 3
 // (*process.DeathError). Other errors: release.ErrAbsent, ErrPortTaken,
 // ErrNoSpace.
 func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Durability == "" {
 		cfg.Durability = durabilityMemory
 	}
-	if err := errors.Join(check(cfg), checkProxies(cfg, o.Proxies)); err != nil {
+	if err := errors.Join(checkPlane(cfg), checkProxies(cfg, o.Proxies)); err != nil {
 		return nil, fmt.Errorf("start plane: %w", err)
 	}
 	begin := o.Clock.Now()
@@ -65,7 +65,7 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start plane: %w", err)
 	}
-	if removed, err := process.Sweep(bases()...); err != nil || len(removed) > 0 {
+	if removed, err := process.Sweep(baseFolders()...); err != nil || len(removed) > 0 {
 		o.Log.Warn("removed what a killed run had left", "folders", removed, "error", err)
 	}
 	for try := 1; ; try++ {
@@ -73,7 +73,7 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 			died: make(chan Death, roomForDeaths), versions: run.versions, log: o.Log, clock: o.Clock, onFault: o.OnFault,
 			executable: o.Executable,
 		}
-		err := p.boot(ctx, cfg, run, o)
+		err := p.startComponents(ctx, cfg, run, o)
 		if err == nil {
 			p.facts.Ready = o.Clock.Now().Sub(begin).Seconds()
 			return p, nil
@@ -86,7 +86,7 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	}
 }
 
-func (o Options) complete() (Options, error) {
+func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -113,8 +113,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// check finds what no start can mend.
-func check(cfg scenario.Plane) error {
+// checkPlane finds what no start can mend.
+func checkPlane(cfg scenario.Plane) error {
 	var faults []error
 	if cfg.Durability != durabilityMemory && cfg.Durability != durabilityFsync {
 		faults = append(faults, fmt.Errorf("durability %q is neither memory nor fsync", cfg.Durability))
@@ -127,14 +127,14 @@ func check(cfg scenario.Plane) error {
 	return errors.Join(faults...)
 }
 
-// boot starts the components and waits until the plane is ready. On an error
+// startComponents starts the components and waits until the plane is ready. On an error
 // the caller closes p.
-func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Options) error {
+func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run programs, o Options) error {
 	place, warning, err := chooseFolder(cfg.Durability, dataFolders())
 	if err != nil {
 		return err
 	}
-	p.warn(warning)
+	p.addWarning(warning)
 	ports, err := choosePorts(cfg.Components)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Op
 		folder: p.reaper.Dir(), ports: ports, fsync: cfg.Durability == durabilityFsync,
 		quota: quotaFor(place), etcd36: atLeast(run.versions[component.Etcd], 3, 6),
 	}
-	if err := p.certify(&s, o); err != nil {
+	if err := p.makeCertificates(&s, o); err != nil {
 		return err
 	}
 	scheduler, err := withConnection(cfg.Components[component.Scheduler], s, o.BaseDir)
@@ -157,13 +157,13 @@ func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Op
 		cfg.Components[component.Scheduler] = scheduler
 	}
 	p.facts = record.PlaneFacts{Kind: run.kind, Durability: cfg.Durability, DataOn: dataOn(cfg, s)}
-	p.limit(cfg.Limits)
+	p.makeCgroup(cfg.Limits)
 	return p.bringUp(ctx, flight{cfg, run, o, s})
 }
 
-// certify makes all certificates, the proxies, the identities and the
+// makeCertificates makes all certificates, the proxies, the identities and the
 // kubeconfigs.
-func (p *Plane) certify(s *site, o Options) error {
+func (p *Plane) makeCertificates(s *site, o Options) error {
 	folder, err := pki.NewFolder(filepath.Join(s.folder, "pki"))
 	if err != nil {
 		return err
@@ -174,24 +174,24 @@ func (p *Plane) certify(s *site, o Options) error {
 	if err != nil {
 		return err
 	}
-	clients, err := a.clients(now)
+	clients, err := a.newClients(now)
 	if err != nil {
 		return err
 	}
 	if s.proxies, err = p.startProxies(*s, clients, o); err != nil {
 		return err
 	}
-	if err := errors.Join(a.writeCertificates(s.pki, now), clients.write(*s)); err != nil {
+	if err := errors.Join(a.writeCertificates(s.pki, now), clients.writeFiles(*s)); err != nil {
 		return err
 	}
-	p.endpoints = clients.identities(*s)
-	p.identify = a.identifier(s.url(component.APIServer), o.Clock)
+	p.endpoints = clients.identityEndpoints(*s)
+	p.identify = a.newIdentifier(s.serverURL(component.APIServer), o.Clock)
 	more, err := a.kubeletIdentities(now)
 	if err != nil {
 		return err
 	}
 	p.endpoints[Fleet] = p.endpoints[Fleet].Many(more)
-	p.scrapes, err = a.scrapes(*s, now)
+	p.scrapes, err = a.scrapeEndpoints(*s, now)
 	return err
 }
 
@@ -210,24 +210,24 @@ type flight struct {
 	site site
 }
 
-// launch starts one component and watches over it.
-func (p *Plane) launch(name string, f flight) error {
+// launchComponent starts one component and watches over it.
+func (p *Plane) launchComponent(name string, f flight) error {
 	own := f.cfg.Components[name]
-	env := append(p.threads(own), environment(own.Env)...)
+	env := append(p.threadEnv(own), sortedEnv(own.Env)...)
 	path, args := f.run.release.Command(name)
-	flags := arguments(flagsOf(name, f.site), own.Flags)
+	flags := commandLine(flagsOf(name, f.site), own.Flags)
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: path, Args: append(args, flags...),
 		Env: append(ownEnvironment(), env...), Dir: f.o.BaseDir,
 		LogFile: filepath.Join(f.o.LogDir, name+".log"),
 		Limits:  process.Limits{CPU: own.CPU, Memory: uint64(own.Memory)}, Within: p.group,
 	}}
-	child, err := s.start()
+	child, err := s.startProcess()
 	if err != nil {
 		return err
 	}
-	if err := p.add(Component{
-		Name: name, MetricsURL: f.site.url(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(),
+	if err := p.addComponent(Component{
+		Name: name, MetricsURL: f.site.serverURL(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(),
 		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), supervisor: s,
 	}); err != nil {
 		child.Kill()
@@ -240,13 +240,13 @@ func (p *Plane) launch(name string, f flight) error {
 	if p.group != nil && len(child.Cgroups()) == 0 {
 		p.facts.Limited = false // what it takes is not in the plane's limits
 	}
-	s.watch(child)
+	s.watchProcess(child)
 	f.o.Log.Info("started", "component", name, "pid", child.PID(), "limited", child.Limited(),
 		"cpu", own.CPU, "memory", own.Memory.Human())
 	return nil
 }
 
-func (p *Plane) warn(warning string) {
+func (p *Plane) addWarning(warning string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if warning != "" && !slices.Contains(p.warnings, warning) {
@@ -267,8 +267,8 @@ func ownEnvironment() []string {
 	return out
 }
 
-// environment writes the scenario's variables, sorted.
-func environment(env map[string]string) []string {
+// sortedEnv writes the scenario's variables, sorted.
+func sortedEnv(env map[string]string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name])

@@ -61,7 +61,7 @@ type Answering struct {
 // Answer begins to answer at the end of a step's path; host is the address of it where
 // the scenario says none.
 func (s *Session) Answer(ctx context.Context, step, host string) (*Answering, error) {
-	n := s.network(step)
+	n := s.networkOf(step)
 	if n == nil || n.To.Worker == nil {
 		return nil, fmt.Errorf("step %q: %w", step, errNoPath)
 	}
@@ -74,7 +74,7 @@ func (s *Session) Answer(ctx context.Context, step, host string) (*Answering, er
 		at.Address = own.Unmap()
 	}
 	a := &Answering{}
-	o := network.AnswerOptions{At: at, Lifetime: time.Duration(n.For) + forgotten, Every: max(readEvery, time.Duration(n.For)/mostArrived), Clock: s.Clock, Took: a.take}
+	o := network.AnswerOptions{At: at, Lifetime: time.Duration(n.For) + forgotten, Every: max(readEvery, time.Duration(n.For)/mostArrived), Clock: s.Clock, Took: a.takeArrival}
 	if e := n.Echo; e != nil {
 		o.Echoes = e.Protocol != "icmp"
 		o.Lifetime += 2 * time.Duration(e.Timeout)
@@ -89,8 +89,8 @@ func (s *Session) Answer(ctx context.Context, step, host string) (*Answering, er
 	return a, nil
 }
 
-// network is what a step measures; nil: it measures none.
-func (s *Session) network(name string) *scenario.Network {
+// networkOf is what a step measures; nil: it measures none.
+func (s *Session) networkOf(name string) *scenario.Network {
 	for step := range s.Workload.Scenario.AllSteps() {
 		if step.Name == name {
 			return step.Network
@@ -99,7 +99,7 @@ func (s *Session) network(name string) *scenario.Network {
 	return nil
 }
 
-func (a *Answering) take(one network.Arrival) {
+func (a *Answering) takeArrival(one network.Arrival) {
 	busy := 0.0
 	for mode, seconds := range usage.HostTimes() {
 		if usage.IsWork(mode) {

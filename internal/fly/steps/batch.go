@@ -23,19 +23,19 @@ type batch struct {
 	unit    func(i int) int
 }
 
-// between is the objects with an index of at least from and below to.
-func (o *Objects) between(l inventory.Layout, from, to int) batch {
+// batchBetween is the objects with an index of at least from and below to.
+func (o *Objects) batchBetween(l inventory.Layout, from, to int) batch {
 	b := batch{objects: o, count: l.Count(from, to), units: l.Spaces * (to - from)}
 	b.ordinal = func(i int) inventory.Ordinal { return l.Ordinal(i, from, to) }
 	b.unit = func(i int) int { n := b.ordinal(i); return n.Space*(to-from) + n.Index - from }
 	return b
 }
 
-// all is all objects.
-func (o *Objects) all() batch { return o.between(o.layout, 0, o.UpTo()) }
+// batchOfAll is all objects.
+func (o *Objects) batchOfAll() batch { return o.batchBetween(o.layout, 0, o.UpTo()) }
 
-// listed is a list of objects, in the order of their units.
-func (o *Objects) listed(ordinals []inventory.Ordinal, units []int) batch {
+// batchOfListed is a list of objects, in the order of their units.
+func (o *Objects) batchOfListed(ordinals []inventory.Ordinal, units []int) batch {
 	b := batch{objects: o, count: len(ordinals)}
 	if len(units) > 0 {
 		b.units = units[len(units)-1] + 1
@@ -51,16 +51,16 @@ func (b batch) perObject() batch {
 	return b
 }
 
-// reversed is the same objects, the last one first.
-func (b batch) reversed() batch {
+// inReverse is the same objects, the last one first.
+func (b batch) inReverse() batch {
 	out := b
 	out.ordinal = func(i int) inventory.Ordinal { return b.ordinal(b.count - 1 - i) }
 	out.unit = func(i int) int { return b.units - 1 - b.unit(b.count-1-i) }
 	return out
 }
 
-// first is the objects of the first so many units.
-func (b batch) first(units int) batch {
+// firstUnits is the objects of the first so many units.
+func (b batch) firstUnits(units int) batch {
 	if units >= b.units {
 		return b
 	}
@@ -72,9 +72,9 @@ func (b batch) first(units int) batch {
 	return b
 }
 
-// describe names an object for messages.
-func (b batch) describe(i int) string {
-	namespace, name, err := b.objects.address(b.ordinal(i))
+// describeObject names an object for messages.
+func (b batch) describeObject(i int) string {
+	namespace, name, err := b.objects.addressOf(b.ordinal(i))
 	if err != nil {
 		return ""
 	}
@@ -100,15 +100,15 @@ func (p pacing) Due(i int) time.Duration {
 
 func (p pacing) Rate() float64 { return p.Pace.Rate() * p.calls }
 
-func retries(r scenario.Retry) load.Retry {
+func loadRetry(r scenario.Retry) load.Retry {
 	return load.Retry{Times: r.Times, Codes: r.Codes, Delay: time.Duration(r.Delay)}
 }
 
-// creation is the plan of making a batch: the same requests in the same order
+// planCreation is the plan of making a batch: the same requests in the same order
 // for the same scenario, parameters and seed (rule of measurement 6).
-func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
+func (b batch) planCreation(step string, timeout time.Duration) (load.Plan, error) {
 	o := b.objects
-	forms, ops, err := o.forms(step, load.Target{Verb: "create"})
+	forms, ops, err := o.newForms(step, load.Target{Verb: "create"})
 	if err != nil {
 		return load.Plan{}, err
 	}
@@ -117,8 +117,8 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 		Build: func(i int, req *load.Request) (bool, error) {
 			n := b.ordinal(i)
 			it := &o.items[n.Item]
-			v := o.vars(n)
-			body, media, err := it.render(req.Body, v)
+			v := o.varsOf(n)
+			body, media, err := it.renderBody(req.Body, v)
 			if err != nil {
 				if it.optional && errors.Is(err, template.ErrEmpty) {
 					return false, nil
@@ -137,20 +137,20 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 			if it.strict && media == load.JSON { // one in protobuf was decoded strictly when it was packed
 				req.Strict()
 			}
-			req.Discard = !o.shared() // else its UID is read
+			req.Discard = !o.isShared() // else its UID is read
 			return true, nil
 		},
-		Object: b.describe,
+		Object: b.describeObject,
 		Done: func(a load.Result) {
-			o.answered(b.ordinal(a.Index), a, o.expects(step, a.Response.Code))
+			o.noteAnswer(b.ordinal(a.Index), a, o.expects(step, a.Response.Code))
 		},
 	}, nil
 }
 
-// only lets a deletion be of the object that was made, and of no other that has its
+// requireUID lets a deletion be of the object that was made, and of no other that has its
 // name by now. False: it is not known which one was made, so none is deleted.
-func (o *Objects) only(n inventory.Ordinal, req *load.Request) bool {
-	if !o.shared() {
+func (o *Objects) requireUID(n inventory.Ordinal, req *load.Request) bool {
+	if !o.isShared() {
 		return true
 	}
 	uid := o.UID(o.layout.NumberOf(n))
@@ -158,10 +158,10 @@ func (o *Objects) only(n inventory.Ordinal, req *load.Request) bool {
 	return uid != ""
 }
 
-// deletion is the plan of deleting a batch; what is not there is left out.
-func (b batch) deletion(step, propagation string, timeout time.Duration) (load.Plan, error) {
+// planDeletion is the plan of deleting a batch; what is not there is left out.
+func (b batch) planDeletion(step, propagation string, timeout time.Duration) (load.Plan, error) {
 	o := b.objects
-	forms, ops, err := o.forms(step, load.Target{Verb: "delete", Propagation: propagation})
+	forms, ops, err := o.newForms(step, load.Target{Verb: "delete", Propagation: propagation})
 	if err != nil {
 		return load.Plan{}, err
 	}
@@ -173,15 +173,15 @@ func (b batch) deletion(step, propagation string, timeout time.Duration) (load.P
 			if !o.isThere(n) {
 				return false, nil
 			}
-			namespace, name, err := o.address(n)
+			namespace, name, err := o.addressOf(n)
 			if err != nil {
 				return false, err
 			}
 			forms[n.Item].Fill(req, namespace, name)
 			req.Timeout = timeout
-			return o.only(n, req), nil
+			return o.requireUID(n, req), nil
 		},
-		Object: b.describe,
+		Object: b.describeObject,
 		Done: func(a load.Result) {
 			if a.Outcome == record.OK || a.Response.Code == http.StatusNotFound {
 				o.setThere(b.ordinal(a.Index), false)

@@ -52,7 +52,7 @@ func (o *standing) String() string {
 	for _, c := range o.Status.Conditions {
 		one := c.Type + " " + c.Status
 		if c.Status != "True" && c.Reason != "" && !said[c.Message] {
-			one += " (" + c.Reason + map[bool]string{true: ": "}[c.Message != ""] + short(c.Message) + ")"
+			one += " (" + c.Reason + map[bool]string{true: ": "}[c.Message != ""] + shortenMessage(c.Message) + ")"
 			said[c.Message] = c.Message != ""
 		}
 		parts = append(parts, one)
@@ -64,16 +64,16 @@ func (o *standing) String() string {
 	return strings.TrimSpace(name + " " + text.Clean(strings.Join(parts, ", ")))
 }
 
-// short is a message without its end where it is long.
-func short(message string) string {
+// shortenMessage is a message without its end where it is long.
+func shortenMessage(message string) string {
 	if runes := []rune(message); len(runes) > longMessage {
 		return string(runes[:longMessage]) + "…"
 	}
 	return message
 }
 
-// is tells whether a pod is in the phase that a wait wants.
-func (o *standing) is(phase string) bool {
+// isInPhase tells whether a pod is in the phase that a wait wants.
+func (o *standing) isInPhase(phase string) bool {
 	switch phase {
 	case "created":
 		return true
@@ -109,9 +109,9 @@ func (b behind) String() string {
 // conditionType finds what condition expressions hold types of conditions against.
 var conditionType = regexp.MustCompile(`type\s*==\s*["']([^"']+)["']`)
 
-// unseen says which types of conditions an expression names that none of the
+// describeUnseen says which types of conditions an expression names that none of the
 // objects has, and which they have.
-func (b behind) unseen(expression string) string {
+func (b behind) describeUnseen(expression string) string {
 	var seen []string
 	for i := range b {
 		for _, c := range b[i].Status.Conditions {
@@ -162,7 +162,7 @@ func (s *Session) podsBehind(ctx context.Context, group, phase string) (out behi
 		return nil
 	}
 	for _, one := range page.Items {
-		if len(out) < namedBehind && (phase == "deleted" || !one.is(phase)) {
+		if len(out) < namedBehind && (phase == "deleted" || !one.isInPhase(phase)) {
 			out = append(out, one)
 		}
 	}

@@ -24,7 +24,7 @@ func TestBehindSaysWhatObjectsWaitFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := behind{one}
-		if got := b.String() + b.unseen(tt.condition); got != tt.want {
+		if got := b.String() + b.describeUnseen(tt.condition); got != tt.want {
 			t.Errorf("\n got %s\nwant %s", got, tt.want)
 		}
 	}
@@ -47,8 +47,8 @@ func TestPodsThatAreBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, phase := range []string{"created", "bound", "running", "ready"} {
-			if one.is(phase) != tt.want[phase] {
-				t.Errorf("%s: %s is %v", tt.pod, phase, one.is(phase))
+			if one.isInPhase(phase) != tt.want[phase] {
+				t.Errorf("%s: %s is %v", tt.pod, phase, one.isInPhase(phase))
 			}
 		}
 	}

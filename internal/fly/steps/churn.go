@@ -27,10 +27,10 @@ type Churn struct {
 // Do churns; of a step that was not reached there is nothing.
 func (x Churn) Do(ctx context.Context, s *Session) error {
 	c := churning{Churn: x, session: s}
-	if err := c.add(s); err != nil || len(c.clusters) == 0 {
+	if err := c.addCluster(s); err != nil || len(c.clusters) == 0 {
 		return err
 	}
-	return c.cycles(ctx)
+	return c.runCycles(ctx)
 }
 
 // inMembers churns in members, cycle by cycle in all of them: their calls are one plan,
@@ -39,7 +39,7 @@ func (x Churn) inMembers(ctx context.Context, s *Session, members []*Member) err
 	c := churning{Churn: x, session: s}
 	for _, m := range members {
 		before := len(c.clusters)
-		if err := c.add(s.in(m)); err != nil {
+		if err := c.addCluster(s.sessionOf(m)); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 		if len(c.clusters) > before {
@@ -49,7 +49,7 @@ func (x Churn) inMembers(ctx context.Context, s *Session, members []*Member) err
 	if len(c.clusters) == 0 {
 		return nil
 	}
-	return c.cycles(ctx)
+	return c.runCycles(ctx)
 }
 
 // churning is a churn under way: on the plane, or in several members of which each has
@@ -67,8 +67,8 @@ type churned struct {
 	objects *Objects
 }
 
-// add adds what there is in a cluster.
-func (c *churning) add(s *Session) error {
+// addCluster adds what there is in a cluster.
+func (c *churning) addCluster(s *Session) error {
 	o, err := s.Created.findUsable(c.Spec.Step)
 	if o != nil && err == nil {
 		c.clusters = append(c.clusters, churned{s, o})
@@ -76,7 +76,7 @@ func (c *churning) add(s *Session) error {
 	return err
 }
 
-func (c *churning) cycles(ctx context.Context) error {
+func (c *churning) runCycles(ctx context.Context) error {
 	rest := time.Duration(c.Spec.Rest)
 	if rest == 0 {
 		rest = time.Duration(c.Spec.Delay)
@@ -91,14 +91,14 @@ func (c *churning) cycles(ctx context.Context) error {
 		if c.Spec.For > 0 && c.session.Clock.Now().Sub(begin) > time.Duration(c.Spec.For) {
 			return nil
 		}
-		if err := c.cycle(ctx, cycle); err != nil {
+		if err := c.runCycle(ctx, cycle); err != nil {
 			return fmt.Errorf("cycle %d: %w", cycle+1, err)
 		}
 	}
 	return nil
 }
 
-func (c *churning) cycle(ctx context.Context, cycle int) error {
+func (c *churning) runCycle(ctx context.Context, cycle int) error {
 	do := c.churnObjects
 	if c.Spec.Namespaces != "" {
 		do = c.churnNamespaces
@@ -121,8 +121,8 @@ func (c *churning) cycle(ctx context.Context, cycle int) error {
 	return nil
 }
 
-// batches are what a cycle takes of each cluster.
-func (c *churning) batches(take func(churned) batch) []batch {
+// takeBatches are what a cycle takes of each cluster.
+func (c *churning) takeBatches(take func(churned) batch) []batch {
 	out := make([]batch, len(c.clusters))
 	for i, one := range c.clusters {
 		out[i] = take(one)
@@ -130,17 +130,17 @@ func (c *churning) batches(take func(churned) batch) []batch {
 	return out
 }
 
-// send sends a plan for each cluster.
-func (c *churning) send(ctx context.Context, plans []planned) error {
+// sendPlans sends a plan for each cluster.
+func (c *churning) sendPlans(ctx context.Context, plans []planned) error {
 	if c.members == nil {
-		return c.session.send(ctx, plans[0])
+		return c.session.sendPlan(ctx, plans[0])
 	}
-	return c.session.send(ctx, newJoint(c.members, plans).plan(c.session.Workload, c.Step, c.Spec.Pace))
+	return c.session.sendPlan(ctx, newJoint(c.members, plans).planAll(c.session.Workload, c.Step, c.Spec.Pace))
 }
 
-// random is the chance of a cycle.
-func (x Churn) random(w *Workload, cycle int) *rand.Rand {
-	return rand.New(rand.NewPCG(w.seed(x.Step), uint64(cycle)))
+// randomOf is the chance of a cycle.
+func (x Churn) randomOf(w *Workload, cycle int) *rand.Rand {
+	return rand.New(rand.NewPCG(w.seedOf(x.Step), uint64(cycle)))
 }
 
 // percentOf is how many of n a cycle takes. A percentage that was made of a whole number
@@ -149,8 +149,8 @@ func percentOf(n int, percent float64) int {
 	return min(n, int(math.Ceil(float64(n)*percent/100-1e-6)))
 }
 
-// scattered returns which of n a cycle takes, so many and in order.
-func scattered(n, take int, random *rand.Rand) []int {
+// pickScattered returns which of n a cycle takes, so many and in order.
+func pickScattered(n, take int, random *rand.Rand) []int {
 	moved := map[int]int{} // of a shuffle that goes no further than it has to
 	at := func(i int) int {
 		if v, ok := moved[i]; ok {
@@ -168,8 +168,8 @@ func scattered(n, take int, random *rand.Rand) []int {
 	return out
 }
 
-// adjacent returns which of n a cycle takes that are to lie side by side.
-func adjacent(n int, percent float64, random *rand.Rand) []int {
+// pickAdjacent returns which of n a cycle takes that are to lie side by side.
+func pickAdjacent(n int, percent float64, random *rand.Rand) []int {
 	out := make([]int, percentOf(n, percent))
 	if len(out) == 0 {
 		return nil
@@ -195,24 +195,24 @@ func (o *Objects) ofUnits(units []int, bodies []string) batch {
 			ordinals, order = append(ordinals, n), append(order, k)
 		}
 	}
-	b := o.listed(ordinals, order)
+	b := o.batchOfListed(ordinals, order)
 	b.units = len(units)
 	return b
 }
 
-// chosen are the objects that a cycle takes.
-func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
+// chooseBatch are the objects that a cycle takes.
+func (x Churn) chooseBatch(w *Workload, o *Objects, cycle int) batch {
 	if x.Spec.PerObject {
 		return x.chosenObjects(w, o, cycle)
 	}
 	units := o.layout.Spaces * o.UpTo()
-	return o.ofUnits(scattered(units, percentOf(units, x.Spec.Percent), x.random(w, cycle)), x.Spec.Objects)
+	return o.ofUnits(pickScattered(units, percentOf(units, x.Spec.Percent), x.randomOf(w, cycle)), x.Spec.Objects)
 }
 
 // chosenObjects are the objects that a cycle takes of each body.
 func (x Churn) chosenObjects(w *Workload, o *Objects, cycle int) batch {
 	var ordinals []inventory.Ordinal
-	random := x.random(w, cycle)
+	random := x.randomOf(w, cycle)
 	for k, item := range o.layout.Items {
 		if len(x.Spec.Objects) > 0 && !slices.Contains(x.Spec.Objects, item.Body) {
 			continue
@@ -220,16 +220,16 @@ func (x Churn) chosenObjects(w *Workload, o *Objects, cycle int) batch {
 		of := inventory.Layout{Spaces: o.layout.Spaces}
 		of.AddItem(item, o.layout.Numbers[k])
 		n := of.Count(0, o.UpTo())
-		for _, i := range scattered(n, scenario.ChurnedObjects(n, x.Spec.Percent), random) {
+		for _, i := range pickScattered(n, scenario.ChurnedObjects(n, x.Spec.Percent), random) {
 			ordinals = append(ordinals, of.Ordinal(i, 0, o.UpTo()))
 		}
 	}
-	return o.listed(ordinals, make([]int, len(ordinals))).perObject()
+	return o.batchOfListed(ordinals, make([]int, len(ordinals))).perObject()
 }
 
 func (c *churning) churnObjects(ctx context.Context, cycle int) error {
-	all := c.batches(func(one churned) batch { return c.chosen(one.Workload, one.objects, cycle) })
-	return c.replace(ctx, all, Part{Step: c.Step, Cycle: cycle}, func() error {
+	all := c.takeBatches(func(one churned) batch { return c.chooseBatch(one.Workload, one.objects, cycle) })
+	return c.replaceBatches(ctx, all, Part{Step: c.Step, Cycle: cycle}, func() error {
 		if err := clock.Sleep(ctx, time.Duration(c.Spec.Delay)); err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (c *churning) awaitEnded(ctx context.Context, all []batch) error {
 	within, cancel := context.WithTimeoutCause(ctx, scenario.DefaultWaitWithin, fmt.Errorf("%w within %v", ErrStep, scenario.DefaultWaitWithin))
 	defer cancel()
 	for i, b := range all {
-		errs := times(ctx, churnAsks, b.count, func(k int) error { return c.clusters[i].awaitEnded(within, b.objects, b.ordinal(k)) })
+		errs := runTimes(ctx, churnAsks, b.count, func(k int) error { return c.clusters[i].awaitEnded(within, b.objects, b.ordinal(k)) })
 		if first := slices.IndexFunc(errs, func(err error) bool { return err != nil }); first >= 0 {
 			return errs[first] // it names an object
 		}
@@ -257,7 +257,7 @@ const churnAsks = 16
 // awaitEnded waits while an object is there and ends. What is there and does not end was
 // not deleted, or somebody made it again: its creation says so.
 func (s *Session) awaitEnded(ctx context.Context, o *Objects, n inventory.Ordinal) error {
-	namespace, name, err := o.address(n)
+	namespace, name, err := o.addressOf(n)
 	if err != nil || name == "" {
 		return nil // the server named it, and gives it another name now
 	}
@@ -276,51 +276,51 @@ func (s *Session) awaitEnded(ctx context.Context, o *Objects, n inventory.Ordina
 	}
 }
 
-// replace deletes a batch of each cluster, does something, and makes them again. Part is
+// replaceBatches deletes a batch of each cluster, does something, and makes them again. Part is
 // the deletion; without a step it cannot be shared among workers.
-func (c *churning) replace(ctx context.Context, all []batch, part Part, between func() error) error {
-	known, plans := c.session.known(), make([]planned, len(all))
+func (c *churning) replaceBatches(ctx context.Context, all []batch, part Part, between func() error) error {
+	known, plans := c.session.takeChanges(), make([]planned, len(all))
 	for i, b := range all {
-		p, err := c.deletion(c.clusters[i].Session, b)
+		p, err := c.planDeletion(c.clusters[i].Session, b)
 		if err != nil {
 			return err
 		}
 		plans[i] = planned{Plan: p, part: part, known: known}
 	}
-	if err := c.send(ctx, plans); err != nil {
+	if err := c.sendPlans(ctx, plans); err != nil {
 		return err
 	}
 	if err := between(); err != nil {
 		return err
 	}
 	part.Again = true
-	return c.create(ctx, all, part)
+	return c.createBatches(ctx, all, part)
 }
 
-func (x Churn) deletion(s *Session, b batch) (load.Plan, error) {
-	p, err := b.deletion(x.Step, "", time.Duration(x.Spec.Timeout))
-	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+func (x Churn) planDeletion(s *Session, b batch) (load.Plan, error) {
+	p, err := b.planDeletion(x.Step, "", time.Duration(x.Spec.Timeout))
+	p.Pace = s.Workload.pacingOf(x.Step, b, x.Spec.Pace)
 	return p, err
 }
 
-func (x Churn) creation(s *Session, b batch) (load.Plan, error) {
-	p, err := b.creation(x.Step, time.Duration(x.Spec.Timeout))
-	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+func (x Churn) planCreation(s *Session, b batch) (load.Plan, error) {
+	p, err := b.planCreation(x.Step, time.Duration(x.Spec.Timeout))
+	p.Pace = s.Workload.pacingOf(x.Step, b, x.Spec.Pace)
 	return p, err
 }
 
-// create makes a batch of each cluster, and then finds out which of those are there
+// createBatches makes a batch of each cluster, and then finds out which of those are there
 // whose creation was not answered.
-func (c *churning) create(ctx context.Context, all []batch, part Part) error {
-	known, plans := c.session.known(), make([]planned, len(all))
+func (c *churning) createBatches(ctx context.Context, all []batch, part Part) error {
+	known, plans := c.session.takeChanges(), make([]planned, len(all))
 	for i, b := range all {
-		p, err := c.creation(c.clusters[i].Session, b)
+		p, err := c.planCreation(c.clusters[i].Session, b)
 		if err != nil {
 			return err
 		}
-		plans[i] = planned{Plan: p, after: c.clusters[i].settling(b.objects), part: part, known: known}
+		plans[i] = planned{Plan: p, after: c.clusters[i].newSettling(b.objects), part: part, known: known}
 	}
-	return c.send(ctx, plans)
+	return c.sendPlans(ctx, plans)
 }
 
 // churnNamespaces deletes namespaces with all that is in them, and makes them
@@ -334,9 +334,9 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 		if all == nil {
 			return nil
 		}
-		spaces[i], deleted[i] = all.ofUnits(adjacent(all.layout.Spaces*all.UpTo(), c.Spec.Percent, c.random(one.Workload, cycle)), nil), map[string]bool{}
+		spaces[i], deleted[i] = all.ofUnits(pickAdjacent(all.layout.Spaces*all.UpTo(), c.Spec.Percent, c.randomOf(one.Workload, cycle)), nil), map[string]bool{}
 		for k := range spaces[i].count {
-			_, name, err := all.address(spaces[i].ordinal(k))
+			_, name, err := all.addressOf(spaces[i].ordinal(k))
 			if err != nil {
 				return err
 			}
@@ -346,7 +346,7 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 			inside[i] = inside[i].perObject()
 		}
 	}
-	err := c.replace(ctx, spaces, Part{}, func() error {
+	err := c.replaceBatches(ctx, spaces, Part{}, func() error {
 		for i, one := range c.clusters {
 			for name := range deleted[i] {
 				if err := one.awaitNamespaceGone(ctx, name); err != nil {
@@ -359,7 +359,7 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 	if err != nil {
 		return err
 	}
-	return c.create(ctx, inside, Part{})
+	return c.createBatches(ctx, inside, Part{})
 }
 
 // deletedWith lists the objects of some namespaces, and remembers that they are
@@ -371,7 +371,7 @@ func (o *Objects) deletedWith(namespaces map[string]bool) batch {
 	units := map[int]int{}
 	for i := range o.layout.Count(0, to) {
 		n := o.layout.Ordinal(i, 0, to)
-		if !namespaces[o.namespace(n)] {
+		if !namespaces[o.namespaceOf(n)] {
 			continue
 		}
 		unit, ok := units[n.Space*to+n.Index]
@@ -382,7 +382,7 @@ func (o *Objects) deletedWith(namespaces map[string]bool) batch {
 		o.setThere(n, false)
 		ordinals, order = append(ordinals, n), append(order, unit)
 	}
-	return o.listed(ordinals, order)
+	return o.batchOfListed(ordinals, order)
 }
 
 // awaitNamespaceGone waits until a namespace is gone; the plane's own controller

@@ -31,14 +31,14 @@ func (s *Session) awaitAge(ctx context.Context, r discovery.Resource) {
 	if err != nil || !answer.Success() {
 		return
 	}
-	if rest := fresh(answer.Body, s.Clock.Wall(s.Clock.Now())); rest > 0 {
+	if rest := freshTime(answer.Body, s.Clock.Wall(s.Clock.Now())); rest > 0 {
 		_ = clock.Sleep(ctx, rest) // the step looks at ctx
 	}
 }
 
-// fresh returns for how long a definition, in JSON, is still fresh: freshFor at most,
+// freshTime returns for how long a definition, in JSON, is still fresh: freshFor at most,
 // since the server's clock may be ahead of ours.
-func fresh(definition []byte, now time.Time) time.Duration {
+func freshTime(definition []byte, now time.Time) time.Duration {
 	var d struct {
 		Status struct {
 			Conditions []struct {

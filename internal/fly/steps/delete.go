@@ -17,19 +17,19 @@ type Delete struct {
 // refused, there is nothing.
 func (d Delete) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, d) }
 
-func (d Delete) pace() scenario.Pace { return d.Spec.Pace }
+func (d Delete) paceOf() scenario.Pace { return d.Spec.Pace }
 
-func (d Delete) plan(_ context.Context, s *Session) (planned, error) {
+func (d Delete) planCalls(_ context.Context, s *Session) (planned, error) {
 	o := s.Created.find(d.Spec.Step)
 	if o == nil {
 		return planned{}, nil
 	}
-	b := o.all()
-	p, err := b.deletion(d.Step, d.Spec.Propagation, time.Duration(d.Spec.Timeout))
+	b := o.batchOfAll()
+	p, err := b.planDeletion(d.Step, d.Spec.Propagation, time.Duration(d.Spec.Timeout))
 	if err != nil {
 		return planned{}, err
 	}
-	p.Pace = s.Workload.pacing(d.Step, b, d.Spec.Pace)
+	p.Pace = s.Workload.pacingOf(d.Step, b, d.Spec.Pace)
 	return planned{Plan: p, after: func(_ context.Context, sent error) error {
 		if o.Empty() {
 			o.SetUpTo(0)

@@ -37,7 +37,7 @@ func (x Exec) Do(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	return x.run(ctx, s, x.Step, "KUBECONFIG="+kubeconfig)
+	return x.runLogged(ctx, s, x.Step, "KUBECONFIG="+kubeconfig)
 }
 
 // inMembers runs it once for each of some members, with the kubeconfig and the name of
@@ -45,16 +45,16 @@ func (x Exec) Do(ctx context.Context, s *Session) error {
 func (x Exec) inMembers(ctx context.Context, s *Session, members []*Member) error {
 	var done atomic.Int64
 	s.Progress.Waiting(x.Step, 0, len(members))
-	return ofMembers(members, each(ctx, execsAtOnce, members, func(_ int, m *Member) error {
+	return ofMembers(members, forEachMember(ctx, execsAtOnce, members, func(_ int, m *Member) error {
 		kubeconfig := filepath.Join(s.Plane.MembersFolder(), m.Name+".kubeconfig")
-		err := x.run(ctx, s, filepath.Join(x.Step, m.Name), "KUBECONFIG="+kubeconfig, scenario.VarMember+"="+m.Name)
+		err := x.runLogged(ctx, s, filepath.Join(x.Step, m.Name), "KUBECONFIG="+kubeconfig, scenario.VarMember+"="+m.Name)
 		s.Progress.Waiting(x.Step, int(done.Add(1)), len(members))
 		return err
 	}))
 }
 
-// run runs it with its output in a log of this name.
-func (x Exec) run(ctx context.Context, s *Session, log string, env ...string) (err error) {
+// runLogged runs it with its output in a log of this name.
+func (x Exec) runLogged(ctx context.Context, s *Session, log string, env ...string) (err error) {
 	name := s.Dir.File(filepath.Join(record.LogFolder, log+".log"))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("make a folder for logs: %w", err)
@@ -69,7 +69,7 @@ func (x Exec) run(ctx context.Context, s *Session, log string, env ...string) (e
 		env = append(env, mark)
 	}
 	c := command{Exec: x.Spec, dir: filepath.Dir(s.Workload.File), env: env, started: s.Plane.LookAfter}
-	return c.run(ctx, out)
+	return c.runCommand(ctx, out)
 }
 
 // command is a local command and what it is given.
@@ -80,9 +80,9 @@ type command struct {
 	started func(pid int) // told when it runs
 }
 
-// run runs it with all that it starts in a process group of its own, which is killed
+// runCommand runs it with all that it starts in a process group of its own, which is killed
 // when its time is up or ctx ends.
-func (x command) run(ctx context.Context, out *os.File) error {
+func (x command) runCommand(ctx context.Context, out *os.File) error {
 	late := fmt.Errorf("%s did not end within %v", x.Command[0], x.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(x.Timeout), late)
 	defer cancel()

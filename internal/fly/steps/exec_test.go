@@ -29,7 +29,7 @@ func output(t *testing.T, ctx context.Context, timeout time.Duration, args ...st
 	defer out.Close()
 	x := &scenario.Exec{Command: args, Timeout: unit.Duration(timeout), Env: map[string]string{"WORD": "hello"}}
 	pid := 0
-	err = command{Exec: x, dir: dir, env: []string{"KUBECONFIG=/k"}, started: func(p int) { pid = p }}.run(ctx, out)
+	err = command{Exec: x, dir: dir, env: []string{"KUBECONFIG=/k"}, started: func(p int) { pid = p }}.runCommand(ctx, out)
 	if _, missing := exec.LookPath(args[0]); missing == nil && ctx.Err() == nil && pid == 0 {
 		t.Error("nobody was told of the process")
 	}

@@ -32,8 +32,8 @@ func (x Fault) Do(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
-	return s.Injected.begin(ctx, x.Spec, func(ctx context.Context) (func(context.Context) error, error) {
-		mend, err := x.inject(ctx, s)
+	return s.Injected.beginFault(ctx, x.Spec, func(ctx context.Context) (func(context.Context) error, error) {
+		mend, err := x.injectFault(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -49,8 +49,8 @@ func (x Fault) Do(ctx context.Context, s *Session) error {
 	})
 }
 
-// inject does what the step says, and returns what undoes it.
-func (x Fault) inject(ctx context.Context, s *Session) (mend func(context.Context) error, err error) {
+// injectFault does what the step says, and returns what undoes it.
+func (x Fault) injectFault(ctx context.Context, s *Session) (mend func(context.Context) error, err error) {
 	d := x.Spec
 	switch {
 	case d.Component != "":
@@ -72,7 +72,7 @@ func (x Fault) inject(ctx context.Context, s *Session) (mend func(context.Contex
 // Inject disturbs a plane that windtunnel has started, or its fleet, which may be
 // nil, outside of a run. What it returns takes the fault back.
 func Inject(ctx context.Context, p *plane.Plane, f *fleet.Fleet, d *scenario.Disturbance) (mend func(context.Context) error, err error) {
-	return Fault{Spec: d}.inject(ctx, &Session{Plane: p, Fleet: f, Own: true, Injected: &Injected{}})
+	return Fault{Spec: d}.injectFault(ctx, &Session{Plane: p, Fleet: f, Own: true, Injected: &Injected{}})
 }
 
 func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {
@@ -88,13 +88,13 @@ func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbanc
 	case "restart":
 		return func(context.Context) error { return nil }, c.Restart(ctx)
 	case "slow":
-		return func(context.Context) error { return c.FullSpeed() }, c.Slow(d.Share * cores(c))
+		return func(context.Context) error { return c.FullSpeed() }, c.Slow(d.Share * coresOf(c))
 	}
 	return nil, fmt.Errorf("%s %s: %w", d.Action, d.Component, errNoFault)
 }
 
-// cores is how many a component may use.
-func cores(c plane.Component) float64 {
+// coresOf is how many a component may use.
+func coresOf(c plane.Component) float64 {
 	if c.CPULimit > 0 {
 		return c.CPULimit
 	}
@@ -111,7 +111,7 @@ func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) e
 		between.Cut()
 		return func(context.Context) error { return between.Refuse(false) }, err
 	}
-	emulate := func(change func(*proxy.Link)) error { return s.emulate(between, change) }
+	emulate := func(change func(*proxy.Link)) error { return s.changeLink(between, change) }
 	if d.Action == "slow" {
 		if !s.Own {
 			return nil, fmt.Errorf("slow %s: the proxy sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
@@ -123,8 +123,8 @@ func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) e
 		emulate(func(l *proxy.Link) { l.RoundTrip = time.Duration(d.RoundTrip) })
 }
 
-// emulate changes a link: it may be longer and its answers slower at the same time.
-func (s *Session) emulate(between *proxy.Proxy, change func(*proxy.Link)) error {
+// changeLink changes a link: it may be longer and its answers slower at the same time.
+func (s *Session) changeLink(between *proxy.Proxy, change func(*proxy.Link)) error {
 	s.Injected.mu.Lock()
 	defer s.Injected.mu.Unlock()
 	link := between.Link()

@@ -30,7 +30,7 @@ func TestFaultsAreMended(t *testing.T) {
 			var got []string
 			note := func() { got = append(got, time.Since(begin).String()) }
 			f := &Injected{}
-			err := f.begin(t.Context(), &tt.fault, func(context.Context) (func(context.Context) error, error) {
+			err := f.beginFault(t.Context(), &tt.fault, func(context.Context) (func(context.Context) error, error) {
 				note()
 				return func(context.Context) error { note(); return nil }, nil
 			})
@@ -50,13 +50,13 @@ func TestFaultsAreMended(t *testing.T) {
 func TestFaultThatCannotBeMade(t *testing.T) {
 	why := errors.New("why")
 	f := &Injected{}
-	err := f.begin(t.Context(), &scenario.Disturbance{}, func(context.Context) (func(context.Context) error, error) { return nil, why })
+	err := f.beginFault(t.Context(), &scenario.Disturbance{}, func(context.Context) (func(context.Context) error, error) { return nil, why })
 	if !errors.Is(err, why) {
 		t.Error(err)
 	}
 	f.End()
 	b := newBench(t, "scenario: x\nfleet: {nodes: 1}\nsteps: [{pause: 1s}]\n")
-	if _, err := (Fault{"f", &scenario.Disturbance{Nodes: &scenario.Victims{}, Action: "silent"}}).inject(t.Context(), b.Session); !errors.Is(err, errNoFault) {
+	if _, err := (Fault{"f", &scenario.Disturbance{Nodes: &scenario.Victims{}, Action: "silent"}}).injectFault(t.Context(), b.Session); !errors.Is(err, errNoFault) {
 		t.Errorf("without a fleet: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func (w *Workload) CheckCalls(ctx context.Context, resources *discovery.Cache) e
 		}
 		for i := range step.Requests.Mix {
 			c := &step.Requests.Mix[i]
-			if !changes(c) || c.Of != "" || c.Resource == "" || c.Name == "" {
+			if !isChange(c) || c.Of != "" || c.Resource == "" || c.Name == "" {
 				continue
 			}
 			r, err := resources.Named(ctx, c.Resource)
@@ -71,8 +71,8 @@ func foreignFault(d *scenario.Disturbance) string {
 	return ""
 }
 
-// changes tells a call that changes or deletes something that is there.
-func changes(c *scenario.Call) bool {
+// isChange tells a call that changes or deletes something that is there.
+func isChange(c *scenario.Call) bool {
 	switch c.Verb {
 	case "update", "patch", "delete", "deletecollection":
 		return true
@@ -87,13 +87,13 @@ func (w *Workload) ownScope(r discovery.Resource, c *scenario.Call) bool {
 	if !r.Namespaced || c.Namespace == "*" {
 		return false
 	}
-	return !slices.ContainsFunc(w.namespaces(&scenario.Create{Namespace: c.Namespace}), func(name string) bool { return !w.Owns(name) })
+	return !slices.ContainsFunc(w.namespacesOf(&scenario.Create{Namespace: c.Namespace}), func(name string) bool { return !w.Owns(name) })
 }
 
-// narrow returns the labels by which a call selects: of a call that changes
+// narrowSelector returns the labels by which a call selects: of a call that changes
 // something only what is the run's, unless it may change more.
-func (w *Workload) narrow(r discovery.Resource, c *scenario.Call) string {
-	if w.Destructive || w.stamp.Run == "" || !changes(c) || w.ownScope(r, c) {
+func (w *Workload) narrowSelector(r discovery.Resource, c *scenario.Call) string {
+	if w.Destructive || w.stamp.Run == "" || !isChange(c) || w.ownScope(r, c) {
 		return c.Selector
 	}
 	own := object.RunLabel + "=" + w.stamp.Run

@@ -93,7 +93,7 @@ func TestCallsAtWhatOthersMade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out = append(out, b.Workload.narrow(r, c))
+			out = append(out, b.Workload.narrowSelector(r, c))
 		}
 		return out
 	}

@@ -23,9 +23,9 @@ type Injected struct {
 	over []chan struct{} // closed when the run ends
 }
 
-// begin breaks something by making, and mends it later: at the end of the
+// beginFault breaks something by making, and mends it later: at the end of the
 // fault's time, or of the run. It returns at once unless the fault is held.
-func (f *Injected) begin(ctx context.Context, d *scenario.Disturbance, making func(context.Context) (func(context.Context) error, error)) error {
+func (f *Injected) beginFault(ctx context.Context, d *scenario.Disturbance, making func(context.Context) (func(context.Context) error, error)) error {
 	mend, err := making(ctx)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (w *Workload) Unserved(definitions Definitions) error {
 		for _, name := range bodiesMade(step) {
 			if body := w.bodies[name]; body != nil && !judged[name] {
 				judged[name] = true
-				errs = append(errs, w.unserved(name, body, definitions))
+				errs = append(errs, w.requireServed(name, body, definitions))
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (w *Workload) addOwn(definitions Definitions) {
 			if c := step.Create; c != nil {
 				with = c.With
 				for _, o := range c.Objects {
-					with = merged(with, o.With)
+					with = mergeVariables(with, o.With)
 				}
 			}
 			if raw, err := w.renderFirst(name, step.Name, "", with); err == nil {
@@ -154,8 +154,8 @@ func bodiesMade(step *scenario.Step) (out []string) {
 	return out
 }
 
-// unserved is nil where a body's kind is one that the plane will have.
-func (w *Workload) unserved(name string, body *template.Template, definitions Definitions) error {
+// requireServed is nil where a body's kind is one that the plane will have.
+func (w *Workload) requireServed(name string, body *template.Template, definitions Definitions) error {
 	if body.Kind() == "" {
 		return nil
 	}

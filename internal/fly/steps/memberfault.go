@@ -20,14 +20,14 @@ func (s *Session) injectMembers(ctx context.Context, d *scenario.Disturbance) (m
 	}
 	mends := make([]func(context.Context) error, len(members))
 	mend = func(ctx context.Context) error {
-		return ofMembers(members, each(ctx, atOnce, members, func(i int, _ *Member) error {
+		return ofMembers(members, forEachMember(ctx, atOnce, members, func(i int, _ *Member) error {
 			if mends[i] == nil {
 				return nil
 			}
 			return mends[i](ctx)
 		}))
 	}
-	errs := each(ctx, atOnce, members, func(i int, m *Member) (err error) {
+	errs := forEachMember(ctx, atOnce, members, func(i int, m *Member) (err error) {
 		mends[i], err = s.injectMember(ctx, m, d)
 		return err
 	})
@@ -78,7 +78,7 @@ func (s *Session) injectMember(ctx context.Context, m *Member, d *scenario.Distu
 		link.Stall(true)
 		return func(context.Context) error { link.Stall(false); return nil }, nil
 	}
-	before := s.emulate(link, func(l *proxy.Link) {
+	before := s.changeLink(link, func(l *proxy.Link) {
 		if d.Action == "slow" {
 			l.AnswerFactor = d.Factor
 		} else {
@@ -86,7 +86,7 @@ func (s *Session) injectMember(ctx context.Context, m *Member, d *scenario.Distu
 		}
 	})
 	return func(context.Context) error {
-		return s.emulate(link, func(l *proxy.Link) {
+		return s.changeLink(link, func(l *proxy.Link) {
 			if d.Action == "slow" {
 				l.AnswerFactor = 0
 			} else {

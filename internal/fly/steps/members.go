@@ -23,8 +23,8 @@ type Member struct {
 	Pods    *lifecycle.Observer // nil: its pods are not recorded
 }
 
-// in is the session of a member: what a step does in it, it does there.
-func (s *Session) in(m *Member) *Session {
+// sessionOf is the session of a member: what a step does in it, it does there.
+func (s *Session) sessionOf(m *Member) *Session {
 	out := *s
 	out.member, out.Created, out.Pods, out.Client = m, m.Created, m.Pods, s.Load.MemberClient(m.Target)
 	out.Progress = unseen{s.Progress}
@@ -73,7 +73,7 @@ func (x inMembers) Do(ctx context.Context, s *Session) error {
 	case Exec:
 		return step.inMembers(ctx, s, members)
 	case sender:
-		return x.send(ctx, s, members, step)
+		return x.sendToMembers(ctx, s, members, step)
 	}
 	return fmt.Errorf("%s in %s: %w", x.step.Verb(), x.step.Cluster, errNotInMembers)
 }
@@ -86,18 +86,18 @@ const atOnce = 256
 // Each does something for every member, for many at the same time. The error names
 // members.
 func Each(ctx context.Context, members []*Member, do func(context.Context, *Member) error) error {
-	return ofMembers(members, each(ctx, atOnce, members, func(_ int, m *Member) error { return do(ctx, m) }))
+	return ofMembers(members, forEachMember(ctx, atOnce, members, func(_ int, m *Member) error { return do(ctx, m) }))
 }
 
-// each does something for every member, for most of them at the same time, and returns
+// forEachMember does something for every member, for most of them at the same time, and returns
 // the errors in their order.
-func each(ctx context.Context, most int, members []*Member, do func(i int, m *Member) error) []error {
-	return times(ctx, most, len(members), func(i int) error { return do(i, members[i]) })
+func forEachMember(ctx context.Context, most int, members []*Member, do func(i int, m *Member) error) []error {
+	return runTimes(ctx, most, len(members), func(i int) error { return do(i, members[i]) })
 }
 
-// times does something n times, most times at the same time, and returns the errors in
+// runTimes does something n times, most times at the same time, and returns the errors in
 // their order.
-func times(ctx context.Context, most, n int, do func(i int) error) []error {
+func runTimes(ctx context.Context, most, n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	var next atomic.Int64
 	var wait guard.Group
@@ -148,10 +148,10 @@ func (w Wait) inMembers(ctx context.Context, s *Session, members []*Member) erro
 	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
 	var done atomic.Int64
 	s.Progress.Waiting(w.Step, 0, len(members))
-	return ofMembers(members, each(ctx, atOnce, members, func(_ int, m *Member) error {
+	return ofMembers(members, forEachMember(ctx, atOnce, members, func(_ int, m *Member) error {
 		spec := *w.Spec
 		spec.Within = unit.Duration(max(time.Millisecond, s.Clock.Until(deadline)))
-		if err := (Wait{w.Step, &spec}).Do(ctx, s.in(m)); err != nil {
+		if err := (Wait{w.Step, &spec}).Do(ctx, s.sessionOf(m)); err != nil {
 			return err
 		}
 		s.Progress.Waiting(w.Step, int(done.Add(1)), len(members))
@@ -159,17 +159,17 @@ func (w Wait) inMembers(ctx context.Context, s *Session, members []*Member) erro
 	}))
 }
 
-// send sends what the step sends to each member, as one plan.
-func (x inMembers) send(ctx context.Context, s *Session, members []*Member, step sender) error {
+// sendToMembers sends what the step sends to each member, as one plan.
+func (x inMembers) sendToMembers(ctx context.Context, s *Session, members []*Member, step sender) error {
 	parts := make([]planned, len(members))
-	errs := each(ctx, atOnce, members, func(i int, m *Member) (err error) {
-		parts[i], err = step.plan(ctx, s.in(m))
+	errs := forEachMember(ctx, atOnce, members, func(i int, m *Member) (err error) {
+		parts[i], err = step.planCalls(ctx, s.sessionOf(m))
 		return err
 	})
 	if err := ofMembers(members, errs); err != nil {
 		return err
 	}
-	return s.send(ctx, newJoint(members, parts).plan(s.Workload, x.step.Name, step.pace()))
+	return s.sendPlan(ctx, newJoint(members, parts).planAll(s.Workload, x.step.Name, step.paceOf()))
 }
 
 // joint is the plans of several members as one. Calls go to the members in turn, one
@@ -214,17 +214,17 @@ func unitOf(p load.Plan, i int) int {
 	return i
 }
 
-// place returns which call of which part the i-th is.
-func (j *joint) place(i int) (part, call int) {
+// placeOf returns which call of which part the i-th is.
+func (j *joint) placeOf(i int) (part, call int) {
 	if j.order == nil {
 		return i % len(j.parts), i / len(j.parts)
 	}
 	return j.order[i][0], j.order[i][1]
 }
 
-// plan returns the plan of all calls.
-func (j *joint) plan(w *Workload, step string, p scenario.Pace) planned {
-	out := planned{Plan: load.Plan{Step: step, Count: len(j.order)}, after: j.after}
+// planAll returns the plan of all calls.
+func (j *joint) planAll(w *Workload, step string, p scenario.Pace) planned {
+	out := planned{Plan: load.Plan{Step: step, Count: len(j.order)}, after: j.afterAll}
 	if len(j.parts) == 0 {
 		return out
 	}
@@ -236,68 +236,68 @@ func (j *joint) plan(w *Workload, step string, p scenario.Pace) planned {
 	}
 	first := j.parts[0].Plan
 	out.For, out.Retry = first.For, first.Retry
-	out.Pace = j.pacing(w, step, p)
+	out.Pace = j.jointPacing(w, step, p)
 	out.Build = func(i int, req *load.Request) (bool, error) {
-		k, n := j.place(i)
+		k, n := j.placeOf(i)
 		wanted, err := j.parts[k].Build(n, req)
-		j.address(k, req)
+		j.addressRequest(k, req)
 		return wanted, err
 	}
 	if first.Then != nil {
 		out.Then = func(r load.Result, req *load.Request) (bool, error) {
-			k := j.local(&r)
+			k := j.localResult(&r)
 			req.Op = r.Op
 			more, err := j.parts[k].Then(r, req)
-			j.address(k, req)
+			j.addressRequest(k, req)
 			return more, err
 		}
 	}
 	out.Object = func(i int) string {
-		k, n := j.place(i)
+		k, n := j.placeOf(i)
 		if j.parts[k].Object == nil {
 			return ""
 		}
 		return j.parts[k].Object(n)
 	}
 	out.Done = func(r load.Result) {
-		if k := j.local(&r); j.parts[k].Done != nil {
+		if k := j.localResult(&r); j.parts[k].Done != nil {
 			j.parts[k].Done(r)
 		}
 	}
 	return out
 }
 
-// address makes a request of a part one of the whole.
-func (j *joint) address(part int, req *load.Request) {
+// addressRequest makes a request of a part one of the whole.
+func (j *joint) addressRequest(part int, req *load.Request) {
 	req.Op += j.offsets[part]
 	req.Member = j.members[part].Target
 }
 
-// local makes a result one of a part, and returns which.
-func (j *joint) local(r *load.Result) (part int) {
-	part, r.Index = j.place(r.Index)
+// localResult makes a result one of a part, and returns which.
+func (j *joint) localResult(r *load.Result) (part int) {
+	part, r.Index = j.placeOf(r.Index)
 	r.Op -= j.offsets[part]
 	return part
 }
 
-// pacing is the pace of all calls together.
-func (j *joint) pacing(w *Workload, step string, p scenario.Pace) pacing {
+// jointPacing is the pace of all calls together.
+func (j *joint) jointPacing(w *Workload, step string, p scenario.Pace) pacing {
 	if j.order == nil {
-		return pacing{Pace: w.pace(step, p, 0), unit: func(i int) int { return i }, calls: 1}
+		return pacing{Pace: w.paceOf(step, p, 0), unit: func(i int) int { return i }, calls: 1}
 	}
 	units := 0
 	if n := len(j.units); n > 0 {
 		units = j.units[n-1] + 1
 	}
-	out := pacing{Pace: w.pace(step, p, units), units: units, unit: func(i int) int { return j.units[i] }, calls: float64(len(j.units)) / float64(max(1, units))}
+	out := pacing{Pace: w.paceOf(step, p, units), units: units, unit: func(i int) int { return j.units[i] }, calls: float64(len(j.units)) / float64(max(1, units))}
 	if one, ok := j.parts[0].Pace.(pacing); ok && one.shift != nil {
-		out.shift = func(i int) time.Duration { _, n := j.place(i); return one.shift(n) }
+		out.shift = func(i int) time.Duration { _, n := j.placeOf(i); return one.shift(n) }
 	}
 	return out
 }
 
-// after is what the parts do when all is sent.
-func (j *joint) after(ctx context.Context, sent error) error {
+// afterAll is what the parts do when all is sent.
+func (j *joint) afterAll(ctx context.Context, sent error) error {
 	for _, p := range j.parts {
 		if p.after != nil {
 			if err := p.after(ctx, sent); sent == nil {

@@ -176,11 +176,11 @@ func TestJointPace(t *testing.T) {
 	}
 	members := []*Member{{Member: &plane.Member{Name: "a"}, Target: 1}, {Member: &plane.Member{Name: "b"}, Target: 2}}
 	j := newJoint(members, []planned{part(4, 2), part(3, 2)})
-	p := j.plan(w, "step", scenario.Pace{Constant: 10})
+	p := j.planAll(w, "step", scenario.Pace{Constant: 10})
 	var order []string
 	var due []time.Duration
 	for i := range p.Count {
-		k, n := j.place(i)
+		k, n := j.placeOf(i)
 		order = append(order, members[k].Name+string(rune('0'+n)))
 		due = append(due, p.Pace.Due(i))
 	}
@@ -197,10 +197,10 @@ func TestJointPace(t *testing.T) {
 		t.Errorf("operations %+v", p.Ops)
 	}
 	r := load.Result{Index: 6, Op: 3}
-	if k := j.local(&r); k != 1 || r.Index != 2 || r.Op != 1 {
+	if k := j.localResult(&r); k != 1 || r.Index != 2 || r.Op != 1 {
 		t.Errorf("part %d, %+v", k, r)
 	}
-	if out := newJoint(members, []planned{{}, {}}).plan(w, "none", scenario.Pace{Constant: 1}); out.Count != 0 || len(out.Ops) != 0 {
+	if out := newJoint(members, []planned{{}, {}}).planAll(w, "none", scenario.Pace{Constant: 1}); out.Count != 0 || len(out.Ops) != 0 {
 		t.Errorf("%+v of steps that were not reached", out.Plan)
 	}
 }

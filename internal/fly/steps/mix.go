@@ -45,14 +45,14 @@ type target struct {
 // newMixEntry makes one entry of a mix ready: where it goes to, and to what. Number
 // is its place in the mix.
 func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call, number int) (*mixEntry, error) {
-	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, strict: s.Workload.strict(c.Body), namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
+	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, strict: s.Workload.isStrict(c.Body), namespaces: s.Workload.namespacesOf(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
 	resource, err := s.resourceOf(ctx, step, e)
 	if err != nil {
 		return nil, err
 	}
-	selector := s.Workload.narrow(resource, c)
+	selector := s.Workload.narrowSelector(resource, c)
 	e.form, err = load.NewForm(resource, load.Target{
-		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selector(selector),
+		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selectorFor(selector),
 		FieldSelector: c.FieldSelector, Limit: c.Limit, ResourceVersion: c.ResourceVersion, Hold: time.Duration(c.Hold), Propagation: c.Propagation,
 	})
 	if err != nil {
@@ -64,9 +64,9 @@ func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call
 		}
 	}
 	switch {
-	case e.selects() && number < len(s.found):
+	case e.selectsObjects() && number < len(s.found):
 		e.found = s.found[number]
-	case e.selects():
+	case e.selectsObjects():
 		if e.found, err = s.listSelected(ctx, resource, c, selector); err == nil && len(e.found) == 0 && !c.Optional {
 			s.foundNone(step, c)
 		}
@@ -79,13 +79,13 @@ func (e *mixEntry) ofCollection() bool {
 	return e.call.Verb == "list" || e.call.Verb == "watch" || e.call.Verb == "deletecollection"
 }
 
-// selects tells whether the call's objects are those that labels select.
-func (e *mixEntry) selects() bool {
+// selectsObjects tells whether the call's objects are those that labels select.
+func (e *mixEntry) selectsObjects() bool {
 	return !e.ofCollection() && e.call.Resource != "" && e.call.Name == ""
 }
 
-// selector returns the labels that stand in the call itself.
-func (e *mixEntry) selector(labels string) string {
+// selectorFor returns the labels that stand in the call itself.
+func (e *mixEntry) selectorFor(labels string) string {
 	if e.ofCollection() {
 		return labels
 	}
@@ -103,7 +103,7 @@ func (s *Session) resourceOf(ctx context.Context, step string, e *mixEntry) (dis
 		}
 		e.layout = e.objects.layout.Filter(func(i scenario.Item) bool { return c.Object == "" || i.Body == c.Object })
 		it := &e.objects.items[e.layout.Numbers[0]]
-		e.with = merged(it.with, c.With)
+		e.with = mergeVariables(it.with, c.With)
 		return it.resource, nil
 	case c.Resource != "":
 		return s.findNamed(ctx, c.Resource)
@@ -121,7 +121,7 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 	paths := []string{resource.All()}
 	if resource.Namespaced && c.Namespace != "*" {
 		paths = nil
-		for _, space := range s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}) {
+		for _, space := range s.Workload.namespacesOf(&scenario.Create{Namespace: c.Namespace}) {
 			paths = append(paths, resource.Collection(space))
 		}
 	}
@@ -146,8 +146,8 @@ func (s *Session) foundNone(step string, c *scenario.Call) {
 	s.Log.Warn("a step selects nothing", "step", step, "resource", c.Resource, "selector", c.Selector)
 }
 
-// target says what the n-th call is about.
-func (e *mixEntry) target(n int) (target, error) {
+// targetOf says what the n-th call is about.
+func (e *mixEntry) targetOf(n int) (target, error) {
 	c := e.call
 	inTurn := e.namespaces[n%len(e.namespaces)]
 	v := template.Vars{Name: c.Name, Namespace: inTurn, Index: n, Seed: e.seed, With: e.with}
@@ -157,7 +157,7 @@ func (e *mixEntry) target(n int) (target, error) {
 	case e.ofCollection():
 	case e.objects != nil:
 		return e.pickObject(n)
-	case e.selects():
+	case e.selectsObjects():
 		if len(e.found) == 0 {
 			return target{missing: true}, nil
 		}
@@ -186,13 +186,13 @@ func (e *mixEntry) pickObject(n int) (target, error) {
 	if !e.objects.isThere(at) {
 		return target{missing: true}, nil
 	}
-	namespace, name, err := e.objects.address(at)
+	namespace, name, err := e.objects.addressOf(at)
 	return target{namespace: namespace, name: name, vars: e.objects.varsWith(at, e.with), ordinal: at}, err
 }
 
-// build fills the n-th call.
-func (e *mixEntry) build(n int, req *load.Request) (bool, error) {
-	t, err := e.target(n)
+// buildCall fills the n-th call.
+func (e *mixEntry) buildCall(n int, req *load.Request) (bool, error) {
+	t, err := e.targetOf(n)
 	if err != nil || t.missing {
 		req.Op = e.op
 		return false, err
@@ -202,15 +202,15 @@ func (e *mixEntry) build(n int, req *load.Request) (bool, error) {
 		req.Op, req.Discard = e.op+1, false
 		return true, nil
 	}
-	return e.fill(t, req)
+	return e.fillRequest(t, req)
 }
 
-// fill makes the call itself.
-func (e *mixEntry) fill(t target, req *load.Request) (bool, error) {
+// fillRequest makes the call itself.
+func (e *mixEntry) fillRequest(t target, req *load.Request) (bool, error) {
 	req.Op = e.op
 	e.form.Fill(req, t.namespace, t.name)
 	if e.call.Verb == "delete" && e.objects != nil {
-		return e.objects.only(t.ordinal, req), nil
+		return e.objects.requireUID(t.ordinal, req), nil
 	}
 	if e.body == nil {
 		return true, nil
@@ -239,14 +239,14 @@ func (e *mixEntry) renderPatch(dst []byte, t target) ([]byte, error) {
 	return append(dst, patch...), err
 }
 
-// put fills the PUT that follows a GET.
-func (e *mixEntry) put(n int, got load.Result, req *load.Request) error {
-	t, err := e.target(n)
+// fillPut fills the PUT that follows a GET.
+func (e *mixEntry) fillPut(n int, got load.Result, req *load.Request) error {
+	t, err := e.targetOf(n)
 	if err != nil {
 		return err
 	}
 	version := load.ResourceVersion(got.Response.Body)
-	if _, err := e.fill(t, req); err != nil {
+	if _, err := e.fillRequest(t, req); err != nil {
 		return err
 	}
 	object := req.Body
@@ -254,21 +254,21 @@ func (e *mixEntry) put(n int, got load.Result, req *load.Request) error {
 	return err
 }
 
-// describe names what the n-th call is about, for messages.
-func (e *mixEntry) describe(n int) string {
-	t, err := e.target(n)
+// describeTarget names what the n-th call is about, for messages.
+func (e *mixEntry) describeTarget(n int) string {
+	t, err := e.targetOf(n)
 	if err != nil || t.name == "" {
 		return ""
 	}
 	return t.namespace + "/" + t.name
 }
 
-// done remembers what a call of the mix deleted.
-func (e *mixEntry) done(n int, a load.Result) {
+// noteDeleted remembers what a call of the mix deleted.
+func (e *mixEntry) noteDeleted(n int, a load.Result) {
 	if e.objects == nil || e.call.Verb != "delete" || a.Outcome != record.OK {
 		return
 	}
-	if t, err := e.target(n); err == nil && !t.missing {
+	if t, err := e.targetOf(n); err == nil && !t.missing {
 		e.objects.setThere(t.ordinal, false)
 	}
 }

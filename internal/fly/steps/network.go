@@ -29,7 +29,7 @@ type Network struct {
 // Do sends echoes and streams, and keeps what came of them.
 func (x Network) Do(ctx context.Context, s *Session) error {
 	if x.Spec.To.Worker == nil {
-		return x.measure(ctx, s, nil)
+		return x.measurePath(ctx, s, nil)
 	}
 	if s.Answers == nil {
 		return errNoAnswer
@@ -39,7 +39,7 @@ func (x Network) Do(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	err = x.measure(ctx, s, &far)
+	err = x.measurePath(ctx, s, &far)
 	arrived, ended := s.Answers.Answered(ctx, worker, x.Step)
 	if x.Spec.Stream != nil {
 		x.keepArrived(s, arrived)
@@ -49,7 +49,7 @@ func (x Network) Do(ctx context.Context, s *Session) error {
 
 // keepArrived keeps what a worker's end has counted of streams.
 func (x Network) keepArrived(s *Session, all []Arrived) {
-	received, segments, busy := x.series(s, sli.NetworkReceived), x.series(s, sli.NetworkArrived), x.series(s, sli.NetworkFarCPU)
+	received, segments, busy := x.newSeries(s, sli.NetworkReceived), x.newSeries(s, sli.NetworkArrived), x.newSeries(s, sli.NetworkFarCPU)
 	for _, one := range all {
 		s.Journal.Records.Sample(record.Sample{Series: received, At: one.At, Value: float64(one.Bytes)})
 		s.Journal.Records.Sample(record.Sample{Series: segments, At: one.At, Value: float64(one.Segments)})
@@ -57,14 +57,14 @@ func (x Network) keepArrived(s *Session, all []Arrived) {
 	}
 }
 
-// series is one of the step's own.
-func (x Network) series(s *Session, name string) record.SeriesID {
+// newSeries is one of the step's own.
+func (x Network) newSeries(s *Session, name string) record.SeriesID {
 	return s.Journal.Records.Series(record.Series{Target: sli.Network, Name: name, Labels: []record.Label{{Name: "step", Value: x.Step}}})
 }
 
-// measure sends to an end that is ours, or far, another process'. Of echoes and streams
+// measurePath sends to an end that is ours, or far, another process'. Of echoes and streams
 // one that breaks off ends the other.
-func (x Network) measure(ctx context.Context, s *Session, far *network.Reach) error {
+func (x Network) measurePath(ctx context.Context, s *Session, far *network.Reach) error {
 	from, to := networkEnd(x.Spec.From), networkEnd(x.Spec.To)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -76,22 +76,22 @@ func (x Network) measure(ctx context.Context, s *Session, far *network.Reach) er
 	if err != nil {
 		return err
 	}
-	defer devices.read() // what was counted until the end
+	defer devices.readDevices() // what was counted until the end
 	parts := []func(context.Context) error{}
 	if e := x.Spec.Echo; e != nil {
 		parts = append(parts, func(ctx context.Context) error {
-			return x.echo(ctx, s, network.EchoOptions{From: from, To: to, Far: far})
+			return x.measureEchoes(ctx, s, network.EchoOptions{From: from, To: to, Far: far})
 		})
 	}
 	if x.Spec.Stream != nil {
 		parts = append(parts, func(ctx context.Context) error {
-			return x.stream(ctx, s, network.StreamOptions{From: from, To: to, Far: far})
+			return x.measureStreams(ctx, s, network.StreamOptions{From: from, To: to, Far: far})
 		})
 	}
 	errs := make([]error, len(parts))
 	var senders, reader guard.Group
 	over := make(chan struct{})
-	reader.Go(func() { devices.follow(over) })
+	reader.Go(func() { devices.sampleDevices(over) })
 	for i, do := range parts {
 		senders.Go(func() {
 			if errs[i] = do(ctx); errs[i] != nil {
@@ -114,8 +114,8 @@ func networkEnd(e scenario.NetworkEnd) network.End {
 	return network.End{Namespace: network.Namespace(e.Namespace), Address: a.Unmap(), Own: own.Unmap()}
 }
 
-// echo keeps each echo as a call.
-func (x Network) echo(ctx context.Context, s *Session, o network.EchoOptions) error {
+// measureEchoes keeps each echo as a call.
+func (x Network) measureEchoes(ctx context.Context, s *Session, o network.EchoOptions) error {
 	e := x.Spec.Echo
 	o.ICMP, o.Pace, o.For = e.Protocol == "icmp", pace.Constant(e.Rate), time.Duration(x.Spec.For)
 	o.Size, o.Patience, o.Clock = e.Size, time.Duration(e.Timeout), s.Clock
@@ -136,18 +136,18 @@ func (x Network) echo(ctx context.Context, s *Session, o network.EchoOptions) er
 	return nil
 }
 
-// stream keeps the readings of streams as samples.
-func (x Network) stream(ctx context.Context, s *Session, o network.StreamOptions) error {
+// measureStreams keeps the readings of streams as samples.
+func (x Network) measureStreams(ctx context.Context, s *Session, o network.StreamOptions) error {
 	w := s.Journal.Records
-	segments, retransmits := x.series(s, sli.NetworkSegments), x.series(s, sli.NetworkRetransmits)
-	roundTrip := x.series(s, sli.NetworkStreamRoundTrip)
+	segments, retransmits := x.newSeries(s, sli.NetworkSegments), x.newSeries(s, sli.NetworkRetransmits)
+	roundTrip := x.newSeries(s, sli.NetworkStreamRoundTrip)
 	keep := func(r network.Reading) {
 		w.Sample(record.Sample{Series: segments, At: r.At, Value: float64(r.Segments)})
 		w.Sample(record.Sample{Series: retransmits, At: r.At, Value: float64(r.Retransmits)})
 		w.Sample(record.Sample{Series: roundTrip, At: r.At, Value: r.RoundTrip.Seconds()})
 	}
 	if sent := keep; o.Far == nil {
-		received, arrived := x.series(s, sli.NetworkReceived), x.series(s, sli.NetworkArrived)
+		received, arrived := x.newSeries(s, sli.NetworkReceived), x.newSeries(s, sli.NetworkArrived)
 		keep = func(r network.Reading) {
 			w.Sample(record.Sample{Series: received, At: r.At, Value: float64(r.Received)})
 			w.Sample(record.Sample{Series: arrived, At: r.At, Value: float64(r.Arrived)})
@@ -174,20 +174,20 @@ func newDevices(s *Session, step string, at ...network.Namespace) (*devices, err
 	return d, d.tryRead()
 }
 
-func (d *devices) follow(over <-chan struct{}) {
+func (d *devices) sampleDevices(over <-chan struct{}) {
 	tick := time.NewTicker(deviceEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			d.read()
+			d.readDevices()
 		case <-over:
 			return
 		}
 	}
 }
 
-func (d *devices) read() {
+func (d *devices) readDevices() {
 	if err := d.tryRead(); err != nil {
 		d.session.Log.Warn("devices not read", "step", d.step, "error", err)
 	}

@@ -31,24 +31,24 @@ type Objects struct {
 	inventory.Presence
 }
 
-// answered remembers how the last attempt to make an object ended.
-func (o *Objects) answered(n inventory.Ordinal, a load.Result, expected bool) {
+// noteAnswer remembers how the last attempt to make an object ended.
+func (o *Objects) noteAnswer(n inventory.Ordinal, a load.Result, expected bool) {
 	switch {
 	case !a.Last:
 	case a.Outcome != record.Failed || a.Reached:
-		o.made(n, a)
+		o.noteMade(n, a)
 	case !expected:
 		o.Refuse(o.layout.NumberOf(n), load.Answer(a))
 	}
 }
 
-// shared tells that the objects are in a cluster that is not the run's own: they
+// isShared tells that the objects are in a cluster that is not the run's own: they
 // are known by their UIDs.
-func (o *Objects) shared() bool { return o.stamp.Run != "" }
+func (o *Objects) isShared() bool { return o.stamp.Run != "" }
 
-// made remembers an object that is there, or may be.
-func (o *Objects) made(n inventory.Ordinal, a load.Result) {
-	if !o.shared() {
+// noteMade remembers an object that is there, or may be.
+func (o *Objects) noteMade(n inventory.Ordinal, a load.Result) {
+	if !o.isShared() {
 		o.setThere(n, true)
 		return
 	}
@@ -85,10 +85,10 @@ const maxTries = 1000
 func (o *Objects) tryItem(number int) error {
 	it, n := &o.items[number], inventory.Ordinal{Item: number, Replica: 1}
 	for range maxTries {
-		raw, err := it.body.Render(nil, o.vars(n))
+		raw, err := it.body.Render(nil, o.varsOf(n))
 		if err == nil {
 			about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless
-			it.namesSelf = it.namesSelf || about.Name != o.name(n) || about.Namespace != "" && about.Namespace != o.namespace(n)
+			it.namesSelf = it.namesSelf || about.Name != o.nameOf(n) || about.Namespace != "" && about.Namespace != o.namespaceOf(n)
 			return nil
 		}
 		if !it.optional || !errors.Is(err, template.ErrEmpty) {
@@ -125,8 +125,8 @@ func (o *Objects) isThere(n inventory.Ordinal) bool { return o.Has(o.layout.Numb
 // setThere remembers whether an object is there.
 func (o *Objects) setThere(n inventory.Ordinal, there bool) { o.Set(o.layout.NumberOf(n), there) }
 
-// namespace returns the namespace of an object.
-func (o *Objects) namespace(n inventory.Ordinal) string {
+// namespaceOf returns the namespace of an object.
+func (o *Objects) namespaceOf(n inventory.Ordinal) string {
 	count := len(o.namespaces)
 	switch c := o.create; {
 	case c.PerNamespace > 0:
@@ -137,8 +137,8 @@ func (o *Objects) namespace(n inventory.Ordinal) string {
 	return o.namespaces[n.Index%count]
 }
 
-// name returns the name that the scenario gives an object.
-func (o *Objects) name(n inventory.Ordinal) string {
+// nameOf returns the name that the scenario gives an object.
+func (o *Objects) nameOf(n inventory.Ordinal) string {
 	it := o.items[n.Item].Item
 	if inventory.Replicas(it) > 1 {
 		return it.Name + "-" + strconv.Itoa(n.Index) + "-" + strconv.Itoa(n.Replica)
@@ -146,9 +146,9 @@ func (o *Objects) name(n inventory.Ordinal) string {
 	return it.Name + "-" + strconv.Itoa(n.Index)
 }
 
-// render appends an object's body, as protobuf where that gives the same object
+// renderBody appends an object's body, as protobuf where that gives the same object
 // for less of the server's CPU, and returns its media type.
-func (it *item) render(dst []byte, v template.Vars) (body []byte, mediaType string, err error) {
+func (it *item) renderBody(dst []byte, v template.Vars) (body []byte, mediaType string, err error) {
 	if it.packed != nil {
 		return it.packed.Render(dst, v)
 	}
@@ -156,22 +156,24 @@ func (it *item) render(dst []byte, v template.Vars) (body []byte, mediaType stri
 	return body, load.JSON, err
 }
 
-func (o *Objects) vars(n inventory.Ordinal) template.Vars { return o.varsWith(n, o.items[n.Item].with) }
+func (o *Objects) varsOf(n inventory.Ordinal) template.Vars {
+	return o.varsWith(n, o.items[n.Item].with)
+}
 
 func (o *Objects) varsWith(n inventory.Ordinal, with map[string]any) template.Vars {
 	return template.Vars{
-		Name: o.name(n), Namespace: o.namespace(n), Group: o.create.Group, Index: n.Index, Replica: n.Replica,
+		Name: o.nameOf(n), Namespace: o.namespaceOf(n), Group: o.create.Group, Index: n.Index, Replica: n.Replica,
 		Seed: o.seed, With: with,
 	}
 }
 
-// address returns where an object is.
-func (o *Objects) address(n inventory.Ordinal) (namespace, name string, err error) {
+// addressOf returns where an object is.
+func (o *Objects) addressOf(n inventory.Ordinal) (namespace, name string, err error) {
 	it := &o.items[n.Item]
 	if !it.namesSelf {
-		return o.namespace(n), o.name(n), nil
+		return o.namespaceOf(n), o.nameOf(n), nil
 	}
-	raw, err := it.body.Render(nil, o.vars(n))
+	raw, err := it.body.Render(nil, o.varsOf(n))
 	if err != nil {
 		return "", "", err
 	}
@@ -183,7 +185,7 @@ func (o *Objects) ownAddress(n inventory.Ordinal, raw []byte) (namespace, name s
 	about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless
 	namespace, name = about.Namespace, about.Name
 	if namespace == "" {
-		namespace = o.namespace(n)
+		namespace = o.namespaceOf(n)
 	}
 	if name == "" {
 		return "", "", fmt.Errorf("object %d of step %q: %w", n.Index, o.step, errNameless)
@@ -191,8 +193,8 @@ func (o *Objects) ownAddress(n inventory.Ordinal, raw []byte) (namespace, name s
 	return namespace, name, nil
 }
 
-// count returns how many of the objects of a resource are there.
-func (o *Objects) count(resource discovery.Resource) int {
+// countResource returns how many of the objects of a resource are there.
+func (o *Objects) countResource(resource discovery.Resource) int {
 	count, to := 0, o.UpTo()
 	for i := range o.layout.Count(0, to) {
 		if n := o.layout.Ordinal(i, 0, to); o.items[n.Item].resource == resource && o.isThere(n) {
@@ -202,10 +204,10 @@ func (o *Objects) count(resource discovery.Resource) int {
 	return count
 }
 
-// matcher returns what tells whether an object of a resource is one that the step
+// newMatcher returns what tells whether an object of a resource is one that the step
 // made; with deleted, also one that was deleted since then, whose finalizers may
 // keep it.
-func (o *Objects) matcher(resource discovery.Resource, deleted bool) (func(namespace, name string) bool, error) {
+func (o *Objects) newMatcher(resource discovery.Resource, deleted bool) (func(namespace, name string) bool, error) {
 	known := map[[2]string]bool{} // of those that name themselves
 	to, counts := o.UpTo(), o.isThere
 	if deleted {
@@ -214,7 +216,7 @@ func (o *Objects) matcher(resource discovery.Resource, deleted bool) (func(names
 	for i := range o.layout.Count(0, to) {
 		n := o.layout.Ordinal(i, 0, to)
 		if it := &o.items[n.Item]; it.resource == resource && it.namesSelf && counts(n) {
-			namespace, name, err := o.address(n)
+			namespace, name, err := o.addressOf(n)
 			if err != nil {
 				return nil, err
 			}
@@ -223,7 +225,7 @@ func (o *Objects) matcher(resource discovery.Resource, deleted bool) (func(names
 	}
 	return func(namespace, name string) bool {
 		for k := range o.items {
-			if o.items[k].resource == resource && !o.items[k].namesSelf && o.named(k, [2]string{namespace, name}, to, counts) {
+			if o.items[k].resource == resource && !o.items[k].namesSelf && o.isNamed(k, [2]string{namespace, name}, to, counts) {
 				return true
 			}
 		}
@@ -231,9 +233,9 @@ func (o *Objects) matcher(resource discovery.Resource, deleted bool) (func(names
 	}, nil
 }
 
-// named tells whether a name is one that the scenario gave an object of an item,
+// isNamed tells whether a name is one that the scenario gave an object of an item,
 // below an index and of those that count.
-func (o *Objects) named(number int, address [2]string, to int, counts func(inventory.Ordinal) bool) bool {
+func (o *Objects) isNamed(number int, address [2]string, to int, counts func(inventory.Ordinal) bool) bool {
 	namespace, name := address[0], address[1]
 	it := &o.items[number]
 	rest, ok := strings.CutPrefix(name, it.Name+"-")
@@ -255,15 +257,15 @@ func (o *Objects) named(number int, address [2]string, to int, counts func(inven
 	}
 	n.Index = index
 	for n.Space = range o.layout.Spaces {
-		if (o.namespace(n) == namespace || !it.resource.Namespaced) && counts(n) {
+		if (o.namespaceOf(n) == namespace || !it.resource.Namespaced) && counts(n) {
 			return true
 		}
 	}
 	return false
 }
 
-// forms makes a form for each item of a step's objects, and their operations.
-func (o *Objects) forms(step string, t load.Target) ([]*load.Form, []record.Op, error) {
+// newForms makes a form for each item of a step's objects, and their operations.
+func (o *Objects) newForms(step string, t load.Target) ([]*load.Form, []record.Op, error) {
 	var forms []*load.Form
 	var ops []record.Op
 	for k := range o.items {

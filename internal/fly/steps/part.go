@@ -41,8 +41,8 @@ type Crew interface {
 // errNotShared says that something has no way to be sent by several workers.
 var errNotShared = errors.New("it cannot be shared among workers")
 
-// known takes what workers are to know of the objects before the next part.
-func (s *Session) known() inventory.Changes {
+// takeChanges takes what workers are to know of the objects before the next part.
+func (s *Session) takeChanges() inventory.Changes {
 	if s.Crew == nil {
 		return nil
 	}
@@ -67,20 +67,20 @@ func (s *Session) sendCalls(ctx context.Context, p planned) error {
 // PlanPart plans what the leader of workers has planned: all calls of a part. The
 // changes that it was told have been applied before.
 func (s *Session) PlanPart(ctx context.Context, part Part) (load.Plan, error) {
-	step := s.Workload.step(part.Step)
+	step := s.Workload.stepNamed(part.Step)
 	if step == nil {
 		return load.Plan{}, fmt.Errorf("step %q: %w: the scenario has none of this name", part.Step, errNotShared)
 	}
 	if step.Churn != nil {
 		return s.planChurn(Churn{step.Name, step.Churn}, part)
 	}
-	x, ok := of(step, nil).(sender)
+	x, ok := stepOf(step, nil).(sender)
 	if !ok {
 		return load.Plan{}, fmt.Errorf("step %q: %w", part.Step, errNotShared)
 	}
 	here := *s
 	here.found = part.Found
-	p, err := x.plan(ctx, &here)
+	p, err := x.planCalls(ctx, &here)
 	return p.Plan, err
 }
 
@@ -89,15 +89,15 @@ func (s *Session) planChurn(x Churn, part Part) (load.Plan, error) {
 	if o == nil {
 		return load.Plan{}, fmt.Errorf("step %q was not reached: it made nothing", x.Spec.Step)
 	}
-	b := x.chosen(s.Workload, o, part.Cycle)
+	b := x.chooseBatch(s.Workload, o, part.Cycle)
 	if part.Again {
-		return x.creation(s, b)
+		return x.planCreation(s, b)
 	}
-	return x.deletion(s, b)
+	return x.planDeletion(s, b)
 }
 
-// step returns the step of a name; nil where there is none.
-func (w *Workload) step(name string) *scenario.Step {
+// stepNamed returns the step of a name; nil where there is none.
+func (w *Workload) stepNamed(name string) *scenario.Step {
 	for step := range w.Scenario.AllSteps() {
 		if step.Name == name {
 			return step

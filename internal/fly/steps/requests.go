@@ -19,9 +19,9 @@ type Requests struct {
 // Do sends them.
 func (x Requests) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
 
-func (x Requests) pace() scenario.Pace { return x.Spec.Pace }
+func (x Requests) paceOf() scenario.Pace { return x.Spec.Pace }
 
-func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
+func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 	var entries []*mixEntry
 	var ops []record.Op
 	var weights []float64
@@ -31,21 +31,21 @@ func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
-		e.op, e.seed, e.rounds = len(ops), s.Workload.seed(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
+		e.op, e.seed, e.rounds = len(ops), s.Workload.seedOf(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
 		ops = append(ops, e.form.Op(x.Step))
 		if e.get != nil {
 			ops = append(ops, e.get.Op(x.Step))
 		}
 		entries, weights, found = append(entries, e), append(weights, x.Spec.Mix[i].Weight), append(found, e.found)
 	}
-	choose := chooser(entries, load.NewMix(weights, s.Workload.seed(x.Step)), x.Spec.Rounds > 0)
-	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: retries(x.Spec.Retry)}
+	choose := newChooser(entries, load.NewMix(weights, s.Workload.seedOf(x.Step)), x.Spec.Rounds > 0)
+	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: loadRetry(x.Spec.Retry)}
 	if x.Spec.Rounds > 0 {
 		for _, e := range entries {
 			p.Count += x.Spec.Rounds * len(e.found)
 		}
 	}
-	pace := s.Workload.pace(x.Step, x.Spec.Pace, p.Count)
+	pace := s.Workload.paceOf(x.Step, x.Spec.Pace, p.Count)
 	if n := pace.Count(); n > 0 && (p.Count == 0 || n < p.Count) {
 		p.Count = n
 	}
@@ -53,7 +53,7 @@ func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
 	p.Build = func(i int, req *load.Request) (bool, error) {
 		e, n := choose(i)
 		req.Timeout = time.Duration(x.Spec.Timeout)
-		return e.build(n, req)
+		return e.buildCall(n, req)
 	}
 	p.Then = func(a load.Result, req *load.Request) (bool, error) {
 		e, n := choose(a.Index)
@@ -61,22 +61,22 @@ func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
 			return false, nil
 		}
 		req.Timeout = time.Duration(x.Spec.Timeout)
-		return true, e.put(n, a, req)
+		return true, e.fillPut(n, a, req)
 	}
 	p.Object = func(i int) string {
 		e, n := choose(i)
-		return e.describe(n)
+		return e.describeTarget(n)
 	}
 	p.Done = func(a load.Result) {
 		e, n := choose(a.Index)
-		e.done(n, a)
+		e.noteDeleted(n, a)
 	}
 	return planned{Plan: p, part: Part{Found: found}}, nil
 }
 
-// chooser returns what says which entry the i-th call is of, and its number there.
+// newChooser returns what says which entry the i-th call is of, and its number there.
 // In rounds each round goes through all that the entries have found.
-func chooser(entries []*mixEntry, m load.Mix, rounds bool) func(i int) (e *mixEntry, n int) {
+func newChooser(entries []*mixEntry, m load.Mix, rounds bool) func(i int) (e *mixEntry, n int) {
 	if !rounds {
 		return func(i int) (*mixEntry, int) { return entries[m.Pick(i)], i }
 	}

@@ -53,43 +53,43 @@ type rights struct {
 func (w *Workload) Rights() Rights {
 	r := &rights{w, map[Place]map[string]bool{}, map[string]bool{}}
 	s := w.Scenario
-	r.add(Place{Group: "coordination.k8s.io", Resource: "leases", Namespace: "default", Optional: true}, "create", "delete", "get", "list", "patch")
+	r.addVerbs(Place{Group: "coordination.k8s.io", Resource: "leases", Namespace: "default", Optional: true}, "create", "delete", "get", "list", "patch")
 	if s.Namespaces.Count > 0 {
-		r.add(Place{Resource: "namespaces"}, "create", "delete", "get", "list")
-		r.add(Place{Resource: "serviceaccounts"}, "get")
+		r.addVerbs(Place{Resource: "namespaces"}, "create", "delete", "get", "list")
+		r.addVerbs(Place{Resource: "serviceaccounts"}, "get")
 	}
 	if w.WatchesPods() {
-		r.add(Place{Resource: "pods"}, "list", "watch")
-		r.add(Place{Group: "apiregistration.k8s.io", Resource: "apiservices", Optional: true}, "list") // by which it is known how late watches are
+		r.addVerbs(Place{Resource: "pods"}, "list", "watch")
+		r.addVerbs(Place{Group: "apiregistration.k8s.io", Resource: "apiservices", Optional: true}, "list") // by which it is known how late watches are
 	}
 	if s.Fleet.Nodes > 0 {
-		r.add(Place{Resource: "nodes"}, "create", "delete", "get", "list", "patch", "watch")
-		r.add(Place{Resource: "nodes/status"}, "patch")
-		r.add(Place{Resource: "pods"}, "delete", "get", "list", "patch", "watch")
-		r.add(Place{Resource: "pods/status"}, "patch")
-		r.add(Place{Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease"}, "create", "get", "list", "update", "watch")
+		r.addVerbs(Place{Resource: "nodes"}, "create", "delete", "get", "list", "patch", "watch")
+		r.addVerbs(Place{Resource: "nodes/status"}, "patch")
+		r.addVerbs(Place{Resource: "pods"}, "delete", "get", "list", "patch", "watch")
+		r.addVerbs(Place{Resource: "pods/status"}, "patch")
+		r.addVerbs(Place{Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease"}, "create", "get", "list", "update", "watch")
 		if len(s.Fleet.Stages) > 0 {
-			r.note("stages of the fleet may do more: add what theirs make and change")
+			r.addNote("stages of the fleet may do more: add what theirs make and change")
 		}
 	}
 	for _, x := range s.Subjects {
-		r.note("subject " + x.Name + " has this user's rights: add those that it needs")
+		r.addNote("subject " + x.Name + " has this user's rights: add those that it needs")
 	}
 	if len(s.CRDs) > 0 {
-		r.add(Place{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "delete", "get", "list", "patch")
+		r.addVerbs(Place{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "delete", "get", "list", "patch")
 	}
 	if len(s.Manifests) > 0 {
-		r.note("manifests are created, read and deleted: add these rights for their kinds")
+		r.addNote("manifests are created, read and deleted: add these rights for their kinds")
 	}
 	for step := range s.AllSteps() {
 		if step.Cluster == "" {
-			r.step(step)
+			r.addStep(step)
 		}
 	}
-	return r.sorted()
+	return r.sortedRights()
 }
 
-func (r *rights) add(p Place, verbs ...string) {
+func (r *rights) addVerbs(p Place, verbs ...string) {
 	if r.at[p] == nil {
 		r.at[p] = map[string]bool{}
 	}
@@ -98,10 +98,10 @@ func (r *rights) add(p Place, verbs ...string) {
 	}
 }
 
-func (r *rights) note(text string) { r.notes[text] = true }
+func (r *rights) addNote(text string) { r.notes[text] = true }
 
-// sorted leaves out what a right of the whole cluster covers.
-func (r *rights) sorted() (out Rights) {
+// sortedRights leaves out what a right of the whole cluster covers.
+func (r *rights) sortedRights() (out Rights) {
 	for p, verbs := range r.at {
 		wide := p
 		wide.Namespace, wide.Optional = "", false
@@ -119,31 +119,31 @@ func (r *rights) sorted() (out Rights) {
 	return out
 }
 
-// step adds what one step needs.
-func (r *rights) step(step *scenario.Step) {
+// addStep adds what one step needs.
+func (r *rights) addStep(step *scenario.Step) {
 	switch {
 	case step.Create != nil:
-		r.objects(step.Create, "", "create", "delete", "get", "list", "watch")
+		r.addObjects(step.Create, "", "create", "delete", "get", "list", "watch")
 	case step.Scale != nil:
-		r.made(step.Scale.Step, "/scale", "patch", "update")
-		r.made(step.Scale.Step, "", "create", "delete", "patch")
+		r.addMade(step.Scale.Step, "/scale", "patch", "update")
+		r.addMade(step.Scale.Step, "", "create", "delete", "patch")
 	case step.Update != nil:
-		r.made(step.Update.Step, "", "patch", "update")
+		r.addMade(step.Update.Step, "", "patch", "update")
 	case step.Churn != nil:
-		r.made(step.Churn.Step, "", "create", "delete")
+		r.addMade(step.Churn.Step, "", "create", "delete")
 	case step.Requests != nil:
 		for i := range step.Requests.Mix {
-			r.call(&step.Requests.Mix[i])
+			r.addCall(&step.Requests.Mix[i])
 		}
 	case step.Wait != nil && step.Wait.Objects != "":
-		r.named(step.Wait.Objects, "", step.Wait.Namespace, "get", "list", "watch")
+		r.addNamed(step.Wait.Objects, "", step.Wait.Namespace, "get", "list", "watch")
 	case step.Exec != nil:
-		r.note("step " + step.Name + " runs a command with this user's rights: add those that it needs")
+		r.addNote("step " + step.Name + " runs a command with this user's rights: add those that it needs")
 	}
 }
 
-// objects adds verbs on what a create step makes.
-func (r *rights) objects(c *scenario.Create, part string, verbs ...string) {
+// addObjects adds verbs on what a create step makes.
+func (r *rights) addObjects(c *scenario.Create, part string, verbs ...string) {
 	bodies := []string{c.Body}
 	for _, o := range c.Objects {
 		bodies = append(bodies, o.Body)
@@ -154,26 +154,26 @@ func (r *rights) objects(c *scenario.Create, part string, verbs ...string) {
 			continue
 		}
 		if body.Kind() == "" {
-			r.note("the kind of body " + name + " is known only when it is rendered: add the rights to create, read and delete it")
+			r.addNote("the kind of body " + name + " is known only when it is rendered: add the rights to create, read and delete it")
 			continue
 		}
 		gv, _ := schema.ParseGroupVersion(body.APIVersion())
 		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(body.Kind()))
-		for _, namespace := range r.places(plural.Resource, r.w.namespaces(c)) {
-			r.add(Place{Group: gv.Group, Resource: plural.Resource + part, Namespace: namespace}, verbs...)
+		for _, namespace := range r.placesOf(plural.Resource, r.w.namespacesOf(c)) {
+			r.addVerbs(Place{Group: gv.Group, Resource: plural.Resource + part, Namespace: namespace}, verbs...)
 		}
 	}
 }
 
-// made adds verbs on what a create step of a name has made.
-func (r *rights) made(name, part string, verbs ...string) {
-	if step := r.w.step(name); step != nil && step.Create != nil {
-		r.objects(step.Create, part, verbs...)
+// addMade adds verbs on what a create step of a name has made.
+func (r *rights) addMade(name, part string, verbs ...string) {
+	if step := r.w.stepNamed(name); step != nil && step.Create != nil {
+		r.addObjects(step.Create, part, verbs...)
 	}
 }
 
-// call adds what a call of a mix needs.
-func (r *rights) call(c *scenario.Call) {
+// addCall adds what a call of a mix needs.
+func (r *rights) addCall(c *scenario.Call) {
 	part := ""
 	if c.Subresource != "" {
 		part = "/" + c.Subresource
@@ -184,35 +184,35 @@ func (r *rights) call(c *scenario.Call) {
 	}
 	switch {
 	case c.Of != "":
-		r.made(c.Of, part, verbs...)
+		r.addMade(c.Of, part, verbs...)
 	case c.Resource != "":
-		r.named(c.Resource, part, c.Namespace, verbs...)
+		r.addNamed(c.Resource, part, c.Namespace, verbs...)
 	}
 }
 
-// named adds verbs on a resource that a scenario names, such as deployments.apps.
-func (r *rights) named(resource, part, namespace string, verbs ...string) {
+// addNamed adds verbs on a resource that a scenario names, such as deployments.apps.
+func (r *rights) addNamed(resource, part, namespace string, verbs ...string) {
 	plural, group, _ := strings.Cut(resource, ".")
-	if first, rest, ok := strings.Cut(group, "."); ok && version(first) {
+	if first, rest, ok := strings.Cut(group, "."); ok && isVersion(first) {
 		group = rest
 	}
 	names := []string{""}
 	if namespace != "*" {
-		names = r.places(plural, r.w.namespaces(&scenario.Create{Namespace: namespace}))
+		names = r.placesOf(plural, r.w.namespacesOf(&scenario.Create{Namespace: namespace}))
 	}
 	for _, name := range names {
-		r.add(Place{Group: group, Resource: plural + part, Namespace: name}, verbs...)
+		r.addVerbs(Place{Group: group, Resource: plural + part, Namespace: name}, verbs...)
 	}
 }
 
-// version tells v1, v1beta1 from the beginning of a group.
-func version(word string) bool {
+// isVersion tells v1, v1beta1 from the beginning of a group.
+func isVersion(word string) bool {
 	return len(word) > 1 && word[0] == 'v' && word[1] >= '0' && word[1] <= '9'
 }
 
-// places are the namespaces in which a right is needed: all where the run makes them itself,
+// placesOf are the namespaces in which a right is needed: all where the run makes them itself,
 // and for what lies in none.
-func (r *rights) places(resource string, names []string) []string {
+func (r *rights) placesOf(resource string, names []string) []string {
 	whole := []string{
 		"namespaces", "nodes", "persistentvolumes", "clusterroles", "clusterrolebindings", "customresourcedefinitions", "storageclasses", "priorityclasses",
 		"apiservices", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "flowschemas", "prioritylevelconfigurations", "runtimeclasses", "csidrivers", "csinodes", "volumeattachments",

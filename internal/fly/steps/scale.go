@@ -18,9 +18,9 @@ type Scale struct {
 // Do scales; of a step that was not reached there is nothing.
 func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
 
-func (x Scale) pace() scenario.Pace { return x.Spec.Pace }
+func (x Scale) paceOf() scenario.Pace { return x.Spec.Pace }
 
-func (x Scale) plan(_ context.Context, s *Session) (planned, error) {
+func (x Scale) planCalls(_ context.Context, s *Session) (planned, error) {
 	o, err := s.Created.findUsable(x.Spec.Step)
 	if o == nil || err != nil {
 		return planned{}, err
@@ -30,17 +30,17 @@ func (x Scale) plan(_ context.Context, s *Session) (planned, error) {
 	var p load.Plan
 	if to >= from {
 		o.SetUpTo(to)
-		b = o.between(o.layout, from, to)
-		p, err = b.creation(x.Step, timeout)
+		b = o.batchBetween(o.layout, from, to)
+		p, err = b.planCreation(x.Step, timeout)
 	} else {
-		b = o.between(o.layout, to, from).reversed()
-		p, err = b.deletion(x.Step, x.Spec.Propagation, timeout)
+		b = o.batchBetween(o.layout, to, from).inReverse()
+		p, err = b.planDeletion(x.Step, x.Spec.Propagation, timeout)
 	}
 	if err != nil {
 		return planned{}, err
 	}
-	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
-	settle := s.settling(o)
+	p.Pace = s.Workload.pacingOf(x.Step, b, x.Spec.Pace)
+	settle := s.newSettling(o)
 	return planned{Plan: p, after: func(ctx context.Context, sent error) error {
 		sent = settle(ctx, sent)
 		o.SetUpTo(to)

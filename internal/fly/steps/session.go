@@ -92,7 +92,7 @@ const servedWithin = 5 * time.Second
 
 // findNamed returns where a resource such as deployments.apps is served.
 func (s *Session) findNamed(ctx context.Context, name string) (discovery.Resource, error) {
-	out, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.resources().Named(ctx, name) })
+	out, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.resourceCache().Named(ctx, name) })
 	if r, wrong := scenario.ParseResource(name); wrong == nil {
 		err = withWay(err, r.Group)
 	}
@@ -102,7 +102,7 @@ func (s *Session) findNamed(ctx context.Context, name string) (discovery.Resourc
 // findKind returns where objects of a body are served.
 func (s *Session) findKind(ctx context.Context, body *template.Template) (discovery.Resource, error) {
 	out, err := s.findServed(ctx, func() (discovery.Resource, error) {
-		return s.resources().Kind(ctx, body.APIVersion(), body.Kind())
+		return s.resourceCache().Kind(ctx, body.APIVersion(), body.Kind())
 	})
 	if err == nil {
 		s.awaitAge(ctx, out)
@@ -166,8 +166,8 @@ func (s *Session) discoverIn(ctx context.Context, resources *discovery.Cache) {
 	}
 }
 
-// resources says where the plane, or the member, serves what.
-func (s *Session) resources() *discovery.Cache {
+// resourceCache says where the plane, or the member, serves what.
+func (s *Session) resourceCache() *discovery.Cache {
 	if s.member != nil {
 		return s.Load.MemberResources(s.member.Target)
 	}
@@ -186,23 +186,23 @@ type planned struct {
 
 // sender is a step that sends calls.
 type sender interface {
-	plan(context.Context, *Session) (planned, error)
-	pace() scenario.Pace // of the plan, as the scenario says it
+	planCalls(context.Context, *Session) (planned, error)
+	paceOf() scenario.Pace // of the plan, as the scenario says it
 }
 
 // sendPlanned sends what a step is to send to the plane.
 func (s *Session) sendPlanned(ctx context.Context, x sender) error {
-	known := s.known()
-	p, err := x.plan(ctx, s)
+	known := s.takeChanges()
+	p, err := x.planCalls(ctx, s)
 	if err != nil {
 		return err
 	}
 	p.part.Step, p.known = p.Step, known
-	return s.send(ctx, p)
+	return s.sendPlan(ctx, p)
 }
 
-// send sends a plan's calls; one without calls is done.
-func (s *Session) send(ctx context.Context, p planned) error {
+// sendPlan sends a plan's calls; one without calls is done.
+func (s *Session) sendPlan(ctx context.Context, p planned) error {
 	var err error
 	if len(p.Ops) > 0 && (p.Count > 0 || p.For > 0) {
 		err = s.sendCalls(ctx, p)

@@ -26,7 +26,7 @@ func (w *Workload) CheckSharable(workers int) error {
 			}
 			continue
 		}
-		if err := w.unsharable(step, workers); err != nil {
+		if err := w.explainUnsharable(step, workers); err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: step %q: %w", w.File, step.Line, step.Name, err))
 		}
 	}
@@ -41,8 +41,8 @@ func (w *Workload) CheckSharable(workers int) error {
 	return errors.Join(errs...)
 }
 
-// unsharable says why a step's calls cannot be shared.
-func (w *Workload) unsharable(step *scenario.Step, workers int) error {
+// explainUnsharable says why a step's calls cannot be shared.
+func (w *Workload) explainUnsharable(step *scenario.Step, workers int) error {
 	closed := step.Pace().Closed
 	switch {
 	case step.Beside:

@@ -34,14 +34,14 @@ type Step interface {
 	Do(context.Context, *Session) error
 }
 
-// of returns what does a step of a scenario; failed is why only deletions are
+// stepOf returns what does a step of a scenario; failed is why only deletions are
 // run. A new verb is a field of scenario.Step, a line here and a file with its
 // type, and a line in the estimate of package plan.
-func of(s *scenario.Step, failed error) Step {
+func stepOf(s *scenario.Step, failed error) Step {
 	if s.Cluster != "" {
 		here := *s
 		here.Cluster = ""
-		return inMembers{step: s, do: of(&here, failed)}
+		return inMembers{step: s, do: stepOf(&here, failed)}
 	}
 	switch {
 	case s.Create != nil:
@@ -87,7 +87,7 @@ func Run(ctx context.Context, s *Session) error {
 // doStep does one step of a scenario, with its begin and end in the records.
 func (s *Session) doStep(ctx context.Context, step *scenario.Step, failed error) error {
 	err := s.Track(ctx, step.Name, func() error {
-		err := of(step, failed).Do(ctx, s)
+		err := stepOf(step, failed).Do(ctx, s)
 		if errors.Is(context.Cause(ctx), errBeside) {
 			return nil // its end is that of the steps beside it
 		}

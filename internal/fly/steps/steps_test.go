@@ -92,19 +92,19 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 			}
 			o.SetUpTo(s.Create.Count)
 			session.Created.addStep(s.Name, o)
-			all := o.all()
-			p, err = all.creation(s.Name, time.Second)
-			p.Pace = w.pacing(s.Name, all, s.Create.Pace)
+			all := o.batchOfAll()
+			p, err = all.planCreation(s.Name, time.Second)
+			p.Pace = w.pacingOf(s.Name, all, s.Create.Pace)
 			for i := range all.count {
 				o.setThere(all.ordinal(i), true)
 			}
 		case s.Update != nil:
-			all := session.Created.find(s.Update.Step).all()
-			p, err = Update{s.Name, s.Update}.calls(w, all)
-			p.Pace = w.pacing(s.Name, all, s.Update.Pace)
+			all := session.Created.find(s.Update.Step).batchOfAll()
+			p, err = Update{s.Name, s.Update}.planUpdate(w, all)
+			p.Pace = w.pacingOf(s.Name, all, s.Update.Pace)
 		case s.Requests != nil:
 			var sent planned
-			sent, err = Requests{s.Name, s.Requests}.plan(t.Context(), session)
+			sent, err = Requests{s.Name, s.Requests}.planCalls(t.Context(), session)
 			p = sent.Plan
 		default:
 			continue
@@ -162,11 +162,11 @@ func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
 
 func TestEachStepHasArrivalsOfItsOwn(t *testing.T) {
 	w := &Workload{Scenario: &scenario.Scenario{Seed: 1}}
-	a, b := w.pace("a", scenario.Pace{Poisson: 10}, 9), w.pace("b", scenario.Pace{Poisson: 10}, 9)
+	a, b := w.paceOf("a", scenario.Pace{Poisson: 10}, 9), w.paceOf("b", scenario.Pace{Poisson: 10}, 9)
 	if a.Due(5) == b.Due(5) {
 		t.Error("two steps of random arrivals follow the same times")
 	}
-	if rate := w.pace("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
+	if rate := w.paceOf("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
 		t.Errorf("a burst asks for %v calls a second", rate)
 	}
 }
@@ -564,7 +564,7 @@ func TestPacesOfObjects(t *testing.T) {
 		}
 		o := b.Workload.newObjects(step, s.Create)
 		o.SetUpTo(3)
-		all, pace := Create{step, s.Create}.paced(b.Workload, o)
+		all, pace := Create{step, s.Create}.pacedBatch(b.Workload, o)
 		var got []string
 		for i := range all.count {
 			got = append(got, pace.Due(i).String())

@@ -15,8 +15,8 @@ var (
 	errLost    = errors.New("its creation was not answered, and it is not there")
 )
 
-// settling is what follows a plan that made objects.
-func (s *Session) settling(o *Objects) func(ctx context.Context, sent error) error {
+// newSettling is what follows a plan that made objects.
+func (s *Session) newSettling(o *Objects) func(ctx context.Context, sent error) error {
 	return func(ctx context.Context, sent error) error {
 		if sent != nil {
 			return sent
@@ -29,7 +29,7 @@ func (s *Session) settling(o *Objects) func(ctx context.Context, sent error) err
 // run's. What is not is neither changed nor deleted by any step.
 func (s *Session) settleUnconfirmed(ctx context.Context, o *Objects) error {
 	for n := range o.TakeUnconfirmed() {
-		namespace, name, err := o.address(n)
+		namespace, name, err := o.addressOf(n)
 		if err != nil {
 			continue // the server named it: only its stamp finds it again
 		}

@@ -31,42 +31,42 @@ type Update struct {
 // Do changes them; of a step that was not reached there are none.
 func (x Update) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
 
-func (x Update) pace() scenario.Pace { return x.Spec.Pace }
+func (x Update) paceOf() scenario.Pace { return x.Spec.Pace }
 
-func (x Update) plan(_ context.Context, s *Session) (planned, error) {
+func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 	o, err := s.Created.findUsable(x.Spec.Step)
 	if o == nil || err != nil {
 		return planned{}, err
 	}
 	l := o.layout.Filter(func(i scenario.Item) bool { return x.Spec.Object == "" || i.Body == x.Spec.Object })
-	b := o.between(l, 0, o.UpTo())
+	b := o.batchBetween(l, 0, o.UpTo())
 	if x.Spec.First > 0 {
-		b = b.first(x.Spec.First)
+		b = b.firstUnits(x.Spec.First)
 	}
-	p, err := x.calls(s.Workload, b)
+	p, err := x.planUpdate(s.Workload, b)
 	if err != nil {
 		return planned{}, err
 	}
-	p.Pace, p.Retry = s.Workload.pacing(x.Step, b, x.Spec.Pace), retries(x.Spec.Retry)
+	p.Pace, p.Retry = s.Workload.pacingOf(x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
 	return planned{Plan: p}, nil
 }
 
-// calls are what the step sends. Of each item there are two
+// planUpdate are what the step sends. Of each item there are two
 // operations: the change, and the GET that goes before a PUT.
-func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
+func (x Update) planUpdate(w *Workload, b batch) (load.Plan, error) {
 	o := b.objects
-	changes, ops, err := x.changes(w, o)
+	changes, ops, err := x.newChanges(w, o)
 	if err != nil {
 		return load.Plan{}, err
 	}
-	p := load.Plan{Step: x.Step, Ops: ops, Count: b.count, Object: b.describe, Build: func(i int, req *load.Request) (bool, error) {
+	p := load.Plan{Step: x.Step, Ops: ops, Count: b.count, Object: b.describeObject, Build: func(i int, req *load.Request) (bool, error) {
 		n := b.ordinal(i)
 		c := &changes[n.Item]
 		req.Op, req.Timeout = 2*n.Item, time.Duration(x.Spec.Timeout)
 		if !o.isThere(n) {
 			return false, nil
 		}
-		namespace, name, err := o.address(n)
+		namespace, name, err := o.addressOf(n)
 		if err != nil {
 			return false, err
 		}
@@ -75,8 +75,8 @@ func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
 			req.Op, req.Discard = 2*n.Item+1, false
 			return true, nil
 		}
-		c.fill(req, namespace, name)
-		req.Body, err = c.render(o, n, req.Body)
+		c.fillRequest(req, namespace, name)
+		req.Body, err = c.renderChange(o, n, req.Body)
 		return err == nil, err
 	}}
 	if x.Spec.Method == "put" {
@@ -86,18 +86,18 @@ func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
 			}
 			n := b.ordinal(a.Index)
 			req.Op, req.Timeout = 2*n.Item, time.Duration(x.Spec.Timeout)
-			return true, changes[n.Item].put(o, n, a, req)
+			return true, changes[n.Item].fillPut(o, n, a, req)
 		}
 	}
 	return p, nil
 }
 
-func (x Update) changes(w *Workload, o *Objects) ([]change, []record.Op, error) {
+func (x Update) newChanges(w *Workload, o *Objects) ([]change, []record.Op, error) {
 	var out []change
 	var ops []record.Op
 	for k := range o.items {
 		it := &o.items[k]
-		c := change{with: merged(it.with, x.Spec.With), strict: w.strict(cmp.Or(x.Spec.Body, it.Body))}
+		c := change{with: mergeVariables(it.with, x.Spec.With), strict: w.isStrict(cmp.Or(x.Spec.Body, it.Body))}
 		if x.Spec.Body != "" {
 			c.body, c.part = w.bodies[x.Spec.Body], x.Spec.Method != "put" && x.Spec.Method != "apply"
 		}
@@ -121,16 +121,16 @@ func (x Update) changes(w *Workload, o *Objects) ([]change, []record.Op, error) 
 	return out, ops, nil
 }
 
-// fill makes req the change of an object; its body is to be added.
-func (c *change) fill(req *load.Request, namespace, name string) {
+// fillRequest makes req the change of an object; its body is to be added.
+func (c *change) fillRequest(req *load.Request, namespace, name string) {
 	c.form.Fill(req, namespace, name)
 	if c.strict {
 		req.Strict()
 	}
 }
 
-// render appends the body of an object's change.
-func (c *change) render(o *Objects, n inventory.Ordinal, dst []byte) ([]byte, error) {
+// renderChange appends the body of an object's change.
+func (c *change) renderChange(o *Objects, n inventory.Ordinal, dst []byte) ([]byte, error) {
 	body := c.body
 	if body == nil {
 		body = o.items[n.Item].body
@@ -141,18 +141,18 @@ func (c *change) render(o *Objects, n inventory.Ordinal, dst []byte) ([]byte, er
 	return body.Render(dst, o.varsWith(n, c.with))
 }
 
-// put fills the PUT that follows a GET.
-func (c *change) put(o *Objects, n inventory.Ordinal, got load.Result, req *load.Request) error {
+// fillPut fills the PUT that follows a GET.
+func (c *change) fillPut(o *Objects, n inventory.Ordinal, got load.Result, req *load.Request) error {
 	version := load.ResourceVersion(got.Response.Body)
-	namespace, name, err := o.address(n)
+	namespace, name, err := o.addressOf(n)
 	if err != nil {
 		return err
 	}
-	object, err := c.render(o, n, nil)
+	object, err := c.renderChange(o, n, nil)
 	if err != nil {
 		return err
 	}
-	c.fill(req, namespace, name)
+	c.fillRequest(req, namespace, name)
 	req.Body, err = load.AppendVersioned(req.Body, object, version)
 	return err
 }

@@ -32,7 +32,7 @@ func (w Wait) Do(ctx context.Context, s *Session) error {
 
 // waitPods holds until enough pods of a group are in a phase.
 func (w Wait) waitPods(ctx context.Context, s *Session) error {
-	if err := w.possible(s); err != nil {
+	if err := w.requirePossible(s); err != nil {
 		return err
 	}
 	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
@@ -60,9 +60,9 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 	}
 }
 
-// possible is an error where no pod of the group can come, since none of the
+// requirePossible is an error where no pod of the group can come, since none of the
 // objects that were to bring them could be made.
-func (w Wait) possible(s *Session) error {
+func (w Wait) requirePossible(s *Session) error {
 	if w.Spec.Are == "deleted" {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	}
 	for watching.Err() == nil {
 		c := o.Counts()
-		have, ok := w.satisfied(c, want)
+		have, ok := w.isSatisfied(c, want)
 		s.Progress.Waiting(w.Step, have, want)
 		if ok {
 			return made()
@@ -150,16 +150,16 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 		return cause
 	}
 	behind := s.readBehind(run, resource, o.Behind(namedBehind))
-	err = fmt.Errorf("%w%v%s", w.unsatisfied(o.Counts(), want), behind, behind.unseen(w.Spec.Condition))
+	err = fmt.Errorf("%w%v%s", w.unsatisfiedError(o.Counts(), want), behind, behind.describeUnseen(w.Spec.Condition))
 	if not := made(); not != nil {
 		return fmt.Errorf("%w; %w", err, not)
 	}
 	return err
 }
 
-// satisfied tells how many objects are as they should be, and whether that is
+// isSatisfied tells how many objects are as they should be, and whether that is
 // enough.
-func (w Wait) satisfied(c condition.Counts, want int) (have int, ok bool) {
+func (w Wait) isSatisfied(c condition.Counts, want int) (have int, ok bool) {
 	switch {
 	case w.Spec.Deleted:
 		return c.Existing, c.Existing <= w.Spec.Count
@@ -169,7 +169,7 @@ func (w Wait) satisfied(c condition.Counts, want int) (have int, ok bool) {
 	return c.Holding, c.Holding >= want
 }
 
-func (w Wait) unsatisfied(c condition.Counts, want int) error {
+func (w Wait) unsatisfiedError(c condition.Counts, want int) error {
 	var err error
 	switch {
 	case w.Spec.Deleted:
@@ -204,15 +204,15 @@ func (w Wait) newObserver(s *Session, resource discovery.Resource) (*condition.O
 			return nil, 0, err
 		}
 		if want == 0 && !w.Spec.Deleted {
-			want = made.count(resource)
+			want = made.countResource(resource)
 		}
-		if o.Mine, err = made.matcher(resource, w.Spec.Deleted); err != nil {
+		if o.Mine, err = made.newMatcher(resource, w.Spec.Deleted); err != nil {
 			return nil, 0, err
 		}
 	case resource.Namespaced && w.Spec.Namespace != "" && w.Spec.Namespace != "*":
 		o.Path = resource.Collection(w.Spec.Namespace)
 	case resource.Namespaced && w.Spec.Namespace == "":
-		ours := s.Workload.namespaces(&scenario.Create{})
+		ours := s.Workload.namespacesOf(&scenario.Create{})
 		o.Mine = func(namespace, _ string) bool { return slices.Contains(ours, namespace) }
 	}
 	return condition.New(o), want, nil

@@ -160,8 +160,8 @@ func (w *Workload) Owns(namespace string) bool {
 	return ok && err == nil && n >= 1 && n <= w.Scenario.Namespaces.Count
 }
 
-// namespaces lists the namespaces that a create step goes through.
-func (w *Workload) namespaces(c *scenario.Create) []string {
+// namespacesOf lists the namespaces that a create step goes through.
+func (w *Workload) namespacesOf(c *scenario.Create) []string {
 	from, to, prefix := 1, w.Scenario.Namespaces.Count, w.Scenario.Namespaces.Prefix
 	switch {
 	case c.Namespace != "":
@@ -181,27 +181,27 @@ func (w *Workload) namespaces(c *scenario.Create) []string {
 	return out
 }
 
-// seed is a step's own source of randomness, from the scenario's seed.
-func (w *Workload) seed(step string) uint64 {
+// seedOf is a step's own source of randomness, from the scenario's seed.
+func (w *Workload) seedOf(step string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(step))
 	return w.Scenario.Seed ^ h.Sum64()
 }
 
-// pace returns a step's pace for so many calls (0: it is not known). Each step
+// paceOf returns a step's pace for so many calls (0: it is not known). Each step
 // has random arrivals of its own.
-func (w *Workload) pace(step string, p scenario.Pace, count int) *pace.Pace {
-	return plan.Pace(p, count, w.seed(step), w.replays[p.Replay])
+func (w *Workload) paceOf(step string, p scenario.Pace, count int) *pace.Pace {
+	return plan.Pace(p, count, w.seedOf(step), w.replays[p.Replay])
 }
 
-// pacing returns a batch's pace for a step.
-func (w *Workload) pacing(step string, b batch, p scenario.Pace) pacing {
-	return pacing{Pace: w.pace(step, p, b.units), unit: b.unit, units: b.units, calls: float64(b.count) / float64(max(1, b.units))}
+// pacingOf returns a batch's pace for a step.
+func (w *Workload) pacingOf(step string, b batch, p scenario.Pace) pacing {
+	return pacing{Pace: w.paceOf(step, p, b.units), unit: b.unit, units: b.units, calls: float64(b.count) / float64(max(1, b.units))}
 }
 
 // newObjects returns what a create step is to make; nothing of it is there yet.
 func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
-	o := &Objects{step: step, create: c, namespaces: w.namespaces(c), seed: w.Scenario.Seed, expects: w.Expects, stamp: w.stamp}
+	o := &Objects{step: step, create: c, namespaces: w.namespacesOf(c), seed: w.Scenario.Seed, expects: w.Expects, stamp: w.stamp}
 	spaces := 1
 	if c.PerNamespace > 0 {
 		spaces = len(o.namespaces)
@@ -210,23 +210,23 @@ func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
 	for _, one := range o.layout.Items {
 		dialect := w.Scenario.Bodies[one.Body].Dialect
 		o.items = append(o.items, item{
-			Item: one, body: w.bodies[one.Body], with: merged(c.With, one.With),
+			Item: one, body: w.bodies[one.Body], with: mergeVariables(c.With, one.With),
 			optional:  dialect == bodies.ClusterLoader2,
 			namesSelf: dialect == bodies.KubeBurner, // even where the first name is as ours
-			strict:    w.strict(one.Body),
+			strict:    w.isStrict(one.Body),
 		})
 	}
 	return o
 }
 
-// strict tells that a body is written in our own dialect.
-func (w *Workload) strict(body string) bool {
+// isStrict tells that a body is written in our own dialect.
+func (w *Workload) isStrict(body string) bool {
 	d := w.Scenario.Bodies[body].Dialect
 	return d == "" || d == scenario.Dialects()[0]
 }
 
-// merged returns the variables of several maps; later ones win.
-func merged(all ...map[string]any) map[string]any {
+// mergeVariables returns the variables of several maps; later ones win.
+func mergeVariables(all ...map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, m := range all {
 		maps.Copy(out, m)

@@ -19,18 +19,18 @@ type claim struct {
 	object          Object
 }
 
-// create brings it there once. It looks first: what is there is changed only when
+// createOnce brings it there once. It looks first: what is there is changed only when
 // it carries the run's stamp, or may be adopted. An object whose creation was not
 // answered is known by its stamp at the next look.
-func (c claim) create(ctx context.Context) (done bool, err error) {
+func (c claim) createOnce(ctx context.Context) (done bool, err error) {
 	there, err := c.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: c.path})
 	switch {
 	case err != nil:
 		return false, err
 	case there.Code == http.StatusNotFound:
-		return c.post(ctx)
+		return c.postObject(ctx)
 	case !there.Success():
-		return !passing(there.Code), there.Refusal()
+		return !isPassing(there.Code), there.Refusal()
 	}
 	about, err := object.ReadMetadata(there.Body)
 	switch {
@@ -41,22 +41,22 @@ func (c claim) create(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		return c.patch(ctx, c.path, body)
-	case slices.Contains(c.owner.Adopt, c.name()):
-		return c.patch(ctx, c.path, c.object.Body) // without a stamp: it stays
+		return c.patchOnce(ctx, c.path, body)
+	case slices.Contains(c.owner.Adopt, c.adoptName()):
+		return c.patchOnce(ctx, c.path, c.object.Body) // without a stamp: it stays
 	}
-	return true, fmt.Errorf("%w: it is left alone; --adopt %s lets the run change it for good", ErrExists, c.name())
+	return true, fmt.Errorf("%w: it is left alone; --adopt %s lets the run change it for good", ErrExists, c.adoptName())
 }
 
-// name is what Owner.Adopt calls it.
-func (c claim) name() string {
+// adoptName is what Owner.Adopt calls it.
+func (c claim) adoptName() string {
 	if !c.resource.Namespaced {
 		return c.resource.Name + "/" + c.object.Name
 	}
 	return c.resource.Name + "/" + c.namespace + "/" + c.object.Name
 }
 
-func (c claim) post(ctx context.Context) (done bool, err error) {
+func (c claim) postObject(ctx context.Context) (done bool, err error) {
 	body, err := c.owner.Stamp.MarkJSON(c.object.Body)
 	if err != nil {
 		return true, err
@@ -70,5 +70,5 @@ func (c claim) post(ctx context.Context) (done bool, err error) {
 	case answer.Success():
 		return true, nil
 	}
-	return !passing(answer.Code) && answer.Code != http.StatusConflict, answer.Refusal() // of a conflict the next look tells
+	return !isPassing(answer.Code) && answer.Code != http.StatusConflict, answer.Refusal() // of a conflict the next look tells
 }

@@ -53,18 +53,18 @@ func NewInstaller(client discovery.Doer, owner Owner) *Installer {
 // A CustomResourceDefinition is waited for until it is established and served.
 func (i *Installer) Apply(ctx context.Context, objects []Object) error {
 	for _, o := range objects {
-		if err := i.apply(ctx, o); err != nil {
+		if err := i.applyObject(ctx, o); err != nil {
 			return fmt.Errorf("%s: apply %s %s: %w", o.Place, o.Kind, o.Name, err)
 		}
 	}
 	return nil
 }
 
-func (i *Installer) apply(ctx context.Context, o Object) error {
+func (i *Installer) applyObject(ctx context.Context, o Object) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, appliedWithin, fmt.Errorf("not done within %v", appliedWithin))
 	defer cancel()
 	var resource discovery.Resource
-	if err := until(ctx, func() (bool, error) {
+	if err := retryUntil(ctx, func() (bool, error) {
 		var err error
 		resource, err = i.cache.Kind(ctx, o.APIVersion, o.Kind)
 		return err == nil, err
@@ -76,12 +76,12 @@ func (i *Installer) apply(ctx context.Context, o Object) error {
 		namespace = "default"
 	}
 	path := resource.Object(namespace, o.Name)
-	bring := func() (bool, error) { return i.patch(ctx, path, o.Body) }
+	bring := func() (bool, error) { return i.patchOnce(ctx, path, o.Body) }
 	if run := i.owner.Stamp.Run; run != "" {
 		c := claim{i, resource, namespace, path, o}
-		bring = func() (bool, error) { return c.create(ctx) }
+		bring = func() (bool, error) { return c.createOnce(ctx) }
 	}
-	if err := until(ctx, bring); err != nil {
+	if err := retryUntil(ctx, bring); err != nil {
 		return err
 	}
 	if !resource.Namespaced {
@@ -89,7 +89,7 @@ func (i *Installer) apply(ctx context.Context, o Object) error {
 	}
 	i.all[applied{resource.Name, namespace, o.Name}] = true
 	if resource.Name == "customresourcedefinitions.apiextensions.k8s.io" {
-		return i.established(ctx, path, o.Body)
+		return i.awaitEstablished(ctx, path, o.Body)
 	}
 	return nil
 }
@@ -100,8 +100,8 @@ func (i *Installer) Has(resource, namespace, name string) bool {
 	return i != nil && i.all[applied{resource, namespace, name}]
 }
 
-// patch applies a body once; done says that there is no use in trying again.
-func (i *Installer) patch(ctx context.Context, path string, body []byte) (done bool, err error) {
+// patchOnce applies a body once; done says that there is no use in trying again.
+func (i *Installer) patchOnce(ctx context.Context, path string, body []byte) (done bool, err error) {
 	answer, err := i.client.Do(ctx, &wire.Request{
 		Method: http.MethodPatch, Path: path + "?force=true&fieldManager=" + fieldManager,
 		ContentType: "application/apply-patch+yaml", Body: body,
@@ -112,18 +112,18 @@ func (i *Installer) patch(ctx context.Context, path string, body []byte) (done b
 	case answer.Success():
 		return true, nil
 	}
-	return !passing(answer.Code), answer.Refusal()
+	return !isPassing(answer.Code), answer.Refusal()
 }
 
-// passing tells a refusal that another try may change: what was just defined may
+// isPassing tells a refusal that another try may change: what was just defined may
 // not be served by every handler yet; a webhook may be on its way; the server may
 // be busy.
-func passing(code int) bool {
+func isPassing(code int) bool {
 	return code == http.StatusNotFound || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// established waits until a definition is in force and its versions are served.
-func (i *Installer) established(ctx context.Context, path string, body []byte) error {
+// awaitEstablished waits until a definition is in force and its versions are served.
+func (i *Installer) awaitEstablished(ctx context.Context, path string, body []byte) error {
 	var definition struct {
 		Spec struct {
 			Group    string `json:"group"`
@@ -137,19 +137,19 @@ func (i *Installer) established(ctx context.Context, path string, body []byte) e
 	if err := json.Unmarshal(body, &definition); err != nil {
 		return err
 	}
-	if err := until(ctx, func() (bool, error) { return i.accepted(ctx, path) }); err != nil {
+	if err := retryUntil(ctx, func() (bool, error) { return i.isAccepted(ctx, path) }); err != nil {
 		return err
 	}
 	for _, v := range definition.Spec.Versions {
 		if !v.Served {
 			continue
 		}
-		if err := until(ctx, func() (bool, error) {
+		if err := retryUntil(ctx, func() (bool, error) {
 			r, err := i.cache.Kind(ctx, definition.Spec.Group+"/"+v.Name, definition.Spec.Names.Kind)
 			if err != nil {
 				return false, err
 			}
-			return i.listed(ctx, r)
+			return i.isListable(ctx, r)
 		}); err != nil {
 			return err
 		}
@@ -157,9 +157,9 @@ func (i *Installer) established(ctx context.Context, path string, body []byte) e
 	return nil
 }
 
-// listed says whether a resource can be listed: discovery knows of it a moment
+// isListable says whether a resource can be listed: discovery knows of it a moment
 // before it is served.
-func (i *Installer) listed(ctx context.Context, r discovery.Resource) (bool, error) {
+func (i *Installer) isListable(ctx context.Context, r discovery.Resource) (bool, error) {
 	answer, err := i.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: r.All() + "?limit=1", Discard: true})
 	if err != nil {
 		return false, err
@@ -170,9 +170,9 @@ func (i *Installer) listed(ctx context.Context, r discovery.Resource) (bool, err
 	return true, nil
 }
 
-// accepted says whether a definition is established; one whose names are taken
+// isAccepted says whether a definition is established; one whose names are taken
 // never will be.
-func (i *Installer) accepted(ctx context.Context, path string) (done bool, err error) {
+func (i *Installer) isAccepted(ctx context.Context, path string) (done bool, err error) {
 	answer, err := i.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
 	if err != nil {
 		return false, err
@@ -201,9 +201,9 @@ var (
 	errNotEstablished = errors.New("not established")
 )
 
-// until does something until it is done; ctx bounds it, and the error is then
+// retryUntil does something until it is done; ctx bounds it, and the error is then
 // that of the last try.
-func until(ctx context.Context, do func() (done bool, err error)) error {
+func retryUntil(ctx context.Context, do func() (done bool, err error)) error {
 	for {
 		done, err := do()
 		if done {

@@ -45,7 +45,7 @@ func Decode(file string, raw []byte) ([]Object, error) {
 		case len(one) == 0 || string(one) == "null":
 			continue
 		}
-		objects, err := decode(place, one)
+		objects, err := decodeObjects(place, one)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ type head struct {
 	Items      []json.RawMessage `json:"items"`
 }
 
-func decode(place string, raw []byte) ([]Object, error) {
+func decodeObjects(place string, raw []byte) ([]Object, error) {
 	if len(raw) > maxDocument {
 		return nil, fmt.Errorf("%s: more than %d bytes", place, maxDocument)
 	}
@@ -72,7 +72,7 @@ func decode(place string, raw []byte) ([]Object, error) {
 	if h.APIVersion == "v1" && h.Kind == "List" {
 		var out []Object
 		for i, item := range h.Items {
-			objects, err := decode(fmt.Sprintf("%s: item %d", place, i+1), item)
+			objects, err := decodeObjects(fmt.Sprintf("%s: item %d", place, i+1), item)
 			if err != nil {
 				return nil, err
 			}

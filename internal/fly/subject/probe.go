@@ -20,29 +20,29 @@ var errNotReady = errors.New("not ready")
 // question asks once whether a program is ready.
 type question func(context.Context) error
 
-// probe returns what asks whether the subject is ready and its metrics can be
+// newProbe returns what asks whether the subject is ready and its metrics can be
 // read; nil: it is ready once it runs.
-func (p *Prepared) probe() (question, error) {
+func (p *Prepared) newProbe() (question, error) {
 	var all []question
 	if text := p.subject.Ready.HTTP; text != "" {
 		if strings.HasPrefix(text, "/") {
 			text = "http://127.0.0.1:" + p.vars[scenario.VarProbePort] + text
 		}
-		address, err := p.expand(text)
+		address, err := p.expandVariables(text)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, answers(address))
+		all = append(all, askPage(address))
 	}
 	if text := p.subject.Ready.TCP; text != "" {
-		address, err := p.expand(text)
+		address, err := p.expandVariables(text)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, accepts(address))
+		all = append(all, dialAddress(address))
 	}
 	if p.MetricsURL != "" { // a wrong address is better known now than after the run
-		all = append(all, answers(p.MetricsURL))
+		all = append(all, askPage(p.MetricsURL))
 	}
 	if len(all) == 0 {
 		return nil, nil
@@ -57,9 +57,9 @@ func (p *Prepared) probe() (question, error) {
 	}, nil
 }
 
-// answers asks for a page. A certificate is not verified: it says nothing about
+// askPage asks for a page. A certificate is not verified: it says nothing about
 // being ready.
-func answers(address string) question {
+func askPage(address string) question {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
@@ -81,8 +81,8 @@ func answers(address string) question {
 	}
 }
 
-// accepts connects.
-func accepts(address string) question {
+// dialAddress connects.
+func dialAddress(address string) question {
 	return func(ctx context.Context) error {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -92,8 +92,8 @@ func accepts(address string) question {
 	}
 }
 
-// server returns a URL without its path.
-func server(address string) string {
+// serverOf returns a URL without its path.
+func serverOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return address // validation has parsed it

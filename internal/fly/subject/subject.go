@@ -79,7 +79,7 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 	}
 	env := map[string]string{}
 	for name, text := range x.Env {
-		if env[name], err = p.expand(text); err != nil {
+		if env[name], err = p.expandVariables(text); err != nil {
 			return nil, err
 		}
 	}
@@ -90,13 +90,13 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 		}
 	}
 	if x.Metrics != nil {
-		p.MetricsURL, err = p.expand(x.Metrics.At(metrics))
+		p.MetricsURL, err = p.expandVariables(x.Metrics.At(metrics))
 	}
 	return p, err
 }
 
-// expand fills in variables; validation has seen to it that they are known.
-func (p *Prepared) expand(text string) (string, error) {
+// expandVariables fills in variables; validation has seen to it that they are known.
+func (p *Prepared) expandVariables(text string) (string, error) {
 	out, err := scenario.ExpandVariables(text, p.vars)
 	if err != nil {
 		return "", fmt.Errorf("subject %s: %w", p.subject.Name, err)
@@ -108,28 +108,28 @@ func (p *Prepared) expand(text string) (string, error) {
 // NAME.log. The errors are those of plane.Launch, and ErrNoProgram.
 func (p *Prepared) Start(ctx context.Context) (record.SubjectFact, error) {
 	x, o := p.subject, p.options
-	path, args, err := p.command()
+	path, args, err := p.commandLine()
 	if err != nil {
 		return record.SubjectFact{}, err
 	}
-	ready, err := p.probe()
+	ready, err := p.newProbe()
 	if err != nil {
 		return record.SubjectFact{}, err
 	}
 	component, err := o.Plane.Launch(ctx, plane.Program{
 		Name: x.Name, Path: path, Args: args, Env: p.vars, Dir: o.Folder, LogFile: filepath.Join(o.LogDir, x.Name+".log"),
-		CPU: x.Limits.CPU, Memory: uint64(x.Limits.Memory), MetricsURL: p.MetricsURL, Scrape: p.scrape(),
+		CPU: x.Limits.CPU, Memory: uint64(x.Limits.Memory), MetricsURL: p.MetricsURL, Scrape: p.metricsEndpoint(),
 		Ready: ready, Within: time.Duration(x.Ready.Within),
 	})
 	if err != nil {
 		return record.SubjectFact{}, err
 	}
-	return p.fact(ctx, component, path, args), nil
+	return p.newFact(ctx, component, path, args), nil
 }
 
-// fact describes what was started. The environment is the scenario's alone: what
+// newFact describes what was started. The environment is the scenario's alone: what
 // every subject gets differs from run to run and says nothing.
-func (p *Prepared) fact(ctx context.Context, c plane.Component, path string, args []string) record.SubjectFact {
+func (p *Prepared) newFact(ctx context.Context, c plane.Component, path string, args []string) record.SubjectFact {
 	f := record.SubjectFact{Command: path, ComponentFact: record.ComponentFact{
 		Name: c.Name, Args: args, CPULimit: c.CPULimit, MemoryLimit: c.MemoryLimit, Limited: c.Limited,
 		Client: plane.ClientLimitOf(args, p.options.Folder),
@@ -140,26 +140,26 @@ func (p *Prepared) fact(ctx context.Context, c plane.Component, path string, arg
 	if len(p.subject.Windtunnel) > 0 {
 		f.Version = p.options.Self
 	} else {
-		f.Version = version(ctx, path, p.subject.Version)
+		f.Version = programVersion(ctx, path, p.subject.Version)
 	}
 	return f
 }
 
-// command returns the executable and its arguments.
-func (p *Prepared) command() (path string, args []string, err error) {
+// commandLine returns the executable and its arguments.
+func (p *Prepared) commandLine() (path string, args []string, err error) {
 	given := p.subject.Args
 	if len(p.subject.Windtunnel) > 0 {
 		given = p.subject.Windtunnel
 		path, err = os.Executable()
 	} else {
-		path, err = find(p.subject.Command, p.options.Folder)
+		path, err = findExecutable(p.subject.Command, p.options.Folder)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("subject %s: %w", p.subject.Name, err)
 	}
 	args = []string{} // in the manifest, too
 	for _, text := range given {
-		arg, err := p.expand(text)
+		arg, err := p.expandVariables(text)
 		if err != nil {
 			return "", nil, err
 		}
@@ -168,8 +168,8 @@ func (p *Prepared) command() (path string, args []string, err error) {
 	return path, args, nil
 }
 
-// find finds an executable: a path from the scenario's folder, or a name in PATH.
-func find(command, folder string) (string, error) {
+// findExecutable finds an executable: a path from the scenario's folder, or a name in PATH.
+func findExecutable(command, folder string) (string, error) {
 	path := command
 	if strings.Contains(command, "/") && !filepath.IsAbs(command) {
 		var err error
@@ -184,12 +184,12 @@ func find(command, folder string) (string, error) {
 	return filepath.Abs(found)
 }
 
-// scrape returns who may read the metrics.
-func (p *Prepared) scrape() endpoint.Endpoint {
+// metricsEndpoint returns who may read the metrics.
+func (p *Prepared) metricsEndpoint() endpoint.Endpoint {
 	if p.MetricsURL == "" {
 		return endpoint.Endpoint{}
 	}
-	return endpoint.Plain(server(p.MetricsURL))
+	return endpoint.Plain(serverOf(p.MetricsURL))
 }
 
 // servedWithin is how long the process that started windtunnel, which is ready,
@@ -201,19 +201,19 @@ const servedWithin = 2 * time.Second
 func (p *Prepared) Joined(ctx context.Context, pid int) (fact record.SubjectFact, unread, err error) {
 	if p.MetricsURL != "" {
 		ctx, cancel := context.WithTimeout(ctx, servedWithin)
-		ask := answers(p.MetricsURL)
-		unread = until(ctx, func() (bool, error) { err := ask(ctx); return err == nil, err })
+		ask := askPage(p.MetricsURL)
+		unread = retryUntil(ctx, func() (bool, error) { err := ask(ctx); return err == nil, err })
 		cancel()
 		if unread != nil {
 			p.MetricsURL = ""
 		}
 	}
-	c := plane.Component{Name: p.subject.Name, PID: pid, MetricsURL: p.MetricsURL, Scrape: p.scrape()}
+	c := plane.Component{Name: p.subject.Name, PID: pid, MetricsURL: p.MetricsURL, Scrape: p.metricsEndpoint()}
 	if err := p.options.Plane.Join(c); err != nil {
 		return record.SubjectFact{}, nil, err
 	}
 	f := record.SubjectFact{ComponentFact: record.ComponentFact{Name: c.Name, Args: []string{}}}
-	f.Version = version(ctx, "/proc/"+strconv.Itoa(pid)+"/exe", nil)
+	f.Version = programVersion(ctx, "/proc/"+strconv.Itoa(pid)+"/exe", nil)
 	return f, unread, nil
 }
 
@@ -240,7 +240,7 @@ func (s Started) Join(p *plane.Plane) error {
 		Name: s.Fact.Name, PID: s.PID, MetricsURL: s.MetricsURL, CPULimit: s.Fact.CPULimit, MemoryLimit: s.Fact.MemoryLimit, Limited: s.Fact.Limited,
 	}
 	if s.MetricsURL != "" {
-		c.Scrape = endpoint.Plain(server(s.MetricsURL))
+		c.Scrape = endpoint.Plain(serverOf(s.MetricsURL))
 	}
 	return p.Join(c)
 }
@@ -250,7 +250,7 @@ func (p *Prepared) Name() string { return p.subject.Name }
 
 // Find says whether a subject's command is there; the error is ErrNoProgram.
 func Find(x scenario.Subject, folder string) error {
-	if _, err := find(x.Command, folder); err != nil {
+	if _, err := findExecutable(x.Command, folder); err != nil {
 		return fmt.Errorf("subject %s: %w", x.Name, err)
 	}
 	return nil

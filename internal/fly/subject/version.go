@@ -16,9 +16,9 @@ const (
 	maxVersion    = 4 << 10         // bytes of output that are kept
 )
 
-// version says which version a program is: what it prints when it is called with
+// programVersion says which version a program is: what it prints when it is called with
 // these arguments, or what Go wrote into it; empty when neither says anything.
-func version(ctx context.Context, path string, args []string) string {
+func programVersion(ctx context.Context, path string, args []string) string {
 	if len(args) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, versionWithin)
 		defer cancel()
@@ -34,7 +34,7 @@ func version(ctx context.Context, path string, args []string) string {
 	if err != nil {
 		return ""
 	}
-	return built(info)
+	return buildText(info)
 }
 
 // beginning keeps the begin of what is written to it.
@@ -46,8 +46,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// built writes what Go knows of a build: the module, its version and the commit.
-func built(info *debug.BuildInfo) string {
+// buildText writes what Go knows of a build: the module, its version and the commit.
+func buildText(info *debug.BuildInfo) string {
 	out := strings.TrimSpace(info.Main.Path + " " + info.Main.Version)
 	if info.Main.Path == "" {
 		out = info.Path

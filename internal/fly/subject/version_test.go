@@ -21,7 +21,7 @@ func script(t *testing.T, text string) string {
 func TestVersionOfAProgramThatLeavesAnother(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
-	if got := version(t.Context(), script(t, "echo v1; echo more; sleep 8 & exit 0"), []string{"--version"}); got != "v1" {
+	if got := programVersion(t.Context(), script(t, "echo v1; echo more; sleep 8 & exit 0"), []string{"--version"}); got != "v1" {
 		t.Errorf("got %q", got)
 	}
 	if took := time.Since(begin); took > 6*time.Second {
@@ -34,7 +34,7 @@ func TestVersionEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if got := version(ctx, script(t, "exec sleep 8"), []string{"--version"}); got != "" {
+	if got := programVersion(ctx, script(t, "exec sleep 8"), []string{"--version"}); got != "" {
 		t.Errorf("got %q", got)
 	}
 	if took := time.Since(begin); took > 4*time.Second {
@@ -44,7 +44,7 @@ func TestVersionEndsWithItsContext(t *testing.T) {
 
 func TestVersionOfAProgramThatTalks(t *testing.T) {
 	t.Parallel()
-	got := version(t.Context(), script(t, "head -c 1000000 /dev/zero | tr '\\0' a"), []string{"--version"})
+	got := programVersion(t.Context(), script(t, "head -c 1000000 /dev/zero | tr '\\0' a"), []string{"--version"})
 	if len(got) != maxVersion {
 		t.Errorf("kept %d bytes", len(got))
 	}

@@ -218,24 +218,24 @@ func TestAliveByTheServersClock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			inspector := func() *Inspector { return New(Options{Clock: clock.Start()}, CPU{}) }
 			at := func(ago time.Duration) time.Time { return time.Now().Add(off - ago) }
-			if !inspector().alive(at(10*time.Second), at(time.Second)) {
+			if !inspector().isFleetAlive(at(10*time.Second), at(time.Second)) {
 				t.Errorf("%v: a fleet that runs is taken for one that is gone", off)
 			}
-			if inspector().alive(at(10*time.Minute), at(time.Second)) {
+			if inspector().isFleetAlive(at(10*time.Minute), at(time.Second)) {
 				t.Errorf("%v: a fleet that is gone is taken for one that runs", off)
 			}
-			if inspector().alive(time.Time{}, at(0)) {
+			if inspector().isFleetAlive(time.Time{}, at(0)) {
 				t.Errorf("%v: there is no fleet", off)
 			}
 			i := inspector() // whose leases are all that anybody writes, and move
 			first := at(2 * time.Minute)
-			i.alive(first, first.Add(5*time.Minute))
+			i.isFleetAlive(first, first.Add(5*time.Minute))
 			time.Sleep(10 * time.Second)
-			if !i.alive(first.Add(10*time.Second), first.Add(5*time.Minute)) {
+			if !i.isFleetAlive(first.Add(10*time.Second), first.Add(5*time.Minute)) {
 				t.Errorf("%v: its leases move", off)
 			}
 			time.Sleep(2 * aliveWithin)
-			if i.alive(first.Add(10*time.Second), first.Add(10*time.Second)) {
+			if i.isFleetAlive(first.Add(10*time.Second), first.Add(10*time.Second)) {
 				t.Errorf("%v: its leases do not move any more", off)
 			}
 		})

@@ -36,7 +36,7 @@ func (i *Inspector) AddProbeWrites(ctx context.Context, s *preflight.State) {
 	}
 	var took []float64
 	for n := range probeWrites {
-		seconds, err := i.probe(ctx, "windtunnel-probe-"+strconv.FormatInt(i.Clock.Epoch().UnixNano(), 36)+"-"+strconv.Itoa(n))
+		seconds, err := i.probeWrite(ctx, "windtunnel-probe-"+strconv.FormatInt(i.Clock.Epoch().UnixNano(), 36)+"-"+strconv.Itoa(n))
 		if errors.Is(err, errNotOurs) {
 			return
 		}
@@ -49,20 +49,20 @@ func (i *Inspector) AddProbeWrites(ctx context.Context, s *preflight.State) {
 	s.ProbeWrites = took
 }
 
-// probe makes one object, deletes it, and returns how many seconds its creation
+// probeWrite makes one object, deletes it, and returns how many seconds its creation
 // took. It carries the run's label, so that clean finds what a killed run left. One whose answer was lost may be there, or be made yet: it is deleted, too.
-func (i *Inspector) probe(ctx context.Context, name string) (float64, error) {
+func (i *Inspector) probeWrite(ctx context.Context, name string) (float64, error) {
 	body, err := object.Stamp{Run: i.Run}.MarkJSON(fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q}}`, name))
 	if err != nil {
 		return 0, err
 	}
-	created, err := i.write(ctx, &wire.Request{Method: http.MethodPost, Path: probePath + "?timeout=" + probeAtMost.String(), ContentType: "application/json",
+	created, err := i.writeOnce(ctx, &wire.Request{Method: http.MethodPost, Path: probePath + "?timeout=" + probeAtMost.String(), ContentType: "application/json",
 		Body: body})
 	if err == nil && (created.Code == http.StatusForbidden || created.Code == http.StatusNotFound) {
 		return 0, errNotOurs
 	}
 	remove := func() (*wire.Response, error) {
-		return i.write(context.WithoutCancel(ctx), &wire.Request{Method: http.MethodDelete, Path: probePath + "/" + name})
+		return i.writeOnce(context.WithoutCancel(ctx), &wire.Request{Method: http.MethodDelete, Path: probePath + "/" + name})
 	}
 	deleted, left := remove()
 	if err != nil && left == nil && deleted.Code == http.StatusNotFound {
@@ -83,8 +83,8 @@ func (i *Inspector) probe(ctx context.Context, name string) (float64, error) {
 	return created.Done.Sub(created.Sent).Seconds(), nil
 }
 
-// write sends one request and does not wait for its answer for ever.
-func (i *Inspector) write(ctx context.Context, req *wire.Request) (*wire.Response, error) {
+// writeOnce sends one request and does not wait for its answer for ever.
+func (i *Inspector) writeOnce(ctx context.Context, req *wire.Request) (*wire.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	return i.Client.Do(ctx, req)

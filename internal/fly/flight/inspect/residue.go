@@ -30,11 +30,11 @@ type renewal struct {
 	moved bool       // from one look to another
 }
 
-// alive tells whether a fleet runs whose newest lease was renewed at last, when
+// isFleetAlive tells whether a fleet runs whose newest lease was renewed at last, when
 // the newest time of what anybody else wrote is that. Both are times of the
 // server: its clock may be far from ours. Where nobody else wrote anything, ours
 // has to do.
-func (i *Inspector) alive(last, others time.Time) bool {
+func (i *Inspector) isFleetAlive(last, others time.Time) bool {
 	now, was := i.Clock.Now(), &i.renewed
 	if last.After(was.last) {
 		*was = renewal{last, now, !was.last.IsZero()}
@@ -63,10 +63,10 @@ func (i *Inspector) AddLeftovers(ctx context.Context, s *preflight.State) {
 		for _, f := range o.ManagedFields {
 			switch {
 			case !strings.HasPrefix(f.Manager, ours):
-				others = latest(others, f.Time)
+				others = latestOf(others, f.Time)
 				continue
 			case f.Manager == oursFleet && strings.HasPrefix(resource, "leases."):
-				last = latest(last, f.Time)
+				last = latestOf(last, f.Time)
 			}
 			mine, fleet = true, fleet && f.Manager == oursFleet
 		}
@@ -79,13 +79,13 @@ func (i *Inspector) AddLeftovers(ctx context.Context, s *preflight.State) {
 			left = append(left, one)
 		}
 	})
-	if !i.alive(last, others) {
+	if !i.isFleetAlive(last, others) {
 		left = append(left, nodes...)
 	}
 	s.Leftovers = left
 }
 
-func latest(a, b time.Time) time.Time {
+func latestOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -21,7 +21,7 @@ type Journal struct {
 	Clock   clock.Clock
 }
 
-func (j Journal) write(e record.Event) {
+func (j Journal) writeEvent(e record.Event) {
 	e.At = j.Clock.Now()
 	j.Records.Event(e)
 }
@@ -35,7 +35,7 @@ type failedStep interface {
 
 // RunBegan says that the first step is about to begin.
 func (j Journal) RunBegan(scenario string) {
-	j.write(record.Event{Type: record.EventRunBegan, Name: scenario})
+	j.writeEvent(record.Event{Type: record.EventRunBegan, Name: scenario})
 }
 
 // RunEnded says in which step the run ended, and why; err is that of a run that
@@ -51,12 +51,12 @@ func (j Journal) RunEnded(step string, reason record.EndReason, err error) {
 	case err != nil:
 		e.Text = err.Error()
 	}
-	j.write(e)
+	j.writeEvent(e)
 }
 
 // StepBegan says that a step, or a part of the run before the steps, has begun.
 func (j Journal) StepBegan(name string) {
-	j.write(record.Event{Type: record.EventStepBegan, Name: name})
+	j.writeEvent(record.Event{Type: record.EventStepBegan, Name: name})
 }
 
 // refuted is the error of what was tried and answered with no.
@@ -79,22 +79,22 @@ func (j Journal) StepEnded(name string, err error) {
 	if err != nil {
 		e.Text = err.Error()
 	}
-	j.write(e)
+	j.writeEvent(e)
 }
 
 // PlaneReady says how many seconds the plane took from its start.
 func (j Journal) PlaneReady(seconds float64) {
-	j.write(record.Event{Type: record.EventPlaneReady, Detail: record.Detail{For: time.Duration(seconds * float64(time.Second))}})
+	j.writeEvent(record.Event{Type: record.EventPlaneReady, Detail: record.Detail{For: time.Duration(seconds * float64(time.Second))}})
 }
 
 // FleetReady says that so many nodes can be scheduled to.
 func (j Journal) FleetReady(nodes int) {
-	j.write(record.Event{Type: record.EventFleetReady, Detail: record.Detail{Count: nodes}})
+	j.writeEvent(record.Event{Type: record.EventFleetReady, Detail: record.Detail{Count: nodes}})
 }
 
 // Died says that a component, or a subject, has ended by itself.
 func (j Journal) Died(component string, err error) {
-	j.write(record.Event{Type: record.EventDied, Name: component, Text: err.Error(), Detail: record.Detail{MemoryLimit: limitOf(err)}})
+	j.writeEvent(record.Event{Type: record.EventDied, Name: component, Text: err.Error(), Detail: record.Detail{MemoryLimit: limitOf(err)}})
 }
 
 // limitOf returns the memory limit that a death was at.
@@ -121,40 +121,40 @@ func (j Journal) Disturbed(f plane.FaultEvent) {
 // FaultBegan says that a step has injected a fault that is no component's, and which
 // members it breaks, if any.
 func (j Journal) FaultBegan(step, action string, members []string) {
-	j.fault(step, action, members, false)
+	j.writeFault(step, action, members, false)
 }
 
 // FaultEnded says that it was taken back.
 func (j Journal) FaultEnded(step, action string, members []string) {
-	j.fault(step, action+" is over", members, true)
+	j.writeFault(step, action+" is over", members, true)
 }
 
-func (j Journal) fault(step, text string, members []string, over bool) {
+func (j Journal) writeFault(step, text string, members []string, over bool) {
 	e := record.Event{Type: record.EventFault, Name: step, Text: text}
 	if len(members) > 0 {
 		e.Outage = &record.Outage{Members: members, Over: over}
 	}
-	j.write(e)
+	j.writeEvent(e)
 }
 
 // Profiled says that profiles of a component are taken from now, for some
 // seconds.
 func (j Journal) Profiled(component string) {
-	j.write(record.Event{Type: record.EventProfiled, Name: component})
+	j.writeEvent(record.Event{Type: record.EventProfiled, Name: component})
 }
 
 // Dirty says what was not as it should be when the run, or a step, began.
 func (j Journal) Dirty(found preflight.Finding) {
-	j.write(record.Event{Type: record.EventDirty, Name: found.Kind, Text: found.Text})
+	j.writeEvent(record.Event{Type: record.EventDirty, Name: found.Kind, Text: found.Text})
 }
 
 // Unmet says of something that was asked for, such as "limits of etcd", that it did not
 // come about, and why.
 func (j Journal) Unmet(asked string, state record.State, why string) {
-	j.write(record.Unmet(0, asked, state, why))
+	j.writeEvent(record.Unmet(0, asked, state, why))
 }
 
 // Warned keeps a sentence for the report.
 func (j Journal) Warned(text string) {
-	j.write(record.Event{Type: record.EventWarned, Text: text})
+	j.writeEvent(record.Event{Type: record.EventWarned, Text: text})
 }

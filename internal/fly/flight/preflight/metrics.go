@@ -18,8 +18,8 @@ type Counted struct {
 func ReadMetrics(metrics string) Counted {
 	c := Counted{Depth: map[string]float64{}, Retries: map[string]float64{}, Longest: map[string]float64{}, Objects: map[string]float64{}}
 	for line := range strings.Lines(metrics) {
-		name, labels, value := split(line)
-		queue := labelled(labels, "name")
+		name, labels, value := splitLine(line)
+		queue := labelValue(labels, "name")
 		if strings.HasPrefix(name, "workqueue_") && queue == "" {
 			continue
 		}
@@ -35,15 +35,15 @@ func ReadMetrics(metrics string) Counted {
 		case "etcd_mvcc_db_total_size_in_use_in_bytes":
 			c.Store = value
 		case "apiserver_resource_objects":
-			c.Objects[strings.TrimSuffix(labelled(labels, "resource")+"."+labelled(labels, "group"), ".")] = value
+			c.Objects[strings.TrimSuffix(labelValue(labels, "resource")+"."+labelValue(labels, "group"), ".")] = value
 		}
 	}
 	return c
 }
 
-// split takes a line apart into the metric, its labels and its value; a line
+// splitLine takes a line apart into the metric, its labels and its value; a line
 // that is none has no metric.
-func split(line string) (metric, labels string, value float64) {
+func splitLine(line string) (metric, labels string, value float64) {
 	end := strings.IndexAny(line, "{ ")
 	if end <= 0 || line[0] == '#' {
 		return "", "", 0
@@ -62,8 +62,8 @@ func split(line string) (metric, labels string, value float64) {
 	return metric, labels, value
 }
 
-// labelled returns the value of a label, not of another whose name ends so.
-func labelled(labels, name string) string {
+// labelValue returns the value of a label, not of another whose name ends so.
+func labelValue(labels, name string) string {
 	name += `="`
 	for rest := labels; ; {
 		i := strings.Index(rest, name)

@@ -118,35 +118,35 @@ func Findings(now, first State, tolerate ...string) []Finding {
 			}
 		}
 	}
-	left := named(now.Leftovers, "left behind by an earlier run")
+	left := groupObjects(now.Leftovers, "left behind by an earlier run")
 	if len(left) > 0 {
 		left[len(left)-1] += "; windtunnel clean --kubeconfig FILE deletes what killed runs left"
 	}
 	add(Leftover, true, left)
-	add(Terminating, false, named(now.Terminating, "terminating"))
-	add(Queue, false, waiting(now.Queues, first.Queues))
-	add(Retries, false, retried(now.Queues, first.Queues))
+	add(Terminating, false, groupObjects(now.Terminating, "terminating"))
+	add(Queue, false, waitingQueues(now.Queues, first.Queues))
+	add(Retries, false, retryingQueues(now.Queues, first.Queues))
 	for _, name := range now.Unrated {
 		add(Retries, false, []string{"measuring baseline queue retries of " + name})
 	}
-	for _, name := range above(now.CPU, first.CPU, Factor, Slack) {
+	for _, name := range busierComponents(now.CPU, first.CPU, Factor, Slack) {
 		add(CPU, false, []string{fmt.Sprintf("%s uses %.2f cores, at first it was %.2f", name, now.CPU[name], first.CPU[name])})
 	}
-	for _, name := range above(now.Heap, first.Heap, Growth, SlackBytes) {
+	for _, name := range busierComponents(now.Heap, first.Heap, Growth, SlackBytes) {
 		add(Heap, true, []string{fmt.Sprintf("the heap of %s grows to %.0f MB, at first it was %.0f MB", name, now.Heap[name]/1e6, first.Heap[name]/1e6)})
 	}
 	if first.Store > 0 && now.Store > max(Growth*first.Store, first.Store+SlackBytes) {
 		add(Store, true, []string{fmt.Sprintf("etcd's database uses %.0f MB, at first it was %.0f MB", now.Store/1e6, first.Store/1e6)})
 	}
-	add(ProbeWrite, false, slow(now.ProbeWrites, first.ProbeWrites))
-	add(Host, true, noise(now))
+	add(ProbeWrite, false, compareCreations(now.ProbeWrites, first.ProbeWrites))
+	add(Host, true, describeNoise(now))
 	add(Unread, false, now.Unread)
 	add(Unread, true, now.Down)
 	return out
 }
 
-// named groups objects by resource and by what holds them.
-func named(all []Object, what string) []string {
+// groupObjects groups objects by resource and by what holds them.
+func groupObjects(all []Object, what string) []string {
 	groups := map[string][]string{}
 	for _, o := range all {
 		key := o.Resource + "\x00 " + what
@@ -169,8 +169,8 @@ func named(all []Object, what string) []string {
 	return out
 }
 
-// waiting names the queues that are not empty, or in which work does not end.
-func waiting(now, first map[string]Work) []string {
+// waitingQueues names the queues that are not empty, or in which work does not end.
+func waitingQueues(now, first map[string]Work) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch w := now[name]; {
@@ -183,8 +183,8 @@ func waiting(now, first map[string]Work) []string {
 	return out
 }
 
-// retried names the queues that get items back more often than at first.
-func retried(now, first map[string]Work) []string {
+// retryingQueues names the queues that get items back more often than at first.
+func retryingQueues(now, first map[string]Work) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if w := now[name]; w.Retries > max(Factor*first[name].Retries, first[name].Retries+SlackRetries) {
@@ -194,8 +194,8 @@ func retried(now, first map[string]Work) []string {
 	return out
 }
 
-// above names the components that use more than they did at first.
-func above(now, first map[string]float64, factor, slack float64) []string {
+// busierComponents names the components that use more than they did at first.
+func busierComponents(now, first map[string]float64, factor, slack float64) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if was, known := first[name]; known && now[name] > max(factor*was, was+slack) {
@@ -205,8 +205,8 @@ func above(now, first map[string]float64, factor, slack float64) []string {
 	return out
 }
 
-// slow compares creations with the first ones.
-func slow(now, first []float64) []string {
+// compareCreations compares creations with the first ones.
+func compareCreations(now, first []float64) []string {
 	if len(now) == 0 || len(first) == 0 {
 		return nil
 	}
@@ -217,8 +217,8 @@ func slow(now, first []float64) []string {
 	return nil
 }
 
-// noise says who else uses the machine.
-func noise(s State) []string {
+// describeNoise says who else uses the machine.
+func describeNoise(s State) []string {
 	var out []string
 	if s.Others > cmp.Or(s.MaxOthers, record.DefaultMaxNeighbours) {
 		out = append(out, fmt.Sprintf("other processes take %.0f %% of this machine's CPU", 100*s.Others))

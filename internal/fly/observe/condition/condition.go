@@ -125,14 +125,14 @@ func (h handler) ListEnd() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, k := range o.listed.End(maps.Keys(o.objects)) {
-		o.drop(k)
+		o.dropLocked(k)
 	}
 	select {
 	case <-o.synced:
 	default:
 		close(o.synced)
 	}
-	o.tell()
+	o.notifyChange()
 }
 
 // Event takes one object as it is now.
@@ -149,15 +149,15 @@ func (h handler) Event(e watch.Event) {
 	if e.Kind == watch.Deleted {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.drop(k)
-		o.tell()
+		o.dropLocked(k)
+		o.notifyChange()
 		return
 	}
-	now, err := o.evaluate(e.Object)
+	now, err := o.evaluateObject(e.Object)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listed.Add(k)
-	o.drop(k)
+	o.dropLocked(k)
 	o.objects[k] = now
 	o.counts.Existing++
 	switch now {
@@ -168,10 +168,10 @@ func (h handler) Event(e watch.Event) {
 			o.counts.Err = fmt.Errorf("%s %s: %w", k.namespace, k.name, err)
 		}
 	}
-	o.tell()
+	o.notifyChange()
 }
 
-func (o *Observer) evaluate(object []byte) (state, error) {
+func (o *Observer) evaluateObject(object []byte) (state, error) {
 	if o.options.Condition == nil {
 		return waiting, nil
 	}
@@ -185,8 +185,8 @@ func (o *Observer) evaluate(object []byte) (state, error) {
 	return waiting, nil
 }
 
-// drop forgets an object; callers hold mu.
-func (o *Observer) drop(k key) {
+// dropLocked forgets an object; callers hold mu.
+func (o *Observer) dropLocked(k key) {
 	before, ok := o.objects[k]
 	if !ok {
 		return
@@ -203,8 +203,8 @@ func (o *Observer) drop(k key) {
 	}
 }
 
-// tell wakes whoever waits for a change.
-func (o *Observer) tell() {
+// notifyChange wakes whoever waits for a change.
+func (o *Observer) notifyChange() {
 	select {
 	case o.changed <- struct{}{}:
 	default:

@@ -25,7 +25,7 @@ func BenchmarkPod(b *testing.B) {
 	defer records.Close()
 	p := NewProbe(records, clock.Start())
 	for i := range 1000 {
-		p.add(answer{uint64(1000 * i), clock.Time(i), clock.Time(i)})
+		p.addAnswer(answer{uint64(1000 * i), clock.Time(i), clock.Time(i)})
 	}
 	o := New(records).WithProbe(p)
 	h := handler{o, clock.Start()}
@@ -82,7 +82,7 @@ func BenchmarkDeclared(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			s.tracker.own.event(watch.Event{Kind: watch.Added + watch.Kind(min(i, 1)), Object: raw, At: clock.Time(n)}, head)
+			s.tracker.own.takeEvent(watch.Event{Kind: watch.Added + watch.Kind(min(i, 1)), Object: raw, At: clock.Time(n)}, head)
 		}
 	}
 	if err := s.records.Close(); err != nil {

@@ -59,7 +59,7 @@ func (d *Declared) In(cluster string, p *Probe, observed func(scenario.Lifecycle
 	out := &Declared{records: d.records, clock: d.clock}
 	for _, t := range d.all {
 		if observed(t.lifecycle) {
-			out.all = append(out.all, t.in(cluster, p))
+			out.all = append(out.all, t.trackerFor(cluster, p))
 		}
 	}
 	return out
@@ -76,7 +76,7 @@ func (d *Declared) Run(ctx context.Context, client *wire.Client, resources Finde
 			sources = append(sources, &source{tracker: t, side: l, of: l.Of, namespace: l.Namespace, selector: l.Selector})
 		}
 		for _, s := range sources {
-			wait.Go(func() { d.follow(ctx, client, resources, s) })
+			wait.Go(func() { d.followSource(ctx, client, resources, s) })
 		}
 	}
 	wait.Wait()
@@ -88,7 +88,7 @@ func (d *Declared) Run(ctx context.Context, client *wire.Client, resources Finde
 // The error is that of ctx.
 func (d *Declared) Synced(ctx context.Context) error {
 	for _, t := range d.all {
-		for _, s := range t.sides() {
+		for _, s := range t.followedResources() {
 			missing := t.recheckNow(s, d.clock.Now())
 			select {
 			case <-s.synced:
@@ -115,7 +115,7 @@ type source struct {
 // them have in common. Its methods are called under the tracker's lock.
 type side interface {
 	resource() *resourceState
-	event(e watch.Event, h *head)
+	takeEvent(e watch.Event, h *head)
 	endUnlisted(m bounded) // ends those that a list did not show
 }
 
@@ -156,18 +156,18 @@ func (e *resourceState) notServed(requestedAt clock.Time) {
 	}
 }
 
-// follow follows one resource until ctx ends.
-func (d *Declared) follow(ctx context.Context, client *wire.Client, resources Finder, s *source) {
+// followSource follows one resource until ctx ends.
+func (d *Declared) followSource(ctx context.Context, client *wire.Client, resources Finder, s *source) {
 	for ctx.Err() == nil {
 		requestedAt := d.clock.Now()
-		r, err := s.find(ctx, resources)
+		r, err := s.findResource(ctx, resources)
 		if err == nil {
-			err = watch.Follow(ctx, client, s.options(r, d.clock), sideHandler{s, d.clock})
+			err = watch.Follow(ctx, client, s.watchOptions(r, d.clock), sideHandler{s, d.clock})
 		}
-		if missing(err) {
+		if isNotServed(err) {
 			s.notServed(requestedAt, true)
 		} else {
-			d.refused(ctx, s, err)
+			d.warnRefused(ctx, s, err)
 		}
 		select {
 		case <-time.After(retryInterval):
@@ -177,23 +177,23 @@ func (d *Declared) follow(ctx context.Context, client *wire.Client, resources Fi
 	}
 }
 
-// missing tells whether a resource is not served: by discovery, or by the
+// isNotServed tells whether a resource is not served: by discovery, or by the
 // server itself, as while a definition is new or the server was just started.
-func missing(err error) bool {
+func isNotServed(err error) bool {
 	var status *wire.StatusError
 	return errors.Is(err, discovery.ErrNotServed) || errors.As(err, &status) && status.Code == http.StatusNotFound
 }
 
-func (s *source) find(ctx context.Context, resources Finder) (discovery.Resource, error) {
+func (s *source) findResource(ctx context.Context, resources Finder) (discovery.Resource, error) {
 	if apiVersion, kind, ok := scenario.ParseKind(s.of); ok {
 		return resources.Kind(ctx, apiVersion, kind)
 	}
 	return resources.Named(ctx, s.of)
 }
 
-// refused says once why a resource may not be watched; nothing else ends a
+// warnRefused says once why a resource may not be watched; nothing else ends a
 // watch. A plane that has just been restarted may refuse for a moment.
-func (d *Declared) refused(ctx context.Context, s *source, err error) {
+func (d *Declared) warnRefused(ctx context.Context, s *source, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -201,7 +201,7 @@ func (d *Declared) refused(ctx context.Context, s *source, err error) {
 	s.notServed(now, false)
 	if !s.warned {
 		s.warned = true
-		d.records.Event(record.Unmet(now, "lifecycle "+s.tracker.title(), record.NotMeasured, err.Error()))
+		d.records.Event(record.Unmet(now, "lifecycle "+s.tracker.displayName(), record.NotMeasured, err.Error()))
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *source) notServed(at clock.Time, absent bool) {
 	}
 }
 
-func (s *source) options(r discovery.Resource, c clock.Clock) watch.Options {
+func (s *source) watchOptions(r discovery.Resource, c clock.Clock) watch.Options {
 	s.tracker.mu.Lock()
 	s.side.resource().name = r.Name
 	s.tracker.mu.Unlock()
@@ -249,7 +249,7 @@ func (h sideHandler) ListEnd() {
 	h.s.tracker.mu.Lock()
 	defer h.s.tracker.mu.Unlock()
 	e := h.s.side.resource()
-	m := e.gap(h.c.Now())
+	m := e.dateListed(h.c.Now())
 	h.s.side.endUnlisted(m)
 	e.listEnd()
 }
@@ -257,7 +257,7 @@ func (h sideHandler) ListEnd() {
 func (h sideHandler) Bookmark(at clock.Time, version uint64) {
 	h.s.tracker.mu.Lock()
 	defer h.s.tracker.mu.Unlock()
-	h.s.side.resource().bookmark(at, version)
+	h.s.side.resource().noteBookmark(at, version)
 }
 
 func (h sideHandler) ListAsked(at clock.Time) {
@@ -273,5 +273,5 @@ func (h sideHandler) Event(e watch.Event) {
 	}
 	h.s.tracker.mu.Lock()
 	defer h.s.tracker.mu.Unlock()
-	h.s.side.event(e, head)
+	h.s.side.takeEvent(e, head)
 }

@@ -69,7 +69,7 @@ func (s *script) play(text string) {
 			to.resource().requestedAt = at
 			to.resource().listBegin()
 		case "END":
-			m := to.resource().gap(at)
+			m := to.resource().dateListed(at)
 			to.endUnlisted(m)
 			to.resource().listEnd()
 		case "ABSENT":
@@ -85,7 +85,7 @@ func (s *script) play(text string) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			to.event(e, h)
+			to.takeEvent(e, h)
 		}
 		s.tracker.mu.Unlock()
 	}
@@ -270,7 +270,7 @@ func TestStalledWatchIsLag(t *testing.T) {
 	const ms = 1_000_000
 	p := NewProbe(records, clock.Start())
 	for _, b := range []answer{{100 * ms, 90 * ms, 95 * ms}, {300 * ms, 290 * ms, 310 * ms}, {300 * ms, 590 * ms, 600 * ms}, {900 * ms, 890 * ms, 900 * ms}} {
-		p.add(b)
+		p.addAnswer(b)
 	}
 	for _, tt := range []struct{ version, at, want int64 }{
 		{320 * ms, 321 * ms, 0},                     // no answer knew of it
@@ -280,15 +280,15 @@ func TestStalledWatchIsLag(t *testing.T) {
 		{50 * ms, 2000 * ms, 0},                     // before anybody asked, or of another store
 		{901 * ms, 2000 * ms, 0}, {0, 2000 * ms, 0}, // nobody can tell
 	} {
-		if got := p.uncertainty("pods", uint64(tt.version), clock.Time(tt.at)); int64(got) != tt.want {
+		if got := p.uncertaintyOf("pods", uint64(tt.version), clock.Time(tt.at)); int64(got) != tt.want {
 			t.Errorf("version %d at %d: %d, want %d", tt.version/ms, tt.at/ms, got, tt.want)
 		}
 	}
 	if got := p.lag["pods"].Milliseconds(); got != 1690 {
 		t.Errorf("lag %d ms", got)
 	}
-	p.add(answer{5, 3000 * ms, 3001 * ms})
-	if got := p.uncertainty("pods", 7, 4000*ms); got != 0 || len(p.answers) != 1 {
+	p.addAnswer(answer{5, 3000 * ms, 3001 * ms})
+	if got := p.uncertaintyOf("pods", 7, 4000*ms); got != 0 || len(p.answers) != 1 {
 		t.Errorf("another store: %d, %d answers", got, len(p.answers))
 	}
 

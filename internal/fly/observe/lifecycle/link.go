@@ -109,7 +109,7 @@ func (l *link) keysTo(h *head, b *body) []string {
 
 // keyOf is a key's value, empty where there is none.
 func keyOf(k *scenario.Key, b *body) string {
-	shown, err := b.value()
+	shown, err := b.decodedValue()
 	if err != nil {
 		return ""
 	}
@@ -120,8 +120,8 @@ func keyOf(k *scenario.Key, b *body) string {
 	return text
 }
 
-// claim gives a new object what is linked to it already.
-func (t *tracker) claim(o *tracked, h *head, b *body) {
+// claimLinked gives a new object what is linked to it already.
+func (t *tracker) claimLinked(o *tracked, h *head, b *body) {
 	var before []reached
 	for _, l := range t.links {
 		for _, key := range l.keysTo(h, b) {
@@ -136,7 +136,7 @@ func (t *tracker) claim(o *tracked, h *head, b *body) {
 	}
 	slices.SortStableFunc(before, func(a, b reached) int { return int(a.at.Sub(b.at)) })
 	for _, r := range before {
-		t.count(o, r.phase, r.bounded)
+		t.countReached(o, r.phase, r.bounded)
 	}
 }
 
@@ -152,10 +152,10 @@ func (l *link) forgetOrphan(x *linked) {
 	l.ended = slices.DeleteFunc(l.ended, func(y *linked) bool { return y == x })
 }
 
-// event takes one linked object as it is now.
-func (l *link) event(e watch.Event, h *head) {
+// takeEvent takes one linked object as it is now.
+func (l *link) takeEvent(e watch.Event, h *head) {
 	t, uid := l.tracker, h.Metadata.UID
-	x, m := l.objects[uid], l.state.event(e, uid)
+	x, m := l.objects[uid], l.state.dateEvent(e, uid)
 	b := &body{raw: e.Object}
 	if x == nil {
 		if e.Kind == watch.Deleted {
@@ -165,16 +165,16 @@ func (l *link) event(e watch.Event, h *head) {
 		l.objects[uid] = x
 	}
 	if x.owners == nil {
-		l.place(x, h, b)
+		l.placeLinked(x, h, b)
 	}
-	l.advance(x, t.evaluate(x.seen, l.phases, b), m)
+	l.notePhases(x, t.evaluatePhases(x.seen, l.phases, b), m)
 	if e.Kind == watch.Deleted {
-		l.end(uid, x, m)
+		l.endLinked(uid, x, m)
 	}
 }
 
-// place finds whom a linked object belongs to, by the keys that it has now.
-func (l *link) place(x *linked, h *head, b *body) {
+// placeLinked finds whom a linked object belongs to, by the keys that it has now.
+func (l *link) placeLinked(x *linked, h *head, b *body) {
 	keys := l.keysOf(h, b)
 	first := x.early
 	if !slices.Equal(keys, x.keys) {
@@ -197,13 +197,13 @@ func (l *link) place(x *linked, h *head, b *body) {
 	l.forgetOrphan(x)
 	for _, r := range first {
 		for _, o := range x.owners {
-			l.tracker.count(o, r.phase, r.bounded)
+			l.tracker.countReached(o, r.phase, r.bounded)
 		}
 	}
 }
 
-// advance notes the phases that are new.
-func (l *link) advance(x *linked, now set, m bounded) {
+// notePhases notes the phases that are new.
+func (l *link) notePhases(x *linked, now set, m bounded) {
 	fresh := now &^ x.seen
 	x.seen = now
 	for _, i := range l.phases {
@@ -213,7 +213,7 @@ func (l *link) advance(x *linked, now set, m bounded) {
 			x.early = append(x.early, reached{i, m})
 		default:
 			for _, o := range x.owners {
-				l.tracker.count(o, i, m)
+				l.tracker.countReached(o, i, m)
 			}
 		}
 	}
@@ -222,18 +222,18 @@ func (l *link) advance(x *linked, now set, m bounded) {
 // endUnlisted ends the linked objects that a list did not show.
 func (l *link) endUnlisted(m bounded) {
 	for _, uid := range l.state.listed.End(maps.Keys(l.objects)) {
-		l.end(uid, l.objects[uid], m)
+		l.endLinked(uid, l.objects[uid], m)
 	}
 }
 
-func (l *link) end(uid string, x *linked, m bounded) {
+func (l *link) endLinked(uid string, x *linked, m bounded) {
 	now := x.seen
 	for _, i := range l.phases {
 		if l.tracker.phases[i].Deleted {
 			now |= bit(i)
 		}
 	}
-	l.advance(x, now, m)
+	l.notePhases(x, now, m)
 	delete(l.objects, uid)
 	if x.owners != nil || len(x.keys) == 0 {
 		return

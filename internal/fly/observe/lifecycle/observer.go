@@ -142,9 +142,9 @@ func (h handler) ListEnd() {
 	o := h.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	m := o.state.gap(h.c.Now())
+	m := o.state.dateListed(h.c.Now())
 	for _, uid := range o.state.listed.End(maps.Keys(o.pods)) {
-		o.end(uid, o.pods[uid], m)
+		o.endPod(uid, o.pods[uid], m)
 	}
 	o.state.listEnd()
 }
@@ -153,7 +153,7 @@ func (h handler) ListEnd() {
 func (h handler) Bookmark(at clock.Time, version uint64) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
-	h.o.state.bookmark(at, version)
+	h.o.state.noteBookmark(at, version)
 }
 
 // ListAsked notes when a list was asked for.
@@ -172,27 +172,27 @@ func (h handler) Event(e watch.Event) {
 	if object.DecodePod(e.Object, view) != nil || len(view.UID) == 0 {
 		return // a later event or list shows it again
 	}
-	p, m := o.pods[string(view.UID)], o.state.event(e, string(view.UID))
+	p, m := o.pods[string(view.UID)], o.state.dateEvent(e, string(view.UID))
 	switch {
 	case p == nil && e.Kind == watch.Deleted:
 		return
 	case p == nil:
-		p = o.add(view, o.group(view, e.Object))
+		p = o.addPod(view, o.groupOf(view, e.Object))
 		if e.Kind == watch.Added {
-			o.reach(p, created, m)
+			o.notePhase(p, created, m)
 		} else {
-			o.reach(p, unknown, m) // it was there before we looked
+			o.notePhase(p, unknown, m) // it was there before we looked
 			p.seen |= created
 		}
 	}
-	o.advance(p, phases(view), m)
+	o.advancePod(p, phasesOf(view), m)
 	if e.Kind == watch.Deleted {
-		o.end(string(view.UID), p, m)
+		o.endPod(string(view.UID), p, m)
 	}
 }
 
-// phases says which phases a pod's state shows.
-func phases(v *object.Pod) (seen phase) {
+// phasesOf says which phases a pod's state shows.
+func phasesOf(v *object.Pod) (seen phase) {
 	if len(v.NodeName) > 0 {
 		seen |= bound
 	}
@@ -211,9 +211,9 @@ func phases(v *object.Pod) (seen phase) {
 	return seen
 }
 
-// group says which group a new pod belongs to: what its label says, or the
+// groupOf says which group a new pod belongs to: what its label says, or the
 // first that selects it; empty when there is none.
-func (o *Observer) group(v *object.Pod, raw []byte) string {
+func (o *Observer) groupOf(v *object.Pod, raw []byte) string {
 	if len(v.Group) > 0 || len(o.selected) == 0 {
 		return string(v.Group)
 	}
@@ -227,7 +227,7 @@ func (o *Observer) group(v *object.Pod, raw []byte) string {
 	return ""
 }
 
-func (o *Observer) add(v *object.Pod, group string) *pod {
+func (o *Observer) addPod(v *object.Pod, group string) *pod {
 	counts := o.groups[group]
 	if counts == nil {
 		counts = &Counts{}
@@ -242,56 +242,56 @@ func (o *Observer) add(v *object.Pod, group string) *pod {
 	return p
 }
 
-// advance records the phases that are new, and keeps the counts.
-func (o *Observer) advance(p *pod, now phase, m bounded) {
+// advancePod records the phases that are new, and keeps the counts.
+func (o *Observer) advancePod(p *pod, now phase, m bounded) {
 	before := p.seen
 	for _, step := range [...]phase{bound, running, ready, finished, deleting} {
 		if now&step != 0 {
-			o.reach(p, step, m)
+			o.notePhase(p, step, m)
 		}
 	}
 	fresh := p.seen &^ before
 	c := p.group
-	c.Bound += has(fresh, bound)
-	c.Running += has(fresh, running)
-	c.Ready += has(fresh, ready)
-	c.RunningNow += active(p.seen, running) - active(before, running)
-	c.ReadyNow += active(p.seen, ready) - active(before, ready)
+	c.Bound += hasPhase(fresh, bound)
+	c.Running += hasPhase(fresh, running)
+	c.Ready += hasPhase(fresh, ready)
+	c.RunningNow += countActive(p.seen, running) - countActive(before, running)
+	c.ReadyNow += countActive(p.seen, ready) - countActive(before, ready)
 }
 
-func has(set, one phase) int {
+func hasPhase(set, one phase) int {
 	if set&one != 0 {
 		return 1
 	}
 	return 0
 }
 
-// active counts a pod that is in a phase and is not on its way out.
-func active(set, one phase) int {
+// countActive counts a pod that is in a phase and is not on its way out.
+func countActive(set, one phase) int {
 	if set&(deleting|finished|deleted) != 0 {
 		return 0
 	}
-	return has(set, one)
+	return hasPhase(set, one)
 }
 
-// reach records that a pod is in a phase, the first time. Where nobody knows
+// notePhase records that a pod is in a phase, the first time. Where nobody knows
 // exactly when, unknown comes before it.
-func (o *Observer) reach(p *pod, step phase, m bounded) {
+func (o *Observer) notePhase(p *pod, step phase, m bounded) {
 	if p.seen&step != 0 {
 		return
 	}
 	if m.within > 0 && step != unknown {
-		o.reach(p, unknown, m)
+		o.notePhase(p, unknown, m)
 	}
 	p.seen |= step
 	o.records.Phase(record.Phase{Object: p.id, Phase: phaseName(step), At: m.at, Within: m.within})
 }
 
-func (o *Observer) end(uid string, p *pod, m bounded) {
+func (o *Observer) endPod(uid string, p *pod, m bounded) {
 	before := p.seen
-	o.reach(p, deleted, m)
-	p.group.RunningNow += active(p.seen, running) - active(before, running)
-	p.group.ReadyNow += active(p.seen, ready) - active(before, ready)
+	o.notePhase(p, deleted, m)
+	p.group.RunningNow += countActive(p.seen, running) - countActive(before, running)
+	p.group.ReadyNow += countActive(p.seen, ready) - countActive(before, ready)
 	p.group.Deleted++
 	p.group.Existing--
 	delete(o.pods, uid)

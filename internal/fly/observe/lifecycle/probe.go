@@ -87,22 +87,22 @@ func (p *Probe) Run(ctx context.Context, client *wire.Client) {
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	for {
-		if err := p.ask(ctx, client); err != nil && ctx.Err() == nil {
+		if err := p.sendProbe(ctx, client); err != nil && ctx.Err() == nil {
 			p.lastErr = err
 		}
 		p.writeLag()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			p.warn()
+			p.warnIfUnanswered()
 			return
 		}
 	}
 }
 
-// ask sends one request. A server that does not answer leaves a longer time
+// sendProbe sends one request. A server that does not answer leaves a longer time
 // between two answers.
-func (p *Probe) ask(ctx context.Context, client *wire.Client) error {
+func (p *Probe) sendProbe(ctx context.Context, client *wire.Client) error {
 	requestedAt := p.clock.Now()
 	r, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: p.path, Timeout: probeTimeout})
 	if err != nil {
@@ -119,29 +119,29 @@ func (p *Probe) ask(ctx context.Context, client *wire.Client) error {
 	if err != nil {
 		return fmt.Errorf("read resourceVersion: %w", err)
 	}
-	p.add(answer{version, requestedAt, r.Done})
+	p.addAnswer(answer{version, requestedAt, r.Done})
 	return nil
 }
 
-// warn says so when no request ever succeeded.
-func (p *Probe) warn() {
+// warnIfUnanswered says so when no request ever succeeded.
+func (p *Probe) warnIfUnanswered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.answers) == 0 && p.lastErr != nil {
 		p.records.Event(record.Event{At: p.clock.Now(), Type: record.EventWarned,
-			Text: fmt.Sprintf("how late watches%s were is not known: GET %s: %v", p.where(), p.path, p.lastErr)})
+			Text: fmt.Sprintf("how late watches%s were is not known: GET %s: %v", p.describeCluster(), p.path, p.lastErr)})
 	}
 }
 
-// where says which cluster it is that is asked.
-func (p *Probe) where() string {
+// describeCluster says which cluster it is that is asked.
+func (p *Probe) describeCluster() string {
 	if p.cluster == "" {
 		return ""
 	}
 	return " in " + p.cluster
 }
 
-func (p *Probe) add(a answer) {
+func (p *Probe) addAnswer(a answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.answers); n > 0 && a.version < p.answers[n-1].version {
@@ -160,9 +160,9 @@ func (p *Probe) add(a answer) {
 	p.answers = append(p.answers, a)
 }
 
-// uncertainty is how long before its receipt a change may have happened that was
+// uncertaintyOf is how long before its receipt a change may have happened that was
 // received late; 0 of one that was received in time.
-func (p *Probe) uncertainty(resource string, version uint64, at clock.Time) time.Duration {
+func (p *Probe) uncertaintyOf(resource string, version uint64, at clock.Time) time.Duration {
 	if p == nil || version == 0 {
 		return 0
 	}

@@ -61,29 +61,29 @@ func TestPromptWatchHasALagOfNothing(t *testing.T) {
 		play func(*Probe)
 		want []float64
 	}{
-		{"no answer", func(p *Probe) { p.uncertainty("pods", 150, 150*ms) }, nil},
-		{"no event", func(p *Probe) { p.add(answer{100, 100 * ms, 101 * ms}) }, nil},
+		{"no answer", func(p *Probe) { p.uncertaintyOf("pods", 150, 150*ms) }, nil},
+		{"no event", func(p *Probe) { p.addAnswer(answer{100, 100 * ms, 101 * ms}) }, nil},
 		{"shown before an answer knew of it", func(p *Probe) {
-			p.add(answer{100, 100 * ms, 101 * ms})
-			p.uncertainty("pods", 150, 150*ms)
-			p.uncertainty("pods", 160, 160*ms)
-			p.add(answer{155, 350 * ms, 351 * ms})
+			p.addAnswer(answer{100, 100 * ms, 101 * ms})
+			p.uncertaintyOf("pods", 150, 150*ms)
+			p.uncertaintyOf("pods", 160, 160*ms)
+			p.addAnswer(answer{155, 350 * ms, 351 * ms})
 		}, []float64{0}},
 		{"no answer knows of it yet", func(p *Probe) {
-			p.add(answer{100, 100 * ms, 101 * ms})
-			p.uncertainty("pods", 150, 150*ms)
-			p.add(answer{120, 120 * ms, 121 * ms})
+			p.addAnswer(answer{100, 100 * ms, 101 * ms})
+			p.uncertaintyOf("pods", 150, 150*ms)
+			p.addAnswer(answer{120, 120 * ms, 121 * ms})
 		}, nil},
 		{"ahead in a store that is no more", func(p *Probe) {
-			p.add(answer{100, 100 * ms, 101 * ms})
-			p.uncertainty("pods", 110, 150*ms)
-			p.add(answer{5, 200 * ms, 201 * ms})
-			p.add(answer{110, 300 * ms, 301 * ms})
+			p.addAnswer(answer{100, 100 * ms, 101 * ms})
+			p.uncertaintyOf("pods", 110, 150*ms)
+			p.addAnswer(answer{5, 200 * ms, 201 * ms})
+			p.addAnswer(answer{110, 300 * ms, 301 * ms})
 		}, nil},
 		{"late", func(p *Probe) {
-			p.add(answer{100, 100 * ms, 101 * ms})
-			p.add(answer{200, 350 * ms, 351 * ms})
-			p.uncertainty("pods", 150, 1351*ms)
+			p.addAnswer(answer{100, 100 * ms, 101 * ms})
+			p.addAnswer(answer{200, 350 * ms, 351 * ms})
+			p.uncertaintyOf("pods", 150, 1351*ms)
 		}, []float64{1}},
 	} {
 		p, records, path := probeTo(t)
@@ -141,7 +141,7 @@ func TestHowLongAWatchIsWhole(t *testing.T) {
 	p, records, _ := probeTo(t)
 	defer records.Close()
 	for _, b := range []answer{{100, 100 * ms, 110 * ms}, {200, 350 * ms, 360 * ms}, {200, 600 * ms, 610 * ms}, {300, 850 * ms, 860 * ms}} {
-		p.add(b)
+		p.addAnswer(b)
 	}
 	for _, tt := range []struct {
 		name string
@@ -151,15 +151,15 @@ func TestHowLongAWatchIsWhole(t *testing.T) {
 		{"a list shows what was there when it was asked for", func(s *watchState) {
 			s.requestedAt = 1000 * ms
 			s.listBegin()
-			s.event(watch.Event{Kind: watch.Listed, At: 4000 * ms}, "u")
+			s.dateEvent(watch.Event{Kind: watch.Listed, At: 4000 * ms}, "u")
 			s.listEnd()
 		}, 1000 * ms},
-		{"a prompt event", func(s *watchState) { s.event(watch.Event{Kind: watch.Added, Version: 300, At: 870 * ms}, "u") }, 870 * ms},
-		{"an event that was held up", func(s *watchState) { s.event(watch.Event{Kind: watch.Added, Version: 250, At: 5000 * ms}, "u") }, 600 * ms},
-		{"a bookmark that was held up", func(s *watchState) { s.bookmark(5000*ms, 200) }, 600 * ms},
-		{"a bookmark of the newest version", func(s *watchState) { s.bookmark(5000*ms, 300) }, 5000 * ms},
-		{"a bookmark without a number", func(s *watchState) { s.bookmark(5000*ms, 0) }, 5000 * ms},
-		{"what is older takes nothing back", func(s *watchState) { s.bookmark(5000*ms, 300); s.bookmark(6000*ms, 200) }, 5000 * ms},
+		{"a prompt event", func(s *watchState) { s.dateEvent(watch.Event{Kind: watch.Added, Version: 300, At: 870 * ms}, "u") }, 870 * ms},
+		{"an event that was held up", func(s *watchState) { s.dateEvent(watch.Event{Kind: watch.Added, Version: 250, At: 5000 * ms}, "u") }, 600 * ms},
+		{"a bookmark that was held up", func(s *watchState) { s.noteBookmark(5000*ms, 200) }, 600 * ms},
+		{"a bookmark of the newest version", func(s *watchState) { s.noteBookmark(5000*ms, 300) }, 5000 * ms},
+		{"a bookmark without a number", func(s *watchState) { s.noteBookmark(5000*ms, 0) }, 5000 * ms},
+		{"what is older takes nothing back", func(s *watchState) { s.noteBookmark(5000*ms, 300); s.noteBookmark(6000*ms, 200) }, 5000 * ms},
 	} {
 		s := newWatchState("pods", "", p)
 		tt.show(&s)
@@ -167,13 +167,13 @@ func TestHowLongAWatchIsWhole(t *testing.T) {
 		if s.last != tt.want {
 			t.Errorf("%s: whole until %d ms, want %d", tt.name, s.last/ms, tt.want/ms)
 		}
-		if got, want := s.gap(7000*ms).within, (7000 * ms).Sub(tt.want); got != want {
+		if got, want := s.dateListed(7000*ms).within, (7000 * ms).Sub(tt.want); got != want {
 			t.Errorf("%s: within %v, want %v", tt.name, got, want)
 		}
 	}
 	before := p.lag["configmaps"]
 	quiet := newWatchState("configmaps", "", p)
-	quiet.bookmark(9000*ms, 150)
+	quiet.noteBookmark(9000*ms, 150)
 	if after, known := p.lag["configmaps"]; known || after != before {
 		t.Errorf("a bookmark of a quiet resource made a lag of %v", after)
 	}

@@ -58,7 +58,7 @@ func (w *world) show(side string, kind watch.Kind, x thing, at int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.side(side).event(e, h)
+	w.side(side).takeEvent(e, h)
 }
 
 func (w *world) pick(of map[string]*thing) *thing {
@@ -138,7 +138,7 @@ func (w *world) tear(side string) {
 			}
 		}
 	}
-	m := w.side(side).resource().gap(clock.Time(w.now))
+	m := w.side(side).resource().dateListed(clock.Time(w.now))
 	w.side(side).endUnlisted(m)
 	w.side(side).resource().listEnd()
 }
@@ -248,7 +248,7 @@ func FuzzDecodeHead(f *testing.F) {
 		s := newScript(t, machineLifecycle(), nil)
 		for _, to := range []string{"pod", "own", "pod"} {
 			for _, kind := range []watch.Kind{watch.Listed, watch.Added, watch.Modified, watch.Deleted} {
-				s.side(to).event(watch.Event{Kind: kind, Object: raw, At: 1}, h)
+				s.side(to).takeEvent(watch.Event{Kind: kind, Object: raw, At: 1}, h)
 			}
 		}
 		if err := s.records.Close(); err != nil {

@@ -41,9 +41,9 @@ type phaseOf struct {
 // set is a set of phases, by their places in the lifecycle.
 type set uint64
 
-func bit(i int) set                { return 1 << i }
-func (s set) has(i int) bool       { return s&bit(i) != 0 }
-func (s set) holds(other set) bool { return s&other == other }
+func bit(i int) set                 { return 1 << i }
+func (s set) has(i int) bool        { return s&bit(i) != 0 }
+func (s set) hasAll(other set) bool { return s&other == other }
 
 // Places of the phases that every lifecycle has, above all of a scenario's.
 const (
@@ -86,13 +86,13 @@ func newTracker(records *record.Writer, p *Probe, l scenario.Lifecycle) (*tracke
 		t.phases = append(t.phases, p)
 	}
 	for _, to := range t.links {
-		to.phases = t.on(to.Name)
+		to.phases = t.phasesOn(to.Name)
 	}
 	return t, nil
 }
 
-// in returns the same tracker, which has seen nothing yet, of another cluster.
-func (t *tracker) in(cluster string, p *Probe) *tracker {
+// trackerFor returns the same tracker, which has seen nothing yet, of another cluster.
+func (t *tracker) trackerFor(cluster string, p *Probe) *tracker {
 	out := &tracker{records: t.records, lifecycle: t.lifecycle, cluster: cluster, label: t.label, phases: slices.Clone(t.phases), byKey: map[string][]*tracked{}}
 	out.own = own{tracker: out, state: newResourceState(t.lifecycle.Of, cluster, p), objects: map[string]*tracked{}}
 	for _, l := range t.links {
@@ -101,17 +101,17 @@ func (t *tracker) in(cluster string, p *Probe) *tracker {
 	return out
 }
 
-// title is the lifecycle's name, with the member's where it is in one.
-func (t *tracker) title() string {
+// displayName is the lifecycle's name, with the member's where it is in one.
+func (t *tracker) displayName() string {
 	if t.cluster == "" {
 		return t.lifecycle.Name
 	}
 	return t.lifecycle.Name + " in " + t.cluster
 }
 
-// on are the places of the phases that are seen on a link; on the objects
+// phasesOn are the places of the phases that are seen on a link; on the objects
 // themselves without a name.
-func (t *tracker) on(link string) []int {
+func (t *tracker) phasesOn(link string) []int {
 	var out []int
 	for i, p := range t.phases {
 		if p.On == link {
@@ -121,8 +121,8 @@ func (t *tracker) on(link string) []int {
 	return out
 }
 
-// sides are the resources that are followed.
-func (t *tracker) sides() []*resourceState {
+// followedResources are the resources that are followed.
+func (t *tracker) followedResources() []*resourceState {
 	out := []*resourceState{t.own.resource()}
 	for _, l := range t.links {
 		out = append(out, l.resource())
@@ -162,7 +162,7 @@ type body struct {
 	done    bool
 }
 
-func (b *body) value() (any, error) {
+func (b *body) decodedValue() (any, error) {
 	if !b.done {
 		b.decoded, b.err = scenario.DecodeObject(b.raw)
 		b.done = true
@@ -170,25 +170,25 @@ func (b *body) value() (any, error) {
 	return b.decoded, b.err
 }
 
-// evaluate adds the phases among some that an object shows to those that it
+// evaluatePhases adds the phases among some that an object shows to those that it
 // had reached. Phases of linked objects that are deleted are not looked at.
-func (t *tracker) evaluate(seen set, among []int, b *body) set {
+func (t *tracker) evaluatePhases(seen set, among []int, b *body) set {
 	for _, i := range among {
 		p := &t.phases[i]
-		if seen.has(i) || p.Deleted || !seen.holds(p.before) {
+		if seen.has(i) || p.Deleted || !seen.hasAll(p.before) {
 			continue
 		}
 		if p.holds == nil {
 			seen |= bit(i)
 			continue
 		}
-		shown, err := b.value()
+		shown, err := b.decodedValue()
 		holds := false
 		if err == nil {
 			holds, err = p.holds.HoldsOf(shown)
 		}
 		if err != nil {
-			t.warn(p, err)
+			t.warnOnce(p, err)
 		}
 		if holds {
 			seen |= bit(i)
@@ -197,17 +197,17 @@ func (t *tracker) evaluate(seen set, among []int, b *body) set {
 	return seen
 }
 
-// warn says once of a phase that it cannot be evaluated.
-func (t *tracker) warn(p *phaseOf, err error) {
+// warnOnce says once of a phase that it cannot be evaluated.
+func (t *tracker) warnOnce(p *phaseOf, err error) {
 	if p.warned {
 		return
 	}
 	p.warned = true
-	t.records.Event(record.Event{At: t.own.state.last, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: phase %s: %v", t.title(), p.Name, err)})
+	t.records.Event(record.Event{At: t.own.state.last, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: phase %s: %v", t.displayName(), p.Name, err)})
 }
 
-// reach records that an object has reached a phase, the first time.
-func (t *tracker) reach(o *tracked, i int, m bounded) {
+// notePhase records that an object has reached a phase, the first time.
+func (t *tracker) notePhase(o *tracked, i int, m bounded) {
 	if o.seen.has(i) {
 		return
 	}
@@ -226,8 +226,8 @@ func (t *tracker) reach(o *tracked, i int, m bounded) {
 	t.records.Phase(record.Phase{Object: o.id, Phase: name, At: m.at, Within: m.within})
 }
 
-// count notes that one more linked object has reached a phase.
-func (t *tracker) count(o *tracked, i int, m bounded) {
+// countReached notes that one more linked object has reached a phase.
+func (t *tracker) countReached(o *tracked, i int, m bounded) {
 	if want := t.phases[i].Count; want > 1 {
 		if o.counts == nil {
 			o.counts = make([]uint16, len(t.phases))
@@ -239,7 +239,7 @@ func (t *tracker) count(o *tracked, i int, m bounded) {
 			return
 		}
 	}
-	t.reach(o, i, m)
+	t.notePhase(o, i, m)
 }
 
 // own is the side of the objects themselves.
@@ -251,45 +251,45 @@ type own struct {
 
 func (s *own) resource() *resourceState { return &s.state }
 
-// event takes one object as it is now.
-func (s *own) event(e watch.Event, h *head) {
+// takeEvent takes one object as it is now.
+func (s *own) takeEvent(e watch.Event, h *head) {
 	t := s.tracker
-	o, m := s.objects[h.Metadata.UID], s.state.event(e, h.Metadata.UID)
+	o, m := s.objects[h.Metadata.UID], s.state.dateEvent(e, h.Metadata.UID)
 	b := &body{raw: e.Object}
 	if o == nil {
 		if e.Kind == watch.Deleted {
 			return
 		}
-		o = t.add(h)
+		o = t.addObject(h)
 		s.objects[h.Metadata.UID] = o
-		t.reach(o, isCreated, m)
-		t.claim(o, h, b)
+		t.notePhase(o, isCreated, m)
+		t.claimLinked(o, h, b)
 	}
-	if now := t.evaluate(o.seen, t.on(""), b); now != o.seen {
+	if now := t.evaluatePhases(o.seen, t.phasesOn(""), b); now != o.seen {
 		for i := range t.phases {
 			if now.has(i) {
-				t.reach(o, i, m)
+				t.notePhase(o, i, m)
 			}
 		}
 	}
 	if h.Metadata.DeletionTimestamp != "" {
-		t.reach(o, isDeleting, m)
+		t.notePhase(o, isDeleting, m)
 	}
 	if e.Kind == watch.Deleted {
-		s.end(h.Metadata.UID, o, m)
+		s.endObject(h.Metadata.UID, o, m)
 	}
 }
 
 // endUnlisted ends the objects that a list did not show.
 func (s *own) endUnlisted(m bounded) {
 	for _, uid := range s.state.listed.End(maps.Keys(s.objects)) {
-		s.end(uid, s.objects[uid], m)
+		s.endObject(uid, s.objects[uid], m)
 	}
 }
 
-func (s *own) end(uid string, o *tracked, m bounded) {
+func (s *own) endObject(uid string, o *tracked, m bounded) {
 	t := s.tracker
-	t.reach(o, isDeleted, m)
+	t.notePhase(o, isDeleted, m)
 	delete(s.objects, uid)
 	for _, key := range o.keys {
 		t.byKey[key] = slices.DeleteFunc(t.byKey[key], func(x *tracked) bool { return x == o })
@@ -299,7 +299,7 @@ func (s *own) end(uid string, o *tracked, m bounded) {
 	}
 }
 
-func (t *tracker) add(h *head) *tracked {
+func (t *tracker) addObject(h *head) *tracked {
 	m := &h.Metadata
 	return &tracked{id: t.records.Object(record.Object{
 		Resource: t.own.state.name, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Group: m.Labels[t.label], Lifecycle: t.lifecycle.Name, Cluster: t.cluster,

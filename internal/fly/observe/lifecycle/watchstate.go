@@ -59,25 +59,25 @@ func (s *watchState) listEnd() {
 	}
 }
 
-// event dates an event, and notes it.
-func (s *watchState) event(e watch.Event, uid string) bounded {
+// dateEvent dates an event, and notes it.
+func (s *watchState) dateEvent(e watch.Event, uid string) bounded {
 	if e.Kind == watch.Listed {
 		s.listed.Add(uid)
-		return s.gap(e.At)
+		return s.dateListed(e.At)
 	}
-	within := s.probe.uncertainty(s.name, e.Version, e.At)
+	within := s.probe.uncertaintyOf(s.name, e.Version, e.At)
 	s.last = max(s.last, e.At.Add(-within)) // of what came after a change that was held up nothing is known
 	return bounded{e.At, within}
 }
 
-// bookmark notes that all was shown that had happened up to a version.
-func (s *watchState) bookmark(at clock.Time, version uint64) {
+// noteBookmark notes that all was shown that had happened up to a version.
+func (s *watchState) noteBookmark(at clock.Time, version uint64) {
 	s.last = max(s.last, s.probe.completeUntil(version, at))
 }
 
-// gap is the moment of what a list has shown: it came about since the watch was
+// dateListed is the moment of what a list has shown: it came about since the watch was
 // last whole.
-func (s *watchState) gap(at clock.Time) bounded {
+func (s *watchState) dateListed(at clock.Time) bounded {
 	switch {
 	case s.began:
 		return bounded{at, max(1, at.Sub(s.last))}

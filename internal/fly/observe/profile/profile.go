@@ -66,13 +66,13 @@ type Options struct {
 func Run(ctx context.Context, targets []Target, o Options) {
 	var wait guard.Group
 	for _, t := range targets {
-		wait.Go(func() { watch(ctx, t, o) })
+		wait.Go(func() { watchTarget(ctx, t, o) })
 	}
 	wait.Wait()
 }
 
-// watch looks at one target.
-func watch(ctx context.Context, t Target, o Options) {
+// watchTarget looks at one target.
+func watchTarget(ctx context.Context, t Target, o Options) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	before, err := t.CPU()
@@ -86,11 +86,11 @@ func watch(ctx context.Context, t Target, o Options) {
 		if now, err = t.CPU(); err != nil {
 			return // it has ended
 		}
-		busy := t.busy((now - before) / look.Seconds())
+		busy := t.isBusy((now - before) / look.Seconds())
 		if before = now; !busy {
 			continue
 		}
-		if err := t.take(ctx, o); err != nil {
+		if err := t.takeProfiles(ctx, o); err != nil {
 			if ctx.Err() == nil {
 				o.Log.Info("no profiles", slog.String("component", t.Name), slog.Any("error", err))
 			}
@@ -104,26 +104,26 @@ func watch(ctx context.Context, t Target, o Options) {
 	}
 }
 
-func (t Target) busy(cores float64) bool {
+func (t Target) isBusy(cores float64) bool {
 	return cores >= busyCores || t.Limit > 0 && cores >= busyShare*t.Limit
 }
 
-// kinds are the profiles that are kept, in the order in which they are fetched.
+// profileKinds are the profiles that are kept, in the order in which they are fetched.
 // Of locks there is one only where a component keeps count: kube-scheduler, and
 // the others with --contention-profiling.
-func kinds() []struct{ name, path string } {
+func profileKinds() []struct{ name, path string } {
 	return []struct{ name, path string }{
 		{"cpu", fmt.Sprintf("profile?seconds=%d", int(cpuFor.Seconds()))}, {"block", "block"}, {"mutex", "mutex"}, {"goroutine", "goroutine"},
 	}
 }
 
-// take fetches a target's profiles in place of those that there are.
-func (t Target) take(ctx context.Context, o Options) error {
+// takeProfiles fetches a target's profiles in place of those that there are.
+func (t Target) takeProfiles(ctx context.Context, o Options) error {
 	if o.Taken != nil {
 		o.Taken(t.Name)
 	}
-	for _, k := range kinds() {
-		raw, err := t.fetch(ctx, k.path)
+	for _, k := range profileKinds() {
+		raw, err := t.fetchProfile(ctx, k.path)
 		if err != nil {
 			return fmt.Errorf("profile %s: %w", k.name, err)
 		}
@@ -134,14 +134,14 @@ func (t Target) take(ctx context.Context, o Options) error {
 		if len(p.Sample) == 0 {
 			continue // nobody counts
 		}
-		if err := keep(o.Folder, t.Name+"."+k.name+".pb.gz", raw); err != nil {
+		if err := writeProfile(o.Folder, t.Name+"."+k.name+".pb.gz", raw); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t Target) fetch(ctx context.Context, path string) ([]byte, error) {
+func (t Target) fetchProfile(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cpuFor+30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.URL, "/")+"/debug/pprof/"+path, nil)
@@ -165,8 +165,8 @@ func (t Target) fetch(ctx context.Context, path string) ([]byte, error) {
 	return raw, nil
 }
 
-// keep writes a profile in one step, mode 0600.
-func keep(folder, name string, raw []byte) error {
+// writeProfile writes a profile in one step, mode 0600.
+func writeProfile(folder, name string, raw []byte) error {
 	dir, err := record.MakeFolder(folder, 0o700)
 	if err != nil {
 		return fmt.Errorf("keep profile: %w", err)

@@ -39,7 +39,7 @@ func TestProfilesAreKept(t *testing.T) {
 	url, client := serve(t)
 	dir := t.TempDir()
 	target := Target{Name: "kube-scheduler", URL: url, Client: client}
-	if err := target.take(t.Context(), Options{Folder: filepath.Join(dir, Folder)}); err != nil {
+	if err := target.takeProfiles(t.Context(), Options{Folder: filepath.Join(dir, Folder)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"block", "goroutine"} {
@@ -75,7 +75,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 	} {
 		s := httptest.NewServer(handler)
 		folder := filepath.Join(t.TempDir(), Folder)
-		err := Target{Name: "etcd", URL: s.URL, Client: s.Client()}.take(t.Context(), Options{Folder: folder})
+		err := Target{Name: "etcd", URL: s.URL, Client: s.Client()}.takeProfiles(t.Context(), Options{Folder: folder})
 		s.Close()
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v lacks %q", err, says)

@@ -10,15 +10,15 @@ func processFamilies() []string {
 	return []string{"process_cpu_seconds_total", "process_resident_memory_bytes"}
 }
 
-// accepts returns a test for the names of points to keep.
-func accepts(o Options, process bool) func(name string) bool {
+// newAcceptor returns a test for the names of points to keep.
+func newAcceptor(o Options, process bool) func(name string) bool {
 	keep, drop := newFilter(o.Keep), newFilter(o.Drop)
 	usage := newFilter(processFamilies())
 	return func(name string) bool {
-		if usage.has(name) {
-			return process && !drop.has(name)
+		if usage.hasName(name) {
+			return process && !drop.hasName(name)
 		}
-		return (len(o.Keep) == 0 || keep.has(name)) && !drop.has(name)
+		return (len(o.Keep) == 0 || keep.hasName(name)) && !drop.hasName(name)
 	}
 }
 
@@ -42,8 +42,8 @@ func newFilter(families []string) filter {
 	return f
 }
 
-// has says whether a point is one of the families: of their own name, or of one
+// hasName says whether a point is one of the families: of their own name, or of one
 // that points of a histogram have.
-func (f filter) has(name string) bool {
+func (f filter) hasName(name string) bool {
 	return f.exact[name] || slices.ContainsFunc(f.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }

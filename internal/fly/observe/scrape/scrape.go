@@ -87,7 +87,7 @@ func New(w *record.Writer, c clock.Clock, targets []Target, o Options) *Scraper 
 	}
 	s := &Scraper{records: w, clock: c, options: o}
 	for _, t := range targets {
-		tracker := series.NewTracker(accepts(o, t.Process))
+		tracker := series.NewTracker(newAcceptor(o, t.Process))
 		tracker.Limit(o.Most)
 		s.states = append(s.states, &state{Target: t, tracker: tracker})
 	}
@@ -100,16 +100,16 @@ func New(w *record.Writer, c clock.Clock, targets []Target, o Options) *Scraper 
 func (s *Scraper) Run(ctx context.Context) {
 	var wait guard.Group
 	for _, t := range s.states {
-		wait.Go(func() { s.loop(ctx, t) })
+		wait.Go(func() { s.scrapePeriodically(ctx, t) })
 	}
 	wait.Wait()
 }
 
-func (s *Scraper) loop(ctx context.Context, t *state) {
+func (s *Scraper) scrapePeriodically(ctx context.Context, t *state) {
 	tick := time.NewTicker(s.options.Every)
 	defer tick.Stop()
 	for {
-		s.one(ctx, t)
+		s.scrapeTarget(ctx, t)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -123,13 +123,13 @@ func (s *Scraper) loop(ctx context.Context, t *state) {
 func (s *Scraper) Scrape(ctx context.Context) {
 	var wait guard.Group
 	for _, t := range s.states {
-		wait.Go(func() { s.one(ctx, t) })
+		wait.Go(func() { s.scrapeTarget(ctx, t) })
 	}
 	wait.Wait()
 }
 
-// one scrapes one target and marks how it went.
-func (s *Scraper) one(ctx context.Context, t *state) {
+// scrapeTarget scrapes one target and marks how it went.
+func (s *Scraper) scrapeTarget(ctx context.Context, t *state) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ctx.Err() != nil {
@@ -139,12 +139,12 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 	if t.tracker == nil {
 		return // it is cut
 	}
-	err := s.read(ctx, t, at)
+	err := s.readTarget(ctx, t, at)
 	if err != nil && ctx.Err() != nil {
 		return // the end of the run is not the target's fault
 	}
 	if errors.Is(err, series.ErrTooMany) {
-		t.cut()
+		t.dropTarget()
 		s.records.Event(record.Event{At: at, Type: record.EventCut, Name: t.Name, Text: err.Error(), Detail: record.Detail{Count: s.options.Most}})
 		return
 	}
@@ -155,18 +155,18 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 	s.records.Event(record.Event{At: at, Type: record.EventScraped, Name: t.Name})
 }
 
-// cut lets go of a target that has served too many series: a label for each request is
+// dropTarget lets go of a target that has served too many series: a label for each request is
 // the target's fault, and must not end the run by our memory.
-func (t *state) cut() {
+func (t *state) dropTarget() {
 	t.tracker, t.ids, t.bodies, t.delta, t.scrape = nil, nil, [2][]byte{}, series.Delta{}, record.Scrape{}
 }
 
-// read writes what changed since the last scrape, with the time at which the
+// readTarget writes what changed since the last scrape, with the time at which the
 // request was sent: the values are those of then or a little later.
-func (s *Scraper) read(ctx context.Context, t *state, at clock.Time) error {
+func (s *Scraper) readTarget(ctx context.Context, t *state, at clock.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	format, err := t.fetch(ctx)
+	format, err := t.fetchExposition(ctx)
 	if err != nil {
 		return fmt.Errorf("scrape %s: %w", t.Name, err)
 	}
@@ -175,17 +175,17 @@ func (s *Scraper) read(ctx context.Context, t *state, at clock.Time) error {
 		return fmt.Errorf("scrape %s: %w", t.Name, err)
 	}
 	t.bodies[0], t.bodies[1] = t.bodies[1], t.bodies[0]
-	s.write(t, at, took)
+	s.writeScrape(t, at, took)
 	return nil
 }
 
-// write writes a scrape: first what is new, then what changed.
-func (s *Scraper) write(t *state, at clock.Time, took time.Duration) {
+// writeScrape writes a scrape: first what is new, then what changed.
+func (s *Scraper) writeScrape(t *state, at clock.Time, took time.Duration) {
 	for _, f := range t.delta.Families {
 		s.records.Family(f)
 	}
 	for _, p := range t.delta.New {
-		t.ids = append(t.ids, s.records.Define(record.Series{Target: t.Name, Name: p.Name, Labels: t.labels(p.Labels)}))
+		t.ids = append(t.ids, s.records.Define(record.Series{Target: t.Name, Name: p.Name, Labels: t.withCluster(p.Labels)}))
 	}
 	out := &t.scrape
 	*out = record.Scrape{Target: t.Name, At: at, Took: took, Points: t.delta.Points,
@@ -202,9 +202,9 @@ func (s *Scraper) write(t *state, at clock.Time, took time.Duration) {
 	s.records.Scrape(out)
 }
 
-// labels adds the target's cluster to those of a series, whose own label of that name
+// withCluster adds the target's cluster to those of a series, whose own label of that name
 // becomes exported_cluster, as Prometheus has it.
-func (t *state) labels(own []record.Label) []record.Label {
+func (t *state) withCluster(own []record.Label) []record.Label {
 	if t.Cluster == "" {
 		return own
 	}
@@ -219,9 +219,9 @@ func (t *state) labels(own []record.Label) []record.Label {
 	return out
 }
 
-// fetch reads the target's exposition. It asks for no compression: on one
+// fetchExposition reads the target's exposition. It asks for no compression: on one
 // machine compressing costs the target more CPU than sending.
-func (t *state) fetch(ctx context.Context) (series.Format, error) {
+func (t *state) fetchExposition(ctx context.Context) (series.Format, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
 	if err != nil {
 		return 0, err

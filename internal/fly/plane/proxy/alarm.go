@@ -21,12 +21,12 @@ type alarm struct {
 	stopped bool
 }
 
-// wait returns after d, or with an error after stop.
-func (a *alarm) wait(d time.Duration) error {
+// waitFor returns after d, or with an error after stop.
+func (a *alarm) waitFor(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	if err := a.open(); err != nil {
+	if err := a.openTimer(); err != nil {
 		return err
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
@@ -39,8 +39,8 @@ func (a *alarm) wait(d time.Duration) error {
 	return nil
 }
 
-// open makes the timer at its first use: most connections are never delayed.
-func (a *alarm) open() error {
+// openTimer makes the timer at its first use: most connections are never delayed.
+func (a *alarm) openTimer() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped {

@@ -41,10 +41,10 @@ const (
 	answering
 )
 
-func (c *call) request(now clock.Time) { c.requestedAt, c.state = now, waiting }
+func (c *call) noteRequest(now clock.Time) { c.requestedAt, c.state = now, waiting }
 
-// answer returns how long after its request an answer's bytes come.
-func (c *call) answer(now clock.Time) time.Duration {
+// answerDelay returns how long after its request an answer's bytes come.
+func (c *call) answerDelay(now clock.Time) time.Duration {
 	if c.state == answering && now.Sub(c.answeredAt) > answerSilence {
 		c.state = idle
 	}
@@ -65,11 +65,11 @@ type wholeConnection struct {
 func (w *wholeConnection) requestSent(now clock.Time, _ []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.call.request(now)
+	w.call.noteRequest(now)
 }
 
 func (w *wholeConnection) answerRead(now clock.Time, bytes []byte, to []piece) []piece {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(to, piece{len(bytes), w.call.answer(now)})
+	return append(to, piece{len(bytes), w.call.answerDelay(now)})
 }

@@ -40,9 +40,9 @@ func newConnection(p *Proxy, client *net.TCPConn, number uint64) *connection {
 	return c
 }
 
-// connect connects to the server and shakes hands where TLS is opened. The
+// connectServer connects to the server and shakes hands where TLS is opened. The
 // round trips that this would cost are added to the delay of the first bytes.
-func (c *connection) connect(ctx context.Context) error {
+func (c *connection) connectServer(ctx context.Context) error {
 	begin := c.proxy.options.Clock.Now()
 	trips := time.Duration(1)
 	var dialer net.Dialer
@@ -56,7 +56,7 @@ func (c *connection) connect(ctx context.Context) error {
 	var seen calls = &wholeConnection{}
 	if o := c.proxy.options.TLS; o != nil {
 		trips = 2
-		if c.client, c.server, seen, err = o.open(ctx, c.raw[0], c.raw[1]); err != nil {
+		if c.client, c.server, seen, err = o.openBoth(ctx, c.raw[0], c.raw[1]); err != nil {
 			return err
 		}
 	}
@@ -77,18 +77,18 @@ func (c *connection) addServer(server *net.TCPConn) bool {
 	return true
 }
 
-// run passes bytes until both directions have ended.
-func (c *connection) run() {
+// passBytes passes bytes until both directions have ended.
+func (c *connection) passBytes() {
 	var wait sync.WaitGroup
 	for _, d := range []struct {
 		pipe     *pipe
 		from, to stream
 	}{{c.up, c.client, c.server}, {c.down, c.server, c.client}} {
-		wait.Go(func() { _ = d.pipe.read(d.from, d.to) }) // its error: the connection has ended
-		wait.Go(func() { c.directionDone(d.pipe.write(d.to)) })
+		wait.Go(func() { _ = d.pipe.readUntilEnd(d.from, d.to) }) // its error: the connection has ended
+		wait.Go(func() { c.directionDone(d.pipe.writeUntilEnd(d.to)) })
 	}
 	wait.Wait()
-	c.end(false)
+	c.endBoth(false)
 }
 
 // directionDone notes that a direction has handed over all it will. When one
@@ -101,12 +101,12 @@ func (c *connection) directionDone(err error) {
 	over := c.broken && (c.handedOver == 2 || errors.Is(err, errReset))
 	c.mu.Unlock()
 	if over {
-		c.end(true)
+		c.endBoth(true)
 	}
 }
 
-// end closes both sides; with reset their peers see a reset.
-func (c *connection) end(reset bool) {
+// endBoth closes both sides; with reset their peers see a reset.
+func (c *connection) endBoth(reset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {

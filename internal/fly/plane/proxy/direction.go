@@ -19,7 +19,7 @@ type direction struct {
 	free clock.Time // when the last byte that has been given a place is through
 }
 
-func (d *direction) stats() Direction {
+func (d *direction) readStats() Direction {
 	return Direction{
 		Bytes: d.bytes.Load(), Writes: d.writes.Load(), Timed: d.timed.Load(), Late: d.late.Load(),
 		MaxLate: time.Duration(d.maxLate.Load()), Full: d.full.Load(),
@@ -40,18 +40,18 @@ func (d *direction) recordWake(late time.Duration) {
 	}
 }
 
-// reserve returns when the last of n bytes is through, if they start now, and
+// reserveTime returns when the last of n bytes is through, if they start now, and
 // takes the time until then.
-func (d *direction) reserve(now clock.Time, n int, bytesPerSecond int64) clock.Time {
+func (d *direction) reserveTime(now clock.Time, n int, bytesPerSecond int64) clock.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.free = max(now, d.free).Add(time.Duration(float64(n) / float64(bytesPerSecond) * float64(time.Second)))
 	return d.free
 }
 
-// portion is how many bytes are sent at a time: 10 ms of it, so that
+// portionOf is how many bytes are sent at a time: 10 ms of it, so that
 // connections share it fairly and a change of bandwidth holds soon.
-func portion(bytesPerSecond int64) int {
+func portionOf(bytesPerSecond int64) int {
 	if bytesPerSecond == 0 {
 		return blockBytes
 	}

@@ -24,8 +24,8 @@ type frame struct {
 	stream     uint32
 }
 
-// carries says whether it is a part of a request or of an answer.
-func (f frame) carries() bool {
+// isCarrying says whether it is a part of a request or of an answer.
+func (f frame) isCarrying() bool {
 	return f.stream != 0 && (f.typ == frameData || f.typ == frameHeaders || f.typ == frameContinued)
 }
 
@@ -37,10 +37,10 @@ type scanner struct {
 	frame frame
 }
 
-// next returns how many of the bytes, at least one, belong to one frame, which
+// nextFrame returns how many of the bytes, at least one, belong to one frame, which
 // one, and whether they are its last. It is no frame while its head is not
 // complete, nor is the preface.
-func (s *scanner) next(bytes []byte) (n int, f frame, last bool) {
+func (s *scanner) nextFrame(bytes []byte) (n int, f frame, last bool) {
 	if s.skip == 0 {
 		n = copy(s.head[s.have:], bytes)
 		if s.have += n; s.have < frameHeadBytes {
@@ -70,15 +70,15 @@ func (h *http2) requestSent(now clock.Time, bytes []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(bytes) > 0 {
-		n, f, last := h.up.next(bytes)
+		n, f, last := h.up.nextFrame(bytes)
 		bytes = bytes[n:]
 		switch {
-		case f.carries():
+		case f.isCarrying():
 			if f.typ == frameHeaders && h.streams[f.stream] == nil {
 				h.streams[f.stream] = &call{}
 			}
 			if c := h.streams[f.stream]; c != nil { // not yet answered to the end
-				c.request(now)
+				c.noteRequest(now)
 			}
 		case f.typ == frameReset && last:
 			delete(h.streams, f.stream)
@@ -90,14 +90,14 @@ func (h *http2) answerRead(now clock.Time, bytes []byte, to []piece) []piece {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(bytes) > 0 {
-		n, f, last := h.down.next(bytes)
+		n, f, last := h.down.nextFrame(bytes)
 		bytes = bytes[n:]
 		p := piece{n: n}
 		c := h.streams[f.stream]
-		if c != nil && f.carries() {
-			p.took = c.answer(now)
+		if c != nil && f.isCarrying() {
+			p.took = c.answerDelay(now)
 		}
-		if last && (f.typ == frameReset || f.carries() && f.flags&flagEndStream != 0 && f.typ != frameContinued) {
+		if last && (f.typ == frameReset || f.isCarrying() && f.flags&flagEndStream != 0 && f.typ != frameContinued) {
 			delete(h.streams, f.stream)
 		}
 		to = append(to, p)

@@ -33,8 +33,8 @@ func TestCall(t *testing.T) {
 		var c call
 		for i, s := range steps {
 			if s.ask {
-				c.request(ms(s.at))
-			} else if got := c.answer(ms(s.at)); got != time.Duration(s.want)*time.Millisecond {
+				c.noteRequest(ms(s.at))
+			} else if got := c.answerDelay(ms(s.at)); got != time.Duration(s.want)*time.Millisecond {
 				t.Errorf("%s: step %d is held for an answer of %v, want %d ms", name, i, got, s.want)
 			}
 		}
@@ -107,7 +107,7 @@ func FuzzScanner(f *testing.F) {
 				chunk := rest[:min(part, len(rest))]
 				rest = rest[len(chunk):]
 				for len(chunk) > 0 {
-					n, f, last := s.next(chunk)
+					n, f, last := s.nextFrame(chunk)
 					if n < 1 || n > len(chunk) {
 						t.Fatalf("%d of %d bytes", n, len(chunk))
 					}

@@ -41,7 +41,7 @@ type Link struct {
 
 const largestFactor = 1000
 
-func (l Link) validate() error {
+func (l Link) checkLink() error {
 	var faults []error
 	bad := func(name string, value any, why string) {
 		faults = append(faults, fmt.Errorf("%s %v %s", name, value, why))
@@ -61,8 +61,8 @@ func (l Link) validate() error {
 	return errors.Join(faults...)
 }
 
-// factor returns how many times as long an answer takes.
-func (l Link) factor() float64 { return max(1, l.AnswerFactor) }
+// answerFactor returns how many times as long an answer takes.
+func (l Link) answerFactor() float64 { return max(1, l.AnswerFactor) }
 
 // Stats says what a proxy has done so far.
 type Stats struct {
@@ -87,7 +87,7 @@ type Direction struct {
 
 // Stats returns the counts so far.
 func (p *Proxy) Stats() Stats {
-	s := Stats{Up: p.up.stats(), Down: p.down.stats()}
+	s := Stats{Up: p.up.readStats(), Down: p.down.readStats()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Open, s.Total = len(p.connections), p.total

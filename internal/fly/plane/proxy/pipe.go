@@ -44,12 +44,12 @@ type pipe struct {
 	failed error // of the reader's handing over
 }
 
-// read reads until the sender ends. An error of the sender's side travels to
+// readUntilEnd reads until the sender ends. An error of the sender's side travels to
 // the other as bytes do; so the only error is errEnded.
-func (p *pipe) read(from io.Reader, to io.Writer) error {
+func (p *pipe) readUntilEnd(from io.Reader, to io.Writer) error {
 	var pieces []piece
 	for {
-		buf, err := p.buffer()
+		buf, err := p.awaitBuffer()
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (p *pipe) read(from io.Reader, to io.Writer) error {
 		if !p.up && n > 0 {
 			pieces = p.calls.answerRead(now, buf[:n], pieces[:0])
 		}
-		p.put(p.departure(now, link), pieces, link.factor())
+		p.queuePieces(p.departureTime(now, link), pieces, link.answerFactor())
 		if n > 0 && err == nil {
 			if err := p.passThrough(now, to); err != nil {
 				return err
@@ -68,18 +68,18 @@ func (p *pipe) read(from io.Reader, to io.Writer) error {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			p.putEnd(p.departure(now, link), closes)
+			p.putEnd(p.departureTime(now, link), closes)
 			return nil
 		case err != nil:
-			p.putEnd(p.departure(now, link), resets)
+			p.putEnd(p.departureTime(now, link), resets)
 			return nil
 		}
 	}
 }
 
-// departure returns when what was read now is due, if it is not held for
+// departureTime returns when what was read now is due, if it is not held for
 // being an answer.
-func (p *pipe) departure(now clock.Time, l *Link) clock.Time {
+func (p *pipe) departureTime(now clock.Time, l *Link) clock.Time {
 	due := max(now, p.begin).Add(l.RoundTrip / 2)
 	if l.Jitter > 1 {
 		due = due.Add(time.Duration(p.jitter.Int64N(int64(l.Jitter / 2))))
@@ -87,12 +87,12 @@ func (p *pipe) departure(now clock.Time, l *Link) clock.Time {
 	return due
 }
 
-// buffer waits until the queue is not full and returns where to read to.
-func (p *pipe) buffer() ([]byte, error) {
+// awaitBuffer waits until the queue is not full and returns where to read to.
+func (p *pipe) awaitBuffer() ([]byte, error) {
 	for {
 		p.mu.Lock()
 		if p.full = p.queue.size() >= p.proxy.options.Queue; !p.full {
-			buf := p.queue.buffer(func() *block { return p.proxy.blocks.Get().(*block) })
+			buf := p.queue.nextBuffer(func() *block { return p.proxy.blocks.Get().(*block) })
 			p.mu.Unlock()
 			return buf, nil
 		}
@@ -106,14 +106,14 @@ func (p *pipe) buffer() ([]byte, error) {
 	}
 }
 
-// put queues what was read, in pieces; those of an answer are held for as much
+// queuePieces queues what was read, in pieces; those of an answer are held for as much
 // longer as the factor asks.
-func (p *pipe) put(due clock.Time, pieces []piece, factor float64) {
+func (p *pipe) queuePieces(due clock.Time, pieces []piece, factor float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, part := range pieces {
 		if part.n > 0 {
-			p.queue.put(part.n, due.Add(time.Duration((factor-1)*float64(part.took))), goesOn)
+			p.queue.putBytes(part.n, due.Add(time.Duration((factor-1)*float64(part.took))), goesOn)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (p *pipe) put(due clock.Time, pieces []piece, factor float64) {
 // has nothing to do: that spares waking it.
 func (p *pipe) passThrough(now clock.Time, to io.Writer) error {
 	if p.proxy.stalled.Load() != nil { // the writer waits for its end
-		signal(p.data)
+		signalOnce(p.data)
 		return nil
 	}
 	p.mu.Lock()
@@ -130,7 +130,7 @@ func (p *pipe) passThrough(now clock.Time, to io.Writer) error {
 	p.busy = p.busy || mine
 	p.mu.Unlock()
 	if !mine {
-		signal(p.data)
+		signalOnce(p.data)
 		return nil
 	}
 	err := p.handOver(to, false)
@@ -142,16 +142,16 @@ func (p *pipe) passThrough(now clock.Time, to io.Writer) error {
 func (p *pipe) putEnd(due clock.Time, e end) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queue.put(0, due, e)
-	signal(p.data)
+	p.queue.putBytes(0, due, e)
+	signalOnce(p.data)
 }
 
-// write hands over what is due until the end of the stream is; errReset is what
+// writeUntilEnd hands over what is due until the end of the stream is; errReset is what
 // the other side shall see of it.
-func (p *pipe) write(to stream) error {
+func (p *pipe) writeUntilEnd(to stream) error {
 	defer p.alarm.close()
 	for {
-		next, err := p.next()
+		next, err := p.nextMark()
 		if err != nil {
 			return err
 		}
@@ -184,13 +184,13 @@ func (p *pipe) setIdle(failed error) {
 	defer p.mu.Unlock()
 	p.busy, p.failed = false, failed
 	if failed != nil || p.queue.marks.len() > 0 {
-		signal(p.data)
+		signalOnce(p.data)
 	}
 }
 
-// next waits for a mark and returns the first. The writer is busy from then on,
+// nextMark waits for a mark and returns the first. The writer is busy from then on,
 // until setIdle.
-func (p *pipe) next() (mark, error) {
+func (p *pipe) nextMark() (mark, error) {
 	for {
 		p.mu.Lock()
 		if p.failed != nil || !p.busy && p.queue.marks.len() > 0 {
@@ -216,7 +216,7 @@ func (p *pipe) waitUntil(due clock.Time) error {
 	if left <= 0 {
 		return nil
 	}
-	if err := p.alarm.wait(left); err != nil {
+	if err := p.alarm.waitFor(left); err != nil {
 		return err
 	}
 	p.direction.recordWake(-p.proxy.options.Clock.Until(due))
@@ -233,13 +233,13 @@ func (p *pipe) handOver(to io.Writer, mayWait bool) error {
 		}
 		now := p.proxy.options.Clock.Now()
 		p.mu.Lock()
-		bytes := p.queue.due(now, portion(rate))
+		bytes := p.queue.dueBytes(now, portionOf(rate))
 		p.mu.Unlock()
 		if len(bytes) == 0 {
 			return nil
 		}
 		if rate > 0 {
-			if err := p.waitUntil(p.direction.reserve(now, len(bytes), rate)); err != nil {
+			if err := p.waitUntil(p.direction.reserveTime(now, len(bytes), rate)); err != nil {
 				return err
 			}
 		}
@@ -251,24 +251,24 @@ func (p *pipe) handOver(to io.Writer, mayWait bool) error {
 		}
 		p.direction.bytes.Add(int64(len(bytes)))
 		p.direction.writes.Add(1)
-		p.release(len(bytes))
+		p.releaseBytes(len(bytes))
 	}
 }
 
-// release frees what was handed over.
-func (p *pipe) release(n int) {
+// releaseBytes frees what was handed over.
+func (p *pipe) releaseBytes(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if b := p.queue.discard(n); b != nil {
+	if b := p.queue.discardBytes(n); b != nil {
 		p.proxy.blocks.Put(b)
 	}
 	if p.full && p.queue.size() < p.proxy.options.Queue {
-		signal(p.space)
+		signalOnce(p.space)
 	}
 }
 
-// signal wakes the one who waits on c, now or the next time.
-func signal(c chan struct{}) {
+// signalOnce wakes the one who waits on c, now or the next time.
+func signalOnce(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

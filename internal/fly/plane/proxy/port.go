@@ -17,19 +17,19 @@ type port struct {
 	address string
 }
 
-func reserve() (*port, error) {
+func reservePort() (*port, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make socket: %w", err)
 	}
 	p := &port{fd: fd}
-	if err := p.bind(); err != nil {
+	if err := p.bindPort(); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
-func (p *port) bind() error {
+func (p *port) bindPort() error {
 	// The listeners have this option as well; so both can have the port.
 	if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return fmt.Errorf("reserve a port: %w", err)

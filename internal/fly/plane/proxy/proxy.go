@@ -74,7 +74,7 @@ func Start(o Options) (*Proxy, error) {
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue
 	}
-	reserved, err := reserve()
+	reserved, err := reservePort()
 	if err != nil {
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}
@@ -97,7 +97,7 @@ func (p *Proxy) Addr() string { return p.address }
 // their way keep their time, and later ones do not overtake them. The
 // bandwidth holds at once. The error says what of the link makes no sense.
 func (p *Proxy) Emulate(l Link) error {
-	if err := l.validate(); err != nil {
+	if err := l.checkLink(); err != nil {
 		return fmt.Errorf("link of the proxy to %s: %w", p.options.To, err)
 	}
 	p.link.Store(&l)
@@ -128,7 +128,7 @@ func (p *Proxy) Refuse(refuse bool) error {
 		return fmt.Errorf("listen for %s: %w", p.options.To, err)
 	}
 	p.listener = listener
-	p.wait.Go(func() { p.accept(listener) })
+	p.wait.Go(func() { p.acceptConnections(listener) })
 	return nil
 }
 
@@ -153,7 +153,7 @@ func (p *Proxy) Cut() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.connections {
-		c.end(true)
+		c.endBoth(true)
 	}
 	return len(p.connections)
 }
@@ -169,7 +169,7 @@ func (p *Proxy) Close() error {
 			err = p.listener.Close()
 		}
 		for c := range p.connections {
-			c.end(false)
+			c.endBoth(false)
 		}
 		err = errors.Join(err, p.reserved.close())
 	}
@@ -178,8 +178,8 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// accept serves the connections of one listener until it is closed.
-func (p *Proxy) accept(l net.Listener) {
+// acceptConnections serves the connections of one listener until it is closed.
+func (p *Proxy) acceptConnections(l net.Listener) {
 	var pause time.Duration
 	for {
 		conn, err := l.Accept()
@@ -213,17 +213,17 @@ func (p *Proxy) addConnection(client *net.TCPConn) {
 	c.cancel = cancel
 	p.connections[c] = struct{}{}
 	p.total++
-	p.wait.Go(func() { p.serve(ctx, c) })
+	p.wait.Go(func() { p.serveConnection(ctx, c) })
 }
 
-// serve connects a pair and passes its bytes until it ends. A client whose
+// serveConnection connects a pair and passes its bytes until it ends. A client whose
 // server cannot be reached is reset: the proxy has taken it already and cannot
 // refuse it any more.
-func (p *Proxy) serve(ctx context.Context, c *connection) {
-	if err := c.connect(ctx); err == nil {
-		c.run()
+func (p *Proxy) serveConnection(ctx context.Context, c *connection) {
+	if err := c.connectServer(ctx); err == nil {
+		c.passBytes()
 	} else {
-		c.end(true)
+		c.endBoth(true)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -77,8 +77,8 @@ type queue struct {
 // size is what the queue holds, its marks included.
 func (q *queue) size() int { return q.bytes + q.marks.len()*markBytes }
 
-// buffer returns where the next bytes may be read to; fresh gives new blocks.
-func (q *queue) buffer(fresh func() *block) []byte {
+// nextBuffer returns where the next bytes may be read to; fresh gives new blocks.
+func (q *queue) nextBuffer(fresh func() *block) []byte {
 	if q.blocks.len() > 0 {
 		if b := *q.blocks.last(); b.r == b.w {
 			b.r, b.w = 0, 0
@@ -91,9 +91,9 @@ func (q *queue) buffer(fresh func() *block) []byte {
 	return b.bytes[b.w:]
 }
 
-// put adds n bytes that were read to buffer, and when they are due. Nothing is
+// putBytes adds n bytes that were read to buffer, and when they are due. Nothing is
 // due before what is in front of it.
-func (q *queue) put(n int, due clock.Time, e end) {
+func (q *queue) putBytes(n int, due clock.Time, e end) {
 	if n > 0 {
 		(*q.blocks.last()).w += n
 		q.bytes += n
@@ -109,8 +109,8 @@ func (q *queue) put(n int, due clock.Time, e end) {
 	q.marks.push(mark{n, due, e})
 }
 
-// due returns bytes that are due by now, at most limit and those of one block.
-func (q *queue) due(now clock.Time, limit int) []byte {
+// dueBytes returns bytes that are due by now, at most limit and those of one block.
+func (q *queue) dueBytes(now clock.Time, limit int) []byte {
 	n := 0
 	for i := q.marks.head; i < len(q.marks.items) && n < limit && q.marks.items[i].due <= now; i++ {
 		n += q.marks.items[i].n
@@ -122,9 +122,9 @@ func (q *queue) due(now clock.Time, limit int) []byte {
 	return b.bytes[b.r:min(b.w, b.r+min(n, limit))]
 }
 
-// discard removes the first n bytes, which due has returned, and gives back a
+// discardBytes removes the first n bytes, which due has returned, and gives back a
 // block that is used up.
-func (q *queue) discard(n int) (empty *block) {
+func (q *queue) discardBytes(n int) (empty *block) {
 	q.bytes -= n
 	b := *q.blocks.first()
 	if b.r += n; b.r == b.w && q.blocks.len() > 1 {

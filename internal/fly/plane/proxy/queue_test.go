@@ -20,7 +20,7 @@ func TestQueueKeepsBytesOrderAndTimes(t *testing.T) {
 		now := clock.Time(0)
 		for range 300 {
 			if random.IntN(2) == 0 {
-				room := q.buffer(func() *block { return new(block) })
+				room := q.nextBuffer(func() *block { return new(block) })
 				n := 1 + random.IntN(min(len(room), 1+random.IntN(blockBytes)))
 				for i := range n {
 					room[i] = byte(random.Uint32())
@@ -33,12 +33,12 @@ func TestQueueKeepsBytesOrderAndTimes(t *testing.T) {
 				for range n {
 					due = append(due, at)
 				}
-				q.put(n, at, goesOn)
+				q.putBytes(n, at, goesOn)
 				continue
 			}
 			now += clock.Time(random.IntN(20))
 			limit := 1 + random.IntN(blockBytes)
-			b := q.due(now, limit)
+			b := q.dueBytes(now, limit)
 			if len(b) > limit {
 				t.Fatalf("%d bytes, limit %d", len(b), limit)
 			}
@@ -52,7 +52,7 @@ func TestQueueKeepsBytesOrderAndTimes(t *testing.T) {
 				t.Fatalf("byte %d is due at %d and comes at %d", last, due[last], now)
 			}
 			out.Write(b)
-			q.discard(len(b))
+			q.discardBytes(len(b))
 			if q.bytes != in.Len()-out.Len() {
 				t.Fatalf("%d bytes, want %d", q.bytes, in.Len()-out.Len())
 			}
@@ -65,13 +65,13 @@ func TestQueueKeepsBytesOrderAndTimes(t *testing.T) {
 
 func TestQueueEndsAfterItsBytes(t *testing.T) {
 	var q queue
-	copy(q.buffer(func() *block { return new(block) }), "last words")
-	q.put(10, 50, goesOn)
-	q.put(0, 20, closes)
+	copy(q.nextBuffer(func() *block { return new(block) }), "last words")
+	q.putBytes(10, 50, goesOn)
+	q.putBytes(0, 20, closes)
 	if got := *q.marks.last(); got.due != 50 || got.end != closes {
 		t.Errorf("the end is %+v", got)
 	}
-	q.discard(len(q.due(50, 100)))
+	q.discardBytes(len(q.dueBytes(50, 100)))
 	if got := *q.marks.first(); got.end != closes || q.bytes != 0 {
 		t.Errorf("left: %+v, %d bytes", got, q.bytes)
 	}
@@ -82,10 +82,10 @@ func TestQueueDoesNotGrowForEver(t *testing.T) {
 	var q queue
 	made := 0
 	for i := range 100_000 {
-		q.buffer(func() *block { made++; return new(block) })
-		q.put(100, clock.Time(i), goesOn)
+		q.nextBuffer(func() *block { made++; return new(block) })
+		q.putBytes(100, clock.Time(i), goesOn)
 		if i >= 10 {
-			q.discard(100)
+			q.discardBytes(100)
 		}
 	}
 	// Each block that is used up is given back to the caller.
@@ -97,8 +97,8 @@ func TestQueueDoesNotGrowForEver(t *testing.T) {
 func TestMarksCount(t *testing.T) {
 	var q queue
 	for i := range 1000 {
-		q.buffer(func() *block { return new(block) })
-		q.put(1, clock.Time(i), goesOn)
+		q.nextBuffer(func() *block { return new(block) })
+		q.putBytes(1, clock.Time(i), goesOn)
 	}
 	if got := q.size(); got != 1000+1000*markBytes {
 		t.Errorf("size %d", got)
@@ -110,17 +110,17 @@ func TestBandwidthIsShared(t *testing.T) {
 	// Two connections of 1,000 bytes at a time on 100 kB/s take turns.
 	var last clock.Time
 	for i := range 20 {
-		got := d.reserve(last, 1000, 100_000)
+		got := d.reserveTime(last, 1000, 100_000)
 		if want := clock.Time((i + 1) * int(10*time.Millisecond)); got != want {
 			t.Fatalf("portion %d is through at %v, want %v", i, time.Duration(got), time.Duration(want))
 		}
 	}
 	// What was not used is lost: no burst after silence.
-	if got := d.reserve(clock.Time(time.Second), 1000, 100_000); got != clock.Time(1010*time.Millisecond) {
+	if got := d.reserveTime(clock.Time(time.Second), 1000, 100_000); got != clock.Time(1010*time.Millisecond) {
 		t.Errorf("after silence through at %v", time.Duration(got))
 	}
 	for rate, want := range map[int64]int{0: blockBytes, 1: 1, 99: 1, 5000: 50, 1 << 40: blockBytes} {
-		if got := portion(rate); got != want {
+		if got := portionOf(rate); got != want {
 			t.Errorf("portion of %d bytes/s is %d, want %d", rate, got, want)
 		}
 	}
@@ -128,12 +128,12 @@ func TestBandwidthIsShared(t *testing.T) {
 
 func TestLinkIsValidated(t *testing.T) {
 	for _, s := range []Link{{RoundTrip: -1}, {Jitter: -1}, {BytesPerSecond: -1}, {AnswerFactor: 0.9}, {AnswerFactor: -1}, {AnswerFactor: 1e9}} {
-		if err := s.validate(); err == nil {
+		if err := s.checkLink(); err == nil {
 			t.Errorf("%+v is accepted", s)
 		}
 	}
 	for _, s := range []Link{{}, {RoundTrip: time.Hour, Jitter: 1, BytesPerSecond: 1, AnswerFactor: 1}} {
-		if err := s.validate(); err != nil {
+		if err := s.checkLink(); err != nil {
 			t.Error(err)
 		}
 	}

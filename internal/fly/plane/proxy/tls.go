@@ -23,9 +23,9 @@ type TLS struct {
 
 var errStranger = errors.New("the client's certificate is none that the proxy holds")
 
-// open shakes hands with both sides, the client first: what it offers and who
+// openBoth shakes hands with both sides, the client first: what it offers and who
 // it is decides what the server is offered.
-func (t *TLS) open(ctx context.Context, client, server *net.TCPConn) (c, s stream, seen calls, err error) {
+func (t *TLS) openBoth(ctx context.Context, client, server *net.TCPConn) (c, s stream, seen calls, err error) {
 	in := tls.Server(client, &tls.Config{
 		Certificates: []tls.Certificate{t.Certificate}, NextProtos: []string{"h2", "http/1.1"},
 		ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true,

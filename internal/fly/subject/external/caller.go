@@ -71,18 +71,18 @@ func Open(file *os.File) (*Caller, error) {
 // New takes windtunnel's end of any connection.
 func New(conn io.ReadWriteCloser) *Caller {
 	c := &Caller{conn: conn, ready: make(chan int, 1), ended: make(chan error, 1), done: make(chan struct{})}
-	guard.Go(c.read)
+	guard.Go(c.readMessages)
 	return c
 }
 
-// read hands on what the caller says until it says no more.
-func (c *Caller) read() {
+// readMessages hands on what the caller says until it says no more.
+func (c *Caller) readMessages() {
 	defer close(c.done)
 	lines := json.NewDecoder(c.conn)
 	for {
 		var m message
 		if err := lines.Decode(&m); err != nil {
-			c.end(fmt.Errorf("%w: %w", ErrGone, err))
+			c.reportEnd(fmt.Errorf("%w: %w", ErrGone, err))
 			return
 		}
 		switch m.Kind {
@@ -96,15 +96,15 @@ func (c *Caller) read() {
 			if m.Error == "" {
 				err = errors.New("it ended by itself")
 			}
-			c.end(err)
+			c.reportEnd(err)
 			return
 		}
 	}
 }
 
-// end says why the subject ended, unless its end was asked for. It is called
+// reportEnd says why the subject ended, unless its end was asked for. It is called
 // once: the reader returns.
-func (c *Caller) end(err error) {
+func (c *Caller) reportEnd(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.stopped && !c.closed {
