@@ -101,12 +101,12 @@ func (s *source) readTemplate(path string, line int, field string) (string, bool
 		return text, true
 	}
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
-		s.add(line, "%s: %s: files are not fetched: put it beside the config", field, path)
+		s.addFaultAt(line, "%s: %s: files are not fetched: put it beside the config", field, path)
 		return "", false
 	}
 	raw, err := readBeside(s.folder, path)
 	if err != nil {
-		s.add(line, "%s: %v", field, err)
+		s.addFaultAt(line, "%s: %v", field, err)
 		return "", false
 	}
 	s.texts[path] = string(raw)

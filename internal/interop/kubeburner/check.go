@@ -18,7 +18,7 @@ type checker struct{ *source }
 func (c checker) checkConfig() bool {
 	g := &c.cfg.Global
 	if len(c.cfg.Jobs) == 0 {
-		c.add(c.lineAt("jobs"), "config: no jobs")
+		c.addFaultAt(c.lineAt("jobs"), "config: no jobs")
 	}
 	c.oneOf(g.At+".deletionStrategy", "global.deletionStrategy", g.DeletionStrategy, "default", "gvr")
 	c.measurementNames(g.Measurements)
@@ -26,13 +26,13 @@ func (c checker) checkConfig() bool {
 	for i := range c.cfg.Jobs {
 		j := &c.cfg.Jobs[i]
 		if names[j.Name] {
-			c.add(c.lineAt(j.At+".name"), "job.name: %q stands twice", j.Name)
+			c.addFaultAt(c.lineAt(j.At+".name"), "job.name: %q stands twice", j.Name)
 		}
 		names[j.Name] = true
 		c.checkJob(j)
 		if g.WaitWhenFinished {
 			if j.GC {
-				c.add(c.lineAt(j.At+".gc"), "job.gc: global.waitWhenFinished would wait for what is gone")
+				c.addFaultAt(c.lineAt(j.At+".gc"), "job.gc: global.waitWhenFinished would wait for what is gone")
 			}
 			j.PodWait, j.WaitWhenFinished = false, false
 		}
@@ -42,26 +42,26 @@ func (c checker) checkConfig() bool {
 
 func (c checker) oneOf(path, name, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		c.add(c.lineAt(path), "%s: %q is not one of %s%s", name, value, strings.Join(allowed, ", "), text.DidYouMean(value, allowed))
+		c.addFaultAt(c.lineAt(path), "%s: %q is not one of %s%s", name, value, strings.Join(allowed, ", "), text.DidYouMean(value, allowed))
 	}
 }
 
 func (c checker) checkJob(j *job) {
 	switch {
 	case j.Name == "":
-		c.add(c.lineAt(j.At), "job.name: a name is needed")
+		c.addFaultAt(c.lineAt(j.At), "job.name: a name is needed")
 	case len(validation.IsDNS1123Subdomain(j.Name)) > 0 || len(j.Name) > 63:
-		c.add(c.lineAt(j.At+".name"), "job.name: %q is not a DNS name of at most 63 characters", j.Name)
+		c.addFaultAt(c.lineAt(j.At+".name"), "job.name: %q is not a DNS name of at most 63 characters", j.Name)
 	}
 	c.oneOf(j.At+".jobType", "job.jobType", j.JobType, "create", "delete", "patch", "read", "kubevirt")
 	if j.JobIterations < 1 {
-		c.add(c.lineAt(j.At+".jobIterations"), "job.jobIterations: %d is below 1", j.JobIterations)
+		c.addFaultAt(c.lineAt(j.At+".jobIterations"), "job.jobIterations: %d is below 1", j.JobIterations)
 	}
 	if j.IterationsPerNamespace < 1 {
-		c.add(c.lineAt(j.At+".iterationsPerNamespace"), "job.iterationsPerNamespace: %d is below 1", j.IterationsPerNamespace)
+		c.addFaultAt(c.lineAt(j.At+".iterationsPerNamespace"), "job.iterationsPerNamespace: %d is below 1", j.IterationsPerNamespace)
 	}
 	if j.JobType == "create" && j.Namespace != "" && len(validation.IsDNS1123Label(j.Namespace)) > 0 {
-		c.add(c.lineAt(j.At+".namespace"), "job.namespace: %q is not a DNS label", j.Namespace)
+		c.addFaultAt(c.lineAt(j.At+".namespace"), "job.namespace: %q is not a DNS label", j.Namespace)
 	}
 	if len(j.Objects) == 0 {
 		c.addNote(c.lineAt(j.At), "job.objects", "job %s has no objects: it makes and changes nothing, as in kube-burner", j.Name)
@@ -77,13 +77,13 @@ func (c checker) checkJob(j *job) {
 		c.oneOf(h.At+".when", "hook.when", h.When, "beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn",
 			"beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration")
 		if len(h.Cmd) == 0 {
-			c.add(c.lineAt(h.At), "hook.cmd: a command is needed")
+			c.addFaultAt(c.lineAt(h.At), "hook.cmd: a command is needed")
 		}
 	}
 	for i := range j.Watchers {
 		w := &j.Watchers[i]
 		if w.Kind == "" {
-			c.add(c.lineAt(w.At), "watcher.kind: a kind is needed")
+			c.addFaultAt(c.lineAt(w.At), "watcher.kind: a kind is needed")
 		}
 		c.checkLabels(w.At+".labelSelector", "watcher.labelSelector", w.LabelSelector)
 	}
@@ -108,10 +108,10 @@ func (c checker) checkChurn(j *job) {
 	x.Mode = byDefault(x.Type, byDefault(x.Mode, "namespaces"))
 	c.oneOf(x.At+".mode", "churn.mode", x.Mode, "namespaces", "objects")
 	if x.Percent < 0 || x.Percent > 100 {
-		c.add(c.lineAt(x.At+".percent"), "churn.percent: %d is not in 0 to 100", x.Percent)
+		c.addFaultAt(c.lineAt(x.At+".percent"), "churn.percent: %d is not in 0 to 100", x.Percent)
 	}
 	if x.Cycles < 0 {
-		c.add(c.lineAt(x.At+".cycles"), "churn.cycles: %d is below 0", x.Cycles)
+		c.addFaultAt(c.lineAt(x.At+".cycles"), "churn.cycles: %d is below 0", x.Cycles)
 	}
 }
 
@@ -124,10 +124,10 @@ func (c checker) checkIncrease(j *job) {
 	}
 	c.oneOf(l.Pattern.At+".type", "pattern.type", byDefault(l.Pattern.Type, "linear"), "linear", "exponential")
 	if l.StartIterations < 0 || l.TotalIterations < 0 {
-		c.add(c.lineAt(l.At), "incremental: startIterations and totalIterations are not below 0")
+		c.addFaultAt(c.lineAt(l.At), "incremental: startIterations and totalIterations are not below 0")
 	}
 	if j.JobType != "create" {
-		c.add(c.lineAt(l.At), "job.incrementalLoad: belongs to jobs of type create")
+		c.addFaultAt(c.lineAt(l.At), "job.incrementalLoad: belongs to jobs of type create")
 	}
 }
 
@@ -136,9 +136,9 @@ func (c checker) checkIncrease(j *job) {
 func (c checker) checkLabels(path, field string, labels map[string]string) {
 	for _, name := range sortedKeys(labels) {
 		if len(validation.IsQualifiedName(name)) > 0 {
-			c.add(c.lineAt(path), "%s: %q is no name of a label (write NAME: VALUE)", field, name)
+			c.addFaultAt(c.lineAt(path), "%s: %q is no name of a label (write NAME: VALUE)", field, name)
 		} else if why := validation.IsValidLabelValue(labels[name]); len(why) > 0 {
-			c.add(c.lineAt(path), "%s: %q is no value of the label %s", field, labels[name], name)
+			c.addFaultAt(c.lineAt(path), "%s: %q is no value of the label %s", field, labels[name], name)
 		}
 	}
 }
@@ -157,24 +157,24 @@ func (c checker) checkObject(j *job, o *object) {
 		}
 	}
 	if o.RepeatEveryNIterations < 1 {
-		c.add(c.lineAt(o.At+".repeatEveryNIterations"), "object.repeatEveryNIterations: %d is below 1", o.RepeatEveryNIterations)
+		c.addFaultAt(c.lineAt(o.At+".repeatEveryNIterations"), "object.repeatEveryNIterations: %d is below 1", o.RepeatEveryNIterations)
 	}
 	if (j.JobType == "create" || j.JobType == "patch") && o.ObjectTemplate == "" {
-		c.add(c.lineAt(o.At), "object.objectTemplate: a file is needed")
+		c.addFaultAt(c.lineAt(o.At), "object.objectTemplate: a file is needed")
 	}
 	if !slices.Contains([]string{"delete", "patch", "read"}, j.JobType) {
 		return
 	}
 	if o.Kind == "" {
-		c.add(c.lineAt(o.At), "object.kind: the kind that job %q is to %s is needed", j.Name, j.JobType)
+		c.addFaultAt(c.lineAt(o.At), "object.kind: the kind that job %q is to %s is needed", j.Name, j.JobType)
 	}
 	if len(o.LabelSelector) == 0 {
-		c.add(c.lineAt(o.At), "object.labelSelector: labels are needed: without them job %q would %s everything", j.Name, j.JobType)
+		c.addFaultAt(c.lineAt(o.At), "object.labelSelector: labels are needed: without them job %q would %s everything", j.Name, j.JobType)
 	}
 	if j.JobType == "patch" {
 		c.oneOf(o.At+".patchType", "object.patchType", o.PatchType, sortedKeys(patchTypes())...)
 		if o.PatchType == "application/apply-patch+yaml" && strings.HasSuffix(o.ObjectTemplate, "json") {
-			c.add(c.lineAt(o.At+".objectTemplate"), "object.objectTemplate: %s needs a template in YAML", o.PatchType)
+			c.addFaultAt(c.lineAt(o.At+".objectTemplate"), "object.objectTemplate: %s needs a template in YAML", o.PatchType)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (c checker) measurementNames(list []measurement) {
 				c.oneOf(t.At+".conditionType", "threshold.conditionType", t.ConditionType, "PodScheduled", "Initialized", "ContainersReady", "Ready")
 			}
 			if t.Threshold < time.Millisecond {
-				c.add(c.lineAt(t.At+".threshold"), "threshold.threshold: %s is below 1ms", t.Threshold)
+				c.addFaultAt(c.lineAt(t.At+".threshold"), "threshold.threshold: %s is below 1ms", t.Threshold)
 			}
 		}
 	}

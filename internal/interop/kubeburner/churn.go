@@ -126,7 +126,7 @@ func (s jobSteps) unrollRounds(items []item) []scenario.Step {
 		steps = append(steps, s.collectGarbage(items)...)
 		steps = append(steps, s.pauseStep(l.StepDelay)...)
 		if len(steps) > maxSteps {
-			s.add(s.lineAt(l.At), "job %q: incrementalLoad makes more than %d steps", s.j.Name, maxSteps)
+			s.addFaultAt(s.lineAt(l.At), "job %q: incrementalLoad makes more than %d steps", s.j.Name, maxSteps)
 			return nil
 		}
 	}

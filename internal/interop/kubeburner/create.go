@@ -147,10 +147,10 @@ func (c *creation) lacksNamespace() {
 		switch {
 		case it.cluster || it.fixed != "":
 		case it.unknown:
-			c.add(c.lineAt(it.object.At), "object.objectTemplate: the kind %s of %s is unknown: the config brings no definition of it (--kubeconfig FILE asks a cluster that serves it); "+
+			c.addFaultAt(c.lineAt(it.object.At), "object.objectTemplate: the kind %s of %s is unknown: the config brings no definition of it (--kubeconfig FILE asks a cluster that serves it); "+
 				"if its objects are in namespaces, job %q needs a namespace", it.kind, it.sample.APIVersion, c.j.Name)
 		default:
-			c.add(c.lineAt(c.j.At), "job.namespace: job %q has objects that need one", c.j.Name)
+			c.addFaultAt(c.lineAt(c.j.At), "job.namespace: job %q has objects that need one", c.j.Name)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func (c *creation) collectGroup(name string, items []item) []scenario.Step {
 func (c *creation) byIterations() []scenario.Step {
 	var steps []scenario.Step
 	if c.iterations*(1+len(c.items)) > maxSteps {
-		c.add(c.lineAt(c.j.At+".jobIterations"), "job %q: podWait, a hook on each iteration or kinds that differ make more than %d steps of it", c.j.Name, maxSteps)
+		c.addFaultAt(c.lineAt(c.j.At+".jobIterations"), "job %q: podWait, a hook on each iteration or kinds that differ make more than %d steps of it", c.j.Name, maxSteps)
 		return nil
 	}
 	if c.j.ChurnConfig.isOn() {

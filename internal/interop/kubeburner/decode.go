@@ -36,7 +36,7 @@ func newDecoder(f *findings, source *linemap.Text) *decoder {
 	tooMany := fmt.Sprintf("more than %d values or %s", maxValues, unit.Count(maxDepth, "levels"))
 	d.Decoder = &strictyaml.Decoder{
 		Lines: map[string]int{}, Budget: maxValues, MaxDepth: maxDepth,
-		Report: func(line int, _ strictyaml.Place, text string) { f.add(line, "%s", text) },
+		Report: func(line int, _ strictyaml.Place, text string) { f.addFaultAt(line, "%s", text) },
 		Dialect: strictyaml.Dialect{
 			NotMapping: "{name}: not a mapping of names to values",
 			NotList:    "{name}: not a list",
@@ -92,7 +92,7 @@ func setInitial(v reflect.Value) {
 func (d *decoder) readAny(n *yaml.Node, p strictyaml.Place) any {
 	var x any
 	if err := n.Decode(&x); err != nil || n.Kind != yaml.ScalarNode {
-		d.add(d.Line(n), "%s: %q cannot be read", p.Name, n.Value)
+		d.addFaultAt(d.Line(n), "%s: %q cannot be read", p.Name, n.Value)
 		return nil
 	}
 	switch x := x.(type) {
@@ -120,9 +120,9 @@ func (d *decoder) readDuration(n *yaml.Node, v reflect.Value, p strictyaml.Place
 		return true
 	}
 	if err := length.UnmarshalText([]byte(n.Value)); err != nil {
-		d.add(d.Line(n), "%s: %v", p.Name, err)
+		d.addFaultAt(d.Line(n), "%s: %v", p.Name, err)
 	} else if length < 0 {
-		d.add(d.Line(n), "%s: %s is below 0s", p.Name, length)
+		d.addFaultAt(d.Line(n), "%s: %s is below 0s", p.Name, length)
 	} else {
 		v.SetInt(int64(length))
 	}
@@ -161,7 +161,7 @@ func (d *decoder) readScalar(n *yaml.Node, v reflect.Value, p strictyaml.Place) 
 		panic("kubeburner: no decoding for a field of kind " + v.Kind().String())
 	}
 	if want != "" {
-		d.add(d.Line(n), "%s: %q is not %s", p.Name, n.Value, want)
+		d.addFaultAt(d.Line(n), "%s: %q is not %s", p.Name, n.Value, want)
 	}
 }
 

@@ -21,8 +21,8 @@ type findings struct {
 	notes  kit.Notes
 }
 
-// add says that something is wrong with the file.
-func (f *findings) add(line int, format string, args ...any) {
+// addFaultAt says that something is wrong with the file.
+func (f *findings) addFaultAt(line int, format string, args ...any) {
 	f.addFault(f.file, line, fmt.Sprintf(format, args...))
 }
 

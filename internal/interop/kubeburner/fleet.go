@@ -91,7 +91,7 @@ func (im *importer) sizeFleet() {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		im.add(0, "--set Nodes=%s: not a whole number of 0 or more", text)
+		im.addFaultAt(0, "--set Nodes=%s: not a whole number of 0 or more", text)
 	}
 	f.Nodes = n
 }

@@ -231,7 +231,7 @@ func (c selectJob) deleteSteps(calls []scenario.Call) []scenario.Step {
 // because something stands between them.
 func (c selectJob) callsApart(calls []scenario.Call) []scenario.Step {
 	if c.j.JobIterations*(3*len(calls)+1) > maxSteps {
-		c.add(c.lineAt(c.j.At+".jobIterations"), "job %q: delays between its iterations make more than %d steps of it", c.j.Name, maxSteps)
+		c.addFaultAt(c.lineAt(c.j.At+".jobIterations"), "job %q: delays between its iterations make more than %d steps of it", c.j.Name, maxSteps)
 		return nil
 	}
 	var steps []scenario.Step

@@ -135,17 +135,17 @@ func (s *source) decodeConfig(raw []byte, vars map[string]any) bool {
 	root, err := strictyaml.First(r.Bytes)
 	switch {
 	case errors.Is(err, io.EOF):
-		s.add(1, "the file is empty")
+		s.addFaultAt(1, "the file is empty")
 		return false
 	case err != nil:
 		line, text := strictyaml.Syntax(err)
-		s.add(r.Line(line), "not YAML: %s", text)
+		s.addFaultAt(r.Line(line), "not YAML: %s", text)
 		return false
 	}
 	for _, key := range sortedKeys(s.opts.Set) {
 		if ofTree(key) {
 			if err := changeValue(root, strings.Split(key, "."), s.opts.Set[key]); err != nil {
-				s.add(0, "--set %s: %v", key, err)
+				s.addFaultAt(0, "--set %s: %v", key, err)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func readProfiles[T any](p profiles, at, field string, paths []string, take func
 		d := newDecoder(&findings{file: p.pathOf(path)}, linemap.Verbatim([]byte(text)))
 		if root, err := strictyaml.First([]byte(text)); err != nil {
 			line, what := strictyaml.Syntax(err)
-			d.add(line, "not YAML: %s", what)
+			d.addFaultAt(line, "not YAML: %s", what)
 		} else {
 			d.Value(root, reflect.ValueOf(&list).Elem(), strictyaml.Place{Name: "profile"})
 		}

@@ -98,7 +98,7 @@ func (o Options) renderConfig(f *findings, raw []byte, vars map[string]any) (*li
 			at.Text += "; " + note
 		}
 	}
-	f.add(at.Line, "%s", at.Text)
+	f.addFaultAt(at.Line, "%s", at.Text)
 	return nil, false
 }
 
