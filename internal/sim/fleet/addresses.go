@@ -19,13 +19,13 @@ const (
 	lastAddress = 1<<32 - 1
 )
 
-func address(v uint32) netip.Addr {
+func addressFrom(v uint32) netip.Addr {
 	var a [4]byte
 	binary.BigEndian.PutUint32(a[:], v)
 	return netip.AddrFrom4(a)
 }
 
-func hostAddress(index uint32) netip.Addr { return address(firstHost + index) }
+func hostAddress(index uint32) netip.Addr { return addressFrom(firstHost + index) }
 
 // addressBlock is a range of pod addresses of one node; bit i of used is base+i.
 type addressBlock struct {
@@ -45,8 +45,8 @@ func newAddresses(n *nodes) *addresses {
 	return &addresses{nodes: n, next: firstPod + uint32(n.share.Index)*blockSize, step: uint32(n.share.Stride()) * blockSize}
 }
 
-// take gives a pod of the node an address; 0 when there is none left.
-func (a *addresses) take(n *node) uint32 {
+// takeAddress gives a pod of the node an address; 0 when there is none left.
+func (a *addresses) takeAddress(n *node) uint32 {
 	for i := range n.blocks {
 		b := &n.blocks[i]
 		if b.used != 1<<blockSize-1 {
@@ -72,9 +72,9 @@ func (n *node) freeAddress(ip uint32) {
 	}
 }
 
-// host returns the address of a node; that of one that another instance keeps
+// hostOf returns the address of a node; that of one that another instance keeps
 // alive is known only where all have the same.
-func (a *addresses) host(name string) netip.Addr {
+func (a *addresses) hostOf(name string) netip.Addr {
 	if n := a.nodes.byName[name]; n != nil {
 		return n.host
 	}
@@ -89,7 +89,7 @@ type addressBook struct {
 }
 
 // Host returns the address of a node of the fleet.
-func (b *addressBook) Host(name []byte) netip.Addr { return b.host(string(name)) }
+func (b *addressBook) Host(name []byte) netip.Addr { return b.hostOf(string(name)) }
 
 // Pod returns the pod's address and takes one when it has none.
 func (b *addressBook) Pod(p *object.Pod) netip.Addr {
@@ -102,10 +102,10 @@ func (b *addressBook) Pod(p *object.Pod) netip.Addr {
 		}
 	}
 	if b.pod.ip == 0 {
-		b.pod.ip = b.take(b.pod.node)
+		b.pod.ip = b.takeAddress(b.pod.node)
 	}
 	if b.pod.ip == 0 {
 		return netip.Addr{}
 	}
-	return address(b.pod.ip)
+	return addressFrom(b.pod.ip)
 }

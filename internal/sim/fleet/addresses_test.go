@@ -6,13 +6,13 @@ import (
 
 func TestNames(t *testing.T) {
 	s := &nodes{template: &nodeTemplate{fleet: "node"}}
-	s.plan(3)
+	s.planNodes(3)
 	if n := s.byName["node-000002"]; n == nil || n != s.all[2] || n.index != 2 || n.host != hostAddress(2) {
 		t.Errorf("got %+v", n)
 	}
 	s.all[1], s.vacant = nil, []uint32{1} // its place is given to the next one
 	n := &node{}
-	s.add(n, "other")
+	s.addNode(n, "other")
 	if n.index != 1 || s.all[1] != n || len(s.all) != 3 {
 		t.Errorf("place %d of %d", n.index, len(s.all))
 	}
@@ -20,29 +20,29 @@ func TestNames(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	s := &nodes{template: &nodeTemplate{fleet: "node"}}
-	s.plan(2)
+	s.planNodes(2)
 	pool := newAddresses(s)
 	a, b := s.all[0], s.all[1]
 	seen := map[uint32]bool{}
 	for range 40 {
 		for _, n := range []*node{a, b} {
-			ip := pool.take(n)
+			ip := pool.takeAddress(n)
 			if ip == 0 || seen[ip] {
-				t.Fatalf("address %v twice", address(ip))
+				t.Fatalf("address %v twice", addressFrom(ip))
 			}
 			seen[ip] = true
 		}
 	}
 	a.freeAddress(firstPod + 3)
-	if ip := pool.take(a); ip != firstPod+3 {
-		t.Errorf("took %v, not the one that was given back", address(ip))
+	if ip := pool.takeAddress(a); ip != firstPod+3 {
+		t.Errorf("took %v, not the one that was given back", addressFrom(ip))
 	}
 	if got := (&addressBook{addresses: pool}).Host([]byte("node-000001")).String(); got != "10.1.0.1" {
 		t.Errorf("host %s", got)
 	}
 	pool.next = lastAddress - blockSize + 1
-	if ip := pool.take(&node{}); ip != 0 {
-		t.Errorf("took %v from nothing", address(ip))
+	if ip := pool.takeAddress(&node{}); ip != 0 {
+		t.Errorf("took %v from nothing", addressFrom(ip))
 	}
 }
 

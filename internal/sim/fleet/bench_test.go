@@ -69,11 +69,11 @@ func newInstant() *instantClient {
 func startOn(t testing.TB, c client, k clock.Clock, cfg scenario.Fleet) *Fleet {
 	t.Helper()
 	cfg.Rate = 1e6
-	o, cfg, err := defaults(Options{Clock: k, Seed: 1}, cfg)
+	o, cfg, err := withDefaults(Options{Clock: k, Seed: 1}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := start(t.Context(), cfg, o, c, func() error { return nil })
+	f, err := startFleet(t.Context(), cfg, o, c, func() error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

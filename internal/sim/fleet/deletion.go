@@ -11,27 +11,27 @@ type deletion struct {
 	done   chan struct{} // closed when nothing is left
 }
 
-// begin deletes all nodes and returns how many that are.
-func (d *deletion) begin() int {
+// beginDeletion deletes all nodes and returns how many that are.
+func (d *deletion) beginDeletion() int {
 	d.nodes.stopped = true
 	for _, n := range d.nodes.all {
 		if n != nil {
-			d.add(n)
+			d.addNode(n)
 		}
 	}
 	return d.left
 }
 
-// add begins a node's deletion.
-func (d *deletion) add(n *node) {
+// addNode begins a node's deletion.
+func (d *deletion) addNode(n *node) {
 	e := d.nodes.driver
 	e.calls.Stop(&n.Timer)
 	switch j := n.job; {
 	case n.state == nodeAlive:
-		e.enqueue(nodeDelete, n)
+		e.enqueueNodeJob(nodeDelete, n)
 	case n.state == nodeCreating && j != nil && j.Sent(): // settle goes on
 	case n.state == nodeCreating && j != nil && j.Attempt > 0: // it may exist: nobody knows
-		j.become(nodeRead)
+		j.turnInto(nodeRead)
 		e.calls.Enqueue(&j.Call)
 	case n.state != nodeLeaving: // it never was
 		n.state = nodeDeleted
@@ -43,33 +43,33 @@ func (d *deletion) add(n *node) {
 	d.left++
 }
 
-// settle goes on with a node whose creation was under way when the deletion
+// settleCreation goes on with a node whose creation was under way when the deletion
 // began. It is deleted only when it is known to be ours.
-func (d *deletion) settle(j *job) {
+func (d *deletion) settleCreation(j *job) {
 	e, a := d.nodes.driver, &j.answer
-	switch ok := j.ok(); {
+	switch ok := j.succeeded(); {
 	case ok && (j.action == nodeCreate || a.fleet == d.nodes.template.fleet):
 		j.node.uid = a.uid
-		j.become(nodeDelete)
+		j.turnInto(nodeDelete)
 		e.calls.Enqueue(&j.Call)
 	case !ok && a.Retriable() || a.Code == http.StatusConflict:
-		j.become(nodeRead)
-		e.retry(j)
+		j.turnInto(nodeRead)
+		e.retryJob(j)
 	default:
-		d.end(j.node, true)
+		d.endNode(j.node, true)
 		e.freeJob(j)
 	}
 }
 
-// end takes the end of a node's deletion; ok says that the node is not there any
+// endNode takes the end of a node's deletion; ok says that the node is not there any
 // more.
-func (d *deletion) end(n *node, ok bool) {
+func (d *deletion) endNode(n *node, ok bool) {
 	if !ok {
 		d.failed++
 	}
 	n.state = nodeDeleted
-	d.nodes.leases.release(n)
-	d.nodes.count(n)
+	d.nodes.leases.releaseLease(n)
+	d.nodes.countSchedulable(n)
 	if d.left--; d.left == 0 {
 		close(d.done)
 	}

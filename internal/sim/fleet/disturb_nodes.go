@@ -40,21 +40,21 @@ type injectedFault struct {
 	timers   []*wheel.Timer // of flap
 }
 
-// silent says that a node says nothing now. All methods take nil for a node
+// isSilent says that a node says nothing now. All methods take nil for a node
 // that is well.
-func (x *injectedFault) silent() bool { return x != nil && x.action == Silent }
+func (x *injectedFault) isSilent() bool { return x != nil && x.action == Silent }
 
-// hides says that the node's status is not for stages to play on now.
-func (x *injectedFault) hides() bool { return x != nil && x.down }
+// hidesStatus says that the node's status is not for stages to play on now.
+func (x *injectedFault) hidesStatus() bool { return x != nil && x.down }
 
-func (x *injectedFault) slower() time.Duration {
+func (x *injectedFault) extraDelay() time.Duration {
 	if x == nil || x.action != Slow {
 		return 0
 	}
 	return x.delay
 }
 
-func (x *injectedFault) skew() time.Duration {
+func (x *injectedFault) clockSkew() time.Duration {
 	if x == nil || x.action != Skew {
 		return 0
 	}
@@ -73,8 +73,8 @@ type disturber struct {
 	ending []func()                // of what disturbs pods; guarded by it too
 }
 
-// disturb is Fleet.Disturb.
-func (d *disturber) disturb(ctx context.Context, want scenario.Disturbance) (undo func(), err error) {
+// injectFault is Fleet.Disturb.
+func (d *disturber) injectFault(ctx context.Context, want scenario.Disturbance) (undo func(), err error) {
 	switch {
 	case want.Pods != nil:
 		return d.disturbPods(ctx, want)
@@ -83,7 +83,7 @@ func (d *disturber) disturb(ctx context.Context, want scenario.Disturbance) (und
 			return nil, fmt.Errorf("fleet: %s: its connections cannot be broken", want.Action)
 		}
 		d.reconnect()
-		d.kubelets.reconnect()
+		d.kubelets.breakConnections()
 		return func() {}, nil
 	case want.Nodes == nil:
 		return nil, fmt.Errorf("fleet: disturbance %q of neither nodes nor pods", want.Action)
@@ -108,17 +108,17 @@ func (d *disturber) disturb(ctx context.Context, want scenario.Disturbance) (und
 		x.down = true
 		d.postConditions(x)
 	case Flap:
-		d.flap(x, want)
+		d.flapNodes(x, want)
 	case Slow, Skew:
 	default:
-		d.heal(x)
+		d.healFault(x)
 		return nil, fmt.Errorf("fleet: %q is no way to disturb nodes: want notready, silent, flap, slow, skew or reconnect", want.Action)
 	}
 	d.driver.wake()
 	return func() {
 		d.driver.mu.Lock()
 		defer d.driver.mu.Unlock()
-		d.heal(x)
+		d.healFault(x)
 		d.driver.wake()
 	}, nil
 }
@@ -175,8 +175,8 @@ func (d *disturber) postCondition(n *node, down bool) {
 	d.driver.calls.Enqueue(&j.Call)
 }
 
-// flap lets each node of a fault fail and come back, each on its own.
-func (d *disturber) flap(x *injectedFault, want scenario.Disturbance) {
+// flapNodes lets each node of a fault fail and come back, each on its own.
+func (d *disturber) flapNodes(x *injectedFault, want scenario.Disturbance) {
 	e, up, down := d.driver, time.Duration(want.Between), time.Duration(want.Down)
 	for _, n := range x.nodes {
 		own := &injectedFault{action: Flap, nodes: []*node{n}}
@@ -186,27 +186,27 @@ func (d *disturber) flap(x *injectedFault, want scenario.Disturbance) {
 			own.down = !own.down
 			d.postConditions(own)
 			if !own.down {
-				d.resume(own)
+				d.resumeWithheld(own)
 			}
 			mean := up
 			if own.down {
 				mean = down
 			}
-			e.calls.Set(t, e.clock.Now().Add(exponential(e.rng, mean)))
+			e.calls.Set(t, e.clock.Now().Add(randomExponential(e.rng, mean)))
 		}
 		x.timers = append(x.timers, t)
-		e.calls.Set(t, e.clock.Now().Add(exponential(e.rng, up)))
+		e.calls.Set(t, e.clock.Now().Add(randomExponential(e.rng, up)))
 	}
 }
 
-// exponential is a random time with a mean.
-func exponential(rng *rand.Rand, mean time.Duration) time.Duration {
+// randomExponential is a random time with a mean.
+func randomExponential(rng *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(rng.ExpFloat64() * float64(mean))
 }
 
-// heal ends a fault: nodes say that they are well, renew their leases, and what
+// healFault ends a fault: nodes say that they are well, renew their leases, and what
 // was withheld goes on from now.
-func (d *disturber) heal(x *injectedFault) {
+func (d *disturber) healFault(x *injectedFault) {
 	if !d.faults[x] {
 		return
 	}
@@ -217,15 +217,15 @@ func (d *disturber) heal(x *injectedFault) {
 	for _, n := range x.nodes {
 		was := n.fault
 		n.fault = nil
-		if was.hides() {
+		if was.hidesStatus() {
 			d.postCondition(n, false)
 		}
-		d.resume(was)
+		d.resumeWithheld(was)
 	}
 }
 
-// resume lets what was withheld go on: it was the node that was late, not the fleet.
-func (d *disturber) resume(x *injectedFault) {
+// resumeWithheld lets what was withheld go on: it was the node that was late, not the fleet.
+func (d *disturber) resumeWithheld(x *injectedFault) {
 	d.driver.calls.Resume(&x.withheld, d.driver.clock.Now())
 }
 

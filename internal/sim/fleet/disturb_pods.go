@@ -113,8 +113,8 @@ func (d *disturber) disturbPods(ctx context.Context, want scenario.Disturbance) 
 	if want.Between > 0 {
 		p.wait.Go(func() { p.strikeAtRate(ctx, pods) })
 	} else {
-		for _, o := range p.choose(pods) {
-			p.strike(ctx, o)
+		for _, o := range p.choosePods(pods) {
+			p.strikePod(ctx, o)
 		}
 	}
 	var once sync.Once
@@ -141,7 +141,7 @@ func (p *podDisturber) listRunning(ctx context.Context) (out []listed, err error
 	return out, err
 }
 
-func (p *podDisturber) choose(pods []listed) []listed {
+func (p *podDisturber) choosePods(pods []listed) []listed {
 	p.rng.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	return pods[:victimCount(p.want.Pods, len(pods))]
 }
@@ -152,36 +152,36 @@ const listAgain = 10 * time.Second
 // strikeAtRate strikes one pod after another.
 func (p *podDisturber) strikeAtRate(ctx context.Context, pods []listed) {
 	clocked := p.driver.clock
-	pods = p.choose(pods)
+	pods = p.choosePods(pods)
 	listedAt := clocked.Now()
 	for next := listedAt; ; {
-		next = next.Add(exponential(p.rng, time.Duration(p.want.Between)))
+		next = next.Add(randomExponential(p.rng, time.Duration(p.want.Between)))
 		if clock.Sleep(ctx, clocked.Until(next)) != nil {
 			return
 		}
 		if clocked.Now().Sub(listedAt) > listAgain {
 			if now, err := p.listRunning(ctx); err == nil {
-				pods, listedAt = p.choose(now), clocked.Now()
+				pods, listedAt = p.choosePods(now), clocked.Now()
 			}
 		}
 		if len(pods) > 0 {
-			p.strike(ctx, pods[p.rng.IntN(len(pods))])
+			p.strikePod(ctx, pods[p.rng.IntN(len(pods))])
 		}
 	}
 }
 
-// strike lets one pod fail or crash; a crashed one comes back by itself.
-func (p *podDisturber) strike(ctx context.Context, o listed) {
+// strikePod lets one pod fail or crash; a crashed one comes back by itself.
+func (p *podDisturber) strikePod(ctx context.Context, o listed) {
 	whole := context.WithoutCancel(ctx) // an answer that nobody waited for would leave a pod crashed
 	p.mu.Lock()
 	times := p.hit[o.Metadata.UID]
 	p.hit[o.Metadata.UID]++
 	p.mu.Unlock()
 	if p.want.Action == Fail {
-		p.patch(whole, o, p.status(o, times, failed))
+		p.patchStatus(whole, o, p.statusPatch(o, times, failed))
 		return
 	}
-	if !p.patch(whole, o, p.status(o, times, crashed)) {
+	if !p.patchStatus(whole, o, p.statusPatch(o, times, crashed)) {
 		return
 	}
 	pause := crashBackoff().Pause(times)
@@ -190,7 +190,7 @@ func (p *podDisturber) strike(ctx context.Context, o listed) {
 	}
 	p.wait.Go(func() {
 		_ = clock.Sleep(ctx, pause) // at the end of the disturbance they come back at once
-		p.patch(whole, o, p.status(o, times+1, restarted))
+		p.patchStatus(whole, o, p.statusPatch(o, times+1, restarted))
 	})
 }
 
@@ -203,8 +203,8 @@ const (
 	restarted
 )
 
-// status is the patch of a pod's status: v1.PodStatus as a kubelet writes it.
-func (p *podDisturber) status(o listed, restarts int, s containerState) map[string]any {
+// statusPatch is the patch of a pod's status: v1.PodStatus as a kubelet writes it.
+func (p *podDisturber) statusPatch(o listed, restarts int, s containerState) map[string]any {
 	now := p.driver.clock.Wall(p.driver.clock.Now()).UTC().Format(time.RFC3339)
 	ended := map[string]any{"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}
 	status := map[string]any{"phase": "Running"}
@@ -244,8 +244,8 @@ func (p *podDisturber) status(o listed, restarts int, s containerState) map[stri
 	return map[string]any{"metadata": map[string]any{"uid": o.Metadata.UID}, "status": status}
 }
 
-// patch sends a pod's status; false when the pod is not there any more.
-func (p *podDisturber) patch(ctx context.Context, o listed, body map[string]any) bool {
+// patchStatus sends a pod's status; false when the pod is not there any more.
+func (p *podDisturber) patchStatus(ctx context.Context, o listed, body map[string]any) bool {
 	e := p.driver
 	raw, _ := json.Marshal(body) // of texts and numbers: cannot fail
 	due := e.clock.Now()
@@ -266,6 +266,6 @@ func (p *podDisturber) patch(ctx context.Context, o listed, body map[string]any)
 	version, _ := strconv.ParseUint(about.ResourceVersion, 10, 64)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p.readiness.wrote(o.Metadata.UID, version)
+	p.readiness.noteOwnPatch(o.Metadata.UID, version)
 	return true
 }

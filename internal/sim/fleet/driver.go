@@ -35,11 +35,11 @@ type client interface {
 // owner is whose job it is: it says what is sent, and what follows the answer.
 // Its methods are called in the driver's turn.
 type owner interface {
-	// build writes a job's request, as late as possible: bodies hold the time
+	// buildRequest writes a job's request, as late as possible: bodies hold the time
 	// and the versions of now. False means that there is nothing to send any more.
-	build(*job) bool
-	// settle decides what follows a job's answer.
-	settle(*job)
+	buildRequest(*job) bool
+	// settleAnswer decides what follows a job's answer.
+	settleAnswer(*job)
 }
 
 // driver is a fleet's one thread of decisions: it fires timers, sends what is due
@@ -103,15 +103,15 @@ func (e *driver) run(ctx context.Context, events *eventQueue) {
 		case b = <-batches:
 		}
 		e.mu.Lock()
-		spare = e.mail.exchange(spare)
+		spare = e.mail.exchangeJobs(spare)
 		for _, j := range spare {
-			e.settle(j)
+			e.settleJob(j)
 		}
 		clear(spare)
 		e.calls.Advance(e.clock.Now())
-		events.process(b)
+		events.processBatch(b)
 		for j := e.calls.Next(); j != nil; j = e.calls.Next() {
-			e.send(j)
+			e.sendJob(j)
 		}
 		e.starved.Store(e.calls.Queued() > 0)
 		if batches = events.batches; e.calls.QueuedIn(classPod) > maxBacklog {
@@ -122,7 +122,7 @@ func (e *driver) run(ctx context.Context, events *eventQueue) {
 			pause = min(pause, time.Duration(leaseGrid))
 		}
 		e.mu.Unlock()
-		if e.starved.Load() && !e.mail.empty() {
+		if e.starved.Load() && !e.mail.isEmpty() {
 			e.wake() // what came before this was known did not
 		}
 		sleep.Reset(pause)
@@ -141,19 +141,19 @@ func (e *driver) wake() {
 func (e *driver) recordLast(spare []*job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, j := range e.mail.exchange(spare) {
+	for _, j := range e.mail.exchangeJobs(spare) {
 		e.recordCall(j)
 	}
 }
 
-// send lets a job's request be built and hands it to the client. Jobs of a silent
+// sendJob lets a job's request be built and hands it to the client. Jobs of a silent
 // node are withheld until the node speaks again, but for its deletion.
-func (e *driver) send(j *job) {
-	if fault := j.node.fault; fault.silent() && !j.node.ended() || j.action == podReady && fault.hides() {
+func (e *driver) sendJob(j *job) {
+	if fault := j.node.fault; fault.isSilent() && !j.node.hasEnded() || j.action == podReady && fault.hidesStatus() {
 		e.calls.Hold(&j.Call, &fault.withheld)
 		return
 	}
-	if !e.owners[j.action].build(j) {
+	if !e.owners[j.action].buildRequest(j) {
 		e.freeJob(j)
 		return
 	}
@@ -162,11 +162,11 @@ func (e *driver) send(j *job) {
 	e.client.Send(&j.request, j.done)
 }
 
-// settle records a finished call and hands it to its owner.
-func (e *driver) settle(j *job) {
+// settleJob records a finished call and hands it to its owner.
+func (e *driver) settleJob(j *job) {
 	e.calls.Answer(&j.Call, j.answer.Retriable())
 	e.recordCall(j)
-	e.owners[j.action].settle(j)
+	e.owners[j.action].settleAnswer(j)
 }
 
 func (e *driver) recordCall(j *job) {
@@ -182,22 +182,22 @@ func (e *driver) countLag(j *job) {
 	e.sendLag.Add(at, j.answer.Sent.Sub(j.Due))
 }
 
-// proceed turns a job into the one that follows it; it stays due when it was.
-func (e *driver) proceed(j *job, next action) {
-	j.become(next)
+// proceedWith turns a job into the one that follows it; it stays due when it was.
+func (e *driver) proceedWith(j *job, next action) {
+	j.turnInto(next)
 	if j.Attempt++; j.Attempt > 5 {
-		e.retry(j)
+		e.retryJob(j)
 		return
 	}
 	e.calls.Enqueue(&j.Call)
 }
 
-// retry sends a job that failed again after a pause, or what was chosen for its pod
+// retryJob sends a job that failed again after a pause, or what was chosen for its pod
 // meanwhile in its place.
-func (e *driver) retry(j *job) {
+func (e *driver) retryJob(j *job) {
 	e.retries++
 	if j.Attempt == 0 {
-		e.log.Debug("retry", "call", j.refusal())
+		e.log.Debug("retry", "call", j.refusalError())
 	}
 	next, pause := j, j.answer.RetryAfter
 	if j.pod != nil {
@@ -206,11 +206,11 @@ func (e *driver) retry(j *job) {
 	e.calls.Retry(&next.Call, e.clock.Now(), pause)
 }
 
-// drop gives up a job that the server will not have: counted, and said once for
+// dropJob gives up a job that the server will not have: counted, and said once for
 // each kind of refusal.
-func (e *driver) drop(j *job) {
+func (e *driver) dropJob(j *job) {
 	e.dropped++
-	e.warnOnce(strconv.Itoa(int(j.action))+" "+strconv.Itoa(j.answer.Code), j.refusal().Error())
+	e.warnOnce(strconv.Itoa(int(j.action))+" "+strconv.Itoa(j.answer.Code), j.refusalError().Error())
 	e.freeJob(j)
 }
 
@@ -218,21 +218,21 @@ func (e *driver) drop(j *job) {
 func (e *driver) warnOnce(key, text string) {
 	if !e.warned[key] {
 		e.warned[key] = true
-		e.warn(text)
+		e.warnUnmet(text)
 	}
 }
 
-// warn tells the log and the records of something that a stage, or a node, asked for and
+// warnUnmet tells the log and the records of something that a stage, or a node, asked for and
 // that was not done. It needs no turn.
-func (e *driver) warn(text string) {
+func (e *driver) warnUnmet(text string) {
 	e.log.Warn("fleet", "what", text)
 	if e.records != nil {
 		e.records.Event(record.Unmet(e.clock.Now(), "the work of the fleet", record.NotDone, text))
 	}
 }
 
-// note tells the log and the records of something that is to be known of the stages.
-func (e *driver) note(text string) {
+// noteWarning tells the log and the records of something that is to be known of the stages.
+func (e *driver) noteWarning(text string) {
 	e.log.Warn("fleet", "what", text)
 	if e.records != nil {
 		e.records.Event(record.Event{At: e.clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})

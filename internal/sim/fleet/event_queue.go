@@ -36,8 +36,8 @@ type eventQueue struct {
 	count    int // events and listed objects
 }
 
-// hand gives a batch to the driver; false when ctx ended. The watches call it.
-func (q *eventQueue) hand(ctx context.Context, b batch) bool {
+// handBatch gives a batch to the driver; false when ctx ended. The watches call it.
+func (q *eventQueue) handBatch(ctx context.Context, b batch) bool {
 	b.received = q.driver.clock.Now()
 	select {
 	case q.batches <- b:
@@ -47,8 +47,8 @@ func (q *eventQueue) hand(ctx context.Context, b batch) bool {
 	}
 }
 
-// process takes a batch.
-func (q *eventQueue) process(b batch) {
+// processBatch takes a batch.
+func (q *eventQueue) processBatch(b batch) {
 	switch b.kind {
 	case noBatch:
 	case listBegins:
@@ -60,7 +60,7 @@ func (q *eventQueue) process(b batch) {
 	case listPage:
 		page, err := object.DecodePage(b.data)
 		q.reportMalformed(err)
-		page.Items(func(raw []byte) { q.observe(b.source, object.Added, raw, b.received) })
+		page.Items(func(raw []byte) { q.observeObject(b.source, object.Added, raw, b.received) })
 	case listEnds:
 		if b.source == sourceNodes {
 			q.nodes.endList()
@@ -74,25 +74,25 @@ func (q *eventQueue) process(b batch) {
 			kind, raw, err := object.DecodeEvent(frame)
 			q.reportMalformed(err)
 			if kind == object.Added || kind == object.Modified || kind == object.Deleted {
-				q.observe(b.source, kind, raw, b.received)
+				q.observeObject(b.source, kind, raw, b.received)
 			}
 		}
 	}
 }
 
-// observe hands an object to those that it belongs to.
-func (q *eventQueue) observe(source sourceID, kind object.EventType, raw []byte, received clock.Time) {
+// observeObject hands an object to those that it belongs to.
+func (q *eventQueue) observeObject(source sourceID, kind object.EventType, raw []byte, received clock.Time) {
 	q.count++
 	if source == sourceNodes {
 		q.reportMalformed(object.DecodeNode(raw, &q.nodeView))
-		q.nodes.observe(kind, &q.nodeView, raw)
+		q.nodes.observeNode(kind, &q.nodeView, raw)
 		return
 	}
 	q.reportMalformed(object.DecodePod(raw, &q.podView))
 	if kind != object.Deleted && q.nodes.managed.leavesAlone(raw) {
 		return
 	}
-	q.pods.observe(kind, &q.podView, received)
+	q.pods.observePod(kind, &q.podView, received)
 }
 
 // reportMalformed says once that the server sends what cannot be read.

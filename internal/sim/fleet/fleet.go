@@ -98,7 +98,7 @@ type Fleet struct {
 // was reached and the watches are about to begin; the error says what could
 // not be asked of it.
 func Start(ctx context.Context, cfg scenario.Fleet, o Options) (*Fleet, error) {
-	o, cfg, err := defaults(o, cfg)
+	o, cfg, err := withDefaults(o, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -109,18 +109,18 @@ func Start(ctx context.Context, cfg scenario.Fleet, o Options) (*Fleet, error) {
 	if o.kubelets, err = newKubeletWatches(cfg, o); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	f, err := start(ctx, cfg, o, c, c.Close)
+	f, err := startFleet(ctx, cfg, o, c, c.Close)
 	if err != nil {
 		return nil, err
 	}
 	f.disturb.reconnect, f.traffic = c.Break, c.Traffic
-	if err := f.players.start(ctx, o, c); err != nil {
+	if err := f.players.startPlayers(ctx, o, c); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
+func withDefaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
 	if err := checkShare(o.Share); err != nil {
 		return o, cfg, err
 	}
@@ -154,35 +154,35 @@ func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
 	return o, cfg, nil
 }
 
-func start(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeClient func() error) (*Fleet, error) {
-	f, err := assemble(cfg, o, c)
+func startFleet(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeClient func() error) (*Fleet, error) {
+	f, err := assembleFleet(cfg, o, c)
 	if err != nil {
 		return nil, errors.Join(err, closeClient())
 	}
 	f.close = closeClient
 	ctx, f.cancel = context.WithCancel(ctx)
 	f.wait.Go(func() { f.driver.run(ctx, f.events) })
-	if err := f.attach(ctx); err != nil {
+	if err := f.attachToServer(ctx); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// assemble makes a fleet's parts and tells them of each other.
-func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
+// assembleFleet makes a fleet's parts and tells them of each other.
+func assembleFleet(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	t, err := newNodeTemplate(o.Name, cfg)
 	if err != nil {
 		return nil, err
 	}
 	t.port, t.program = o.NodePort, o.Version
-	t.stamp(o.Stamp)
+	t.stampNodes(o.Stamp)
 	e := newDriver(o, c)
 	var k *kubeletTraffic
 	if o.kubelets != nil {
 		k = &kubeletTraffic{driver: e, watches: o.kubelets}
 	}
 	st := &stages{clock: o.Clock, template: t}
-	if err := st.compile(o.Stages); err != nil {
+	if err := st.compileStages(o.Stages); err != nil {
 		return nil, err
 	}
 	l := &leases{driver: e, template: t, duration: time.Duration(cfg.Lease)}
@@ -191,7 +191,7 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 		awaited: map[string]bool{}, ready: make(chan struct{}), failed: make(chan struct{}),
 	}
 	n.leaving = deletion{nodes: n, done: make(chan struct{})}
-	n.plan(cfg.Nodes)
+	n.planNodes(cfg.Nodes)
 	st.addresses = newAddresses(n)
 	p := &pods{driver: e, nodes: n, stages: st, kubelets: k, byKey: map[podKey]*pod{}, interned: map[string]string{}}
 	r := newReadiness(e, p)
@@ -202,7 +202,7 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 			e.owners[a] = l
 		case a == podReady:
 			e.owners[a] = r
-		case a.class() == classPod:
+		case a.queueClass() == classPod:
 			e.owners[a] = p
 		default:
 			e.owners[a] = n
@@ -222,9 +222,9 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	return f, nil
 }
 
-// attach asks the server for its version and for the state of the fleet's
+// attachToServer asks the server for its version and for the state of the fleet's
 // objects, follows their watches and lets the creation of nodes begin.
-func (f *Fleet) attach(ctx context.Context) error {
+func (f *Fleet) attachToServer(ctx context.Context) error {
 	e := f.driver
 	version, err := serverVersion(ctx, e.client)
 	if err != nil {
@@ -237,13 +237,13 @@ func (f *Fleet) attach(ctx context.Context) error {
 		if s.id == sourcePods && f.nodes.stages.SlowPods() != nil {
 			continue
 		}
-		if err := f.watches.start(ctx, s); err != nil {
+		if err := f.watches.startSource(ctx, s); err != nil {
 			return err
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	f.nodes.begin(f.cfg.Rate)
+	f.nodes.beginCreation(f.cfg.Rate)
 	e.wake()
 	return nil
 }
@@ -282,7 +282,7 @@ func (f *Fleet) Manages(node string) bool {
 // fleet's seed chooses, until undo is called. Nodes that are disturbed already
 // are not chosen again. Undo may be called twice; it waits for nothing.
 func (f *Fleet) Disturb(ctx context.Context, d scenario.Disturbance) (undo func(), err error) {
-	return f.disturb.disturb(ctx, d)
+	return f.disturb.injectFault(ctx, d)
 }
 
 // Stats returns the fleet's state.
@@ -315,7 +315,7 @@ func (f *Fleet) Traffic() []wire.Traffic {
 func (f *Fleet) Delete(ctx context.Context) error {
 	d := &f.nodes.leaving
 	f.driver.mu.Lock()
-	left := d.begin()
+	left := d.beginDeletion()
 	f.driver.mu.Unlock()
 	if left == 0 {
 		return nil

@@ -72,7 +72,7 @@ const (
 	classPod
 )
 
-func (a action) class() uint8 {
+func (a action) queueClass() uint8 {
 	switch a {
 	case leaseRead, leaseRenew:
 		return classLease
@@ -120,23 +120,23 @@ func (e *driver) newJob(a action, n *node, p *pod, due clock.Time) *job {
 		j, e.free = e.free[last], e.free[:last]
 	} else {
 		j = &job{}
-		j.done = func(r *wire.Response) { e.deliver(j, r) }
+		j.done = func(r *wire.Response) { e.deliverAnswer(j, r) }
 		e.calls.Prepare(&j.Call, j)
 	}
 	j.node, j.pod, j.Due = n, p, due
-	j.become(a)
+	j.turnInto(a)
 	return j
 }
 
-// enqueue makes a job of a node that is due now.
-func (e *driver) enqueue(a action, n *node) *job {
+// enqueueNodeJob makes a job of a node that is due now.
+func (e *driver) enqueueNodeJob(a action, n *node) *job {
 	j := e.newJob(a, n, nil, e.clock.Now())
 	e.calls.Enqueue(&j.Call)
 	return j
 }
 
-// become makes a job ask for something else.
-func (j *job) become(a action) { j.action, j.Class = a, a.class() }
+// turnInto makes a job ask for something else.
+func (j *job) turnInto(a action) { j.action, j.Class = a, a.queueClass() }
 
 // freeJob ends a job that made nothing.
 func (e *driver) freeJob(j *job) { e.finishJob(j, 0) }
@@ -157,7 +157,7 @@ func (e *driver) keepJob(j *job) {
 	case j.held != nil:
 		j.held.job = nil
 	case j.pod == nil:
-		j.node.forget(j)
+		j.node.forgetJob(j)
 	}
 	body := j.body[:0]
 	if cap(body) > 16<<10 {
@@ -171,29 +171,29 @@ func (e *driver) keepJob(j *job) {
 
 const maxFree = 4096
 
-// deliver puts a response into the mailbox. It runs on the client's goroutine.
-func (e *driver) deliver(j *job, r *wire.Response) {
+// deliverAnswer puts a response into the mailbox. It runs on the client's goroutine.
+func (e *driver) deliverAnswer(j *job, r *wire.Response) {
 	a := &j.answer
 	*a = answer{Response: *r}
 	a.Body = nil
 	if raw, _, err := object.Unwrap(r.Body); err == nil && r.Err == nil {
-		a.read(raw, j.action)
+		a.readObject(raw, j.action)
 	} else if r.Code >= http.StatusBadRequest {
-		a.refused(object.ReadStatus(r.Body))
+		a.readRefusal(object.ReadStatus(r.Body))
 	}
-	if e.mail.put(j, !j.idle()) || e.starved.Load() {
+	if e.mail.putJob(j, !j.needsNoFollowUp()) || e.starved.Load() {
 		e.wake()
 	}
 }
 
-// idle tells whether nothing follows from an answer but that it is counted.
+// needsNoFollowUp tells whether nothing follows from an answer but that it is counted.
 // Waking the driver for each lease's would cost more than all else about it.
-func (j *job) idle() bool { return j.action == leaseRenew && j.answer.Code == http.StatusOK }
+func (j *job) needsNoFollowUp() bool { return j.action == leaseRenew && j.answer.Code == http.StatusOK }
 
-func (a *answer) read(raw []byte, what action) {
+func (a *answer) readObject(raw []byte, what action) {
 	if a.Code >= http.StatusBadRequest {
 		if s, err := object.DecodeStatus(raw); err == nil {
-			a.refused(s)
+			a.readRefusal(s)
 		}
 		return
 	}
@@ -210,12 +210,12 @@ func (a *answer) read(raw []byte, what action) {
 	}
 }
 
-func (a *answer) refused(s object.Status) { a.message, a.otherUID = s.Message, s.OtherUID }
+func (a *answer) readRefusal(s object.Status) { a.message, a.otherUID = s.Message, s.OtherUID }
 
-func (j *job) ok() bool { return j.answer.Outcome() == record.OK }
+func (j *job) succeeded() bool { return j.answer.Outcome() == record.OK }
 
-// refusal is the error that says what the server would not do, and why.
-func (j *job) refusal() error {
+// refusalError is the error that says what the server would not do, and why.
+func (j *job) refusalError() error {
 	return &RefusedError{Method: j.request.Method, Path: j.request.Path, Code: j.answer.Code, Message: j.answer.message}
 }
 

@@ -47,8 +47,8 @@ type kubeletTraffic struct {
 	watches *traffic.Kubelets
 }
 
-// chain is what a kubelet asks before an action.
-func chain(a action) []action {
+// callsBefore is what a kubelet asks before an action.
+func callsBefore(a action) []action {
 	switch a {
 	case podStatus:
 		return []action{podToken, podRead, podPending, podRead}
@@ -58,12 +58,12 @@ func chain(a action) []action {
 	return nil
 }
 
-// lead puts the first call of a chain before a job that leads one.
-func (k *kubeletTraffic) lead(j *job) {
+// leadChain puts the first call of a chain before a job that leads one.
+func (k *kubeletTraffic) leadChain(j *job) {
 	if k == nil || j.chained > 0 {
 		return
 	}
-	if c := chain(j.action); len(c) > 0 {
+	if c := callsBefore(j.action); len(c) > 0 {
 		if j.action == podDelete {
 			k.postEvent(j, "Killing", "Stopping container")
 		}
@@ -71,9 +71,9 @@ func (k *kubeletTraffic) lead(j *job) {
 	}
 }
 
-// follow turns a job of a chain into the next one.
-func (j *job) follow() {
-	if c := chain(j.goal); j.chained < len(c) {
+// turnToNext turns a job of a chain into the next one.
+func (j *job) turnToNext() {
+	if c := callsBefore(j.goal); j.chained < len(c) {
 		j.action = c[j.chained]
 		j.chained++
 		return
@@ -81,8 +81,8 @@ func (j *job) follow() {
 	j.action = j.goal
 }
 
-// build writes a call of a pod's chain; its path is the pod's.
-func (k *kubeletTraffic) build(j *job) {
+// buildCall writes a call of a pod's chain; its path is the pod's.
+func (k *kubeletTraffic) buildCall(j *job) {
 	r, p := &j.request, j.pod
 	uid := p.key.String()
 	now := k.driver.clock.Wall(k.driver.clock.Now()).UTC().Format(time.RFC3339)
@@ -173,8 +173,8 @@ func (k *kubeletTraffic) useNamespace(node, namespace string) {
 	}
 }
 
-// reconnect breaks all connections; they come back by themselves.
-func (k *kubeletTraffic) reconnect() {
+// breakConnections breaks all connections; they come back by themselves.
+func (k *kubeletTraffic) breakConnections() {
 	if k != nil {
 		k.watches.Break()
 	}

@@ -25,17 +25,17 @@ type leases struct {
 	lateness stats.Recent
 }
 
-// create makes the lease of a node that has begun to live.
-func (l *leases) create(n *node) {
+// createLease makes the lease of a node that has begun to live.
+func (l *leases) createLease(n *node) {
 	if l.duration > 0 {
-		n.job = l.driver.enqueue(leaseCreate, n)
+		n.job = l.driver.enqueueNodeJob(leaseCreate, n)
 	}
 }
 
-// renew asks for the renewal that is due, and says when the next one is.
-func (l *leases) renew(n *node) {
+// renewLease asks for the renewal that is due, and says when the next one is.
+func (l *leases) renewLease(n *node) {
 	switch {
-	case n.fault.silent():
+	case n.fault.isSilent():
 		l.withheld++
 	case n.job == nil:
 		n.job = l.driver.newJob(leaseRenew, n, nil, n.renewalDue)
@@ -43,11 +43,11 @@ func (l *leases) renew(n *node) {
 	default:
 		l.skipped++
 	}
-	n.renewalDue = onLeaseGrid(max(n.renewalDue.Add(l.interval()), l.driver.clock.Now()))
+	n.renewalDue = onLeaseGrid(max(n.renewalDue.Add(l.nextInterval()), l.driver.clock.Now()))
 }
 
-// interval is a quarter of the lease with 4 % of jitter, as kubelets do it.
-func (l *leases) interval() time.Duration {
+// nextInterval is a quarter of the lease with 4 % of jitter, as kubelets do it.
+func (l *leases) nextInterval() time.Duration {
 	return time.Duration(float64(l.duration) / 4 * (0.98 + 0.04*l.driver.rng.Float64()))
 }
 
@@ -58,20 +58,20 @@ const leaseGrid = clock.Time(100 * time.Millisecond)
 // onLeaseGrid rounds a due time up to the grid; lateness counts from there.
 func onLeaseGrid(t clock.Time) clock.Time { return (t + leaseGrid - 1) / leaseGrid * leaseGrid }
 
-// release forgets the lease of a node that has ended.
-func (l *leases) release(n *node) {
+// releaseLease forgets the lease of a node that has ended.
+func (l *leases) releaseLease(n *node) {
 	if n.hasLease {
 		n.hasLease = false
 		l.held--
 	}
 }
 
-func (l *leases) build(j *job) bool {
+func (l *leases) buildRequest(j *job) bool {
 	n, r := j.node, &j.request
-	if n.ended() {
+	if n.hasEnded() {
 		return false
 	}
-	now := l.driver.clock.Wall(l.driver.clock.Now()).Add(n.fault.skew())
+	now := l.driver.clock.Wall(l.driver.clock.Now()).Add(n.fault.clockSkew())
 	r.Accept, r.ContentType, r.Body = object.ContentType, object.ContentType, nil
 	switch j.action {
 	case leaseRead:
@@ -86,29 +86,29 @@ func (l *leases) build(j *job) bool {
 	return true
 }
 
-func (l *leases) settle(j *job) {
+func (l *leases) settleAnswer(j *job) {
 	missing, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
 	switch {
-	case j.ok() && j.action == leaseRead:
+	case j.succeeded() && j.action == leaseRead:
 		j.node.leaseVersion = j.answer.version
-		l.driver.proceed(j, leaseRenew)
-	case j.ok():
-		l.written(j)
+		l.driver.proceedWith(j, leaseRenew)
+	case j.succeeded():
+		l.settleWritten(j)
 	case j.answer.Retriable():
-		l.driver.retry(j)
+		l.driver.retryJob(j)
 	case j.action == leaseCreate && missing:
-		l.driver.retry(j) // a young plane has no namespace for leases yet
+		l.driver.retryJob(j) // a young plane has no namespace for leases yet
 	case j.action != leaseRead && conflict:
-		l.driver.proceed(j, leaseRead)
+		l.driver.proceedWith(j, leaseRead)
 	case j.action != leaseCreate && missing:
-		l.driver.proceed(j, leaseCreate)
+		l.driver.proceedWith(j, leaseCreate)
 	default:
-		l.driver.drop(j)
+		l.driver.dropJob(j)
 	}
 }
 
-// written takes the answer to a lease's creation or renewal.
-func (l *leases) written(j *job) {
+// settleWritten takes the answer to a lease's creation or renewal.
+func (l *leases) settleWritten(j *job) {
 	n := j.node
 	if j.action == leaseRenew {
 		l.lateness.Add(time.Duration(j.answer.Done), j.answer.Done.Sub(j.Due))
@@ -121,8 +121,8 @@ func (l *leases) written(j *job) {
 	if n.renewalDue == 0 && n.state == nodeAlive {
 		// Anywhere in the first interval, so that nodes that were made together
 		// do not renew together for ever.
-		n.renewalDue = onLeaseGrid(j.answer.Done.Add(time.Duration(l.driver.rng.Float64() * float64(l.interval()))))
-		n.arm(&l.driver.calls.Wheel)
+		n.renewalDue = onLeaseGrid(j.answer.Done.Add(time.Duration(l.driver.rng.Float64() * float64(l.nextInterval()))))
+		n.armTimer(&l.driver.calls.Wheel)
 	}
 	l.driver.freeJob(j)
 }

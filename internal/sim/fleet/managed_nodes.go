@@ -87,9 +87,9 @@ func (m *ManagedNodes) shardQuery(q url.Values) {
 	q.Set("shardSelector", "shardRange(object.metadata.uid, "+bound(m.Shard)+", "+bound(m.Shard+1)+")")
 }
 
-// owns says that an object of that uid is this instance's. The hash is the one
+// ownsUID says that an object of that uid is this instance's. The hash is the one
 // of the server's shard selectors (apimachinery, pkg/sharding).
-func (m *ManagedNodes) owns(uid []byte) bool {
+func (m *ManagedNodes) ownsUID(uid []byte) bool {
 	if m.Shards < 2 {
 		return true
 	}
@@ -99,8 +99,8 @@ func (m *ManagedNodes) owns(uid []byte) bool {
 	return int(shard) == m.Shard
 }
 
-// wants says that a node is to be kept alive, by what the server cannot select.
-func (m *ManagedNodes) wants(raw []byte) bool {
+// wantsNode says that a node is to be kept alive, by what the server cannot select.
+func (m *ManagedNodes) wantsNode(raw []byte) bool {
 	return m.Annotations == nil || m.Annotations.Matches(pairs(raw, true))
 }
 

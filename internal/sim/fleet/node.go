@@ -49,11 +49,11 @@ type nodeView struct {
 	counted     bool // among the schedulable nodes
 }
 
-// ended says that there is nothing left to say of a node.
-func (n *node) ended() bool { return n.state >= nodeLeaving }
+// hasEnded says that there is nothing left to say of a node.
+func (n *node) hasEnded() bool { return n.state >= nodeLeaving }
 
-// arm sets a living node's timer to what is due first.
-func (n *node) arm(w *wheel.Wheel) {
+// armTimer sets a living node's timer to what is due first.
+func (n *node) armTimer(w *wheel.Wheel) {
 	next := n.renewalDue
 	if next == 0 || n.statusDue != 0 && n.statusDue < next {
 		next = n.statusDue
@@ -63,8 +63,8 @@ func (n *node) arm(w *wheel.Wheel) {
 	}
 }
 
-// forget drops a job that a node waits for.
-func (n *node) forget(j *job) {
+// forgetJob drops a job that a node waits for.
+func (n *node) forgetJob(j *job) {
 	if n.job == j {
 		n.job = nil
 	}
@@ -73,8 +73,8 @@ func (n *node) forget(j *job) {
 	}
 }
 
-// look takes what the watch says about the node.
-func (n *node) look(o *object.Node) {
+// lookAt takes what the watch says about the node.
+func (n *node) lookAt(o *object.Node) {
 	ready := string(o.Ready) == "True"
 	free := !slices.ContainsFunc(o.Taints, func(key []byte) bool { return string(key) != object.FleetLabel }) // pods for a fleet tolerate its own
 	n.view = nodeView{seen: true, counted: n.view.counted, schedulable: ready && free && !o.Unschedulable}

@@ -72,8 +72,8 @@ func newNodeTemplate(name string, cfg scenario.Fleet) (*nodeTemplate, error) {
 	return t, nil
 }
 
-// stamp marks the nodes as those of a run.
-func (t *nodeTemplate) stamp(s object.Stamp) {
+// stampNodes marks the nodes as those of a run.
+func (t *nodeTemplate) stampNodes(s object.Stamp) {
 	if s.Run != "" {
 		t.labels[object.RunLabel] = s.Run
 	}

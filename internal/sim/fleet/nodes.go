@@ -50,28 +50,28 @@ type nodes struct {
 	created, schedulable, lost int
 }
 
-// plan makes the nodes that the fleet will create: of count in all, its share.
-func (s *nodes) plan(count int) {
+// planNodes makes the nodes that the fleet will create: of count in all, its share.
+func (s *nodes) planNodes(count int) {
 	all := make([]node, s.share.Count(count))
 	s.byName = make(map[string]*node, len(all))
 	for i := range all {
 		n := &all[i]
 		n.number = uint32(s.share.Index + i*s.share.Stride())
-		s.add(n, s.template.nodeName(n.number))
-		n.host = s.address(n.number)
+		s.addNode(n, s.template.nodeName(n.number))
+		n.host = s.addressOf(n.number)
 	}
 }
 
-// address is that of a node with this number.
-func (s *nodes) address(number uint32) netip.Addr {
+// addressOf is that of a node with this number.
+func (s *nodes) addressOf(number uint32) netip.Addr {
 	if s.hostIP.IsValid() {
 		return s.hostIP
 	}
 	return hostAddress(number)
 }
 
-// add gives a node its name and place.
-func (s *nodes) add(n *node, name string) {
+// addNode gives a node its name and place.
+func (s *nodes) addNode(n *node, name string) {
 	n.name, n.index = name, uint32(len(s.all))
 	if last := len(s.vacant) - 1; last >= 0 {
 		n.index, s.vacant = s.vacant[last], s.vacant[:last]
@@ -79,13 +79,13 @@ func (s *nodes) add(n *node, name string) {
 	} else {
 		s.all = append(s.all, n)
 	}
-	n.Fire = func() { s.fire(n) }
+	n.Fire = func() { s.fireTimer(n) }
 	s.byName[name] = n
 }
 
-// begin lets the nodes that do not exist yet be created, so many a second by all who
+// beginCreation lets the nodes that do not exist yet be created, so many a second by all who
 // share the fleet.
-func (s *nodes) begin(rate float64) {
+func (s *nodes) beginCreation(rate float64) {
 	s.started = true
 	now := s.driver.clock.Now()
 	planned := 0
@@ -98,8 +98,8 @@ func (s *nodes) begin(rate float64) {
 	s.checkReady()
 }
 
-// fire does what is due of a node whose timer fired.
-func (s *nodes) fire(n *node) {
+// fireTimer does what is due of a node whose timer fired.
+func (s *nodes) fireTimer(n *node) {
 	due := n.Due
 	switch n.state {
 	case nodePlanned:
@@ -113,14 +113,14 @@ func (s *nodes) fire(n *node) {
 	}
 	if n.statusDue != 0 && n.statusDue <= due {
 		if object.DecodeNode(n.kept, &s.kept) == nil {
-			s.play(n, n.choice, &s.kept, n.statusDue)
+			s.playStage(n, n.choice, &s.kept, n.statusDue)
 		}
 		n.statusDue = 0
 	}
 	if n.renewalDue != 0 && n.renewalDue <= due {
-		s.leases.renew(n)
+		s.leases.renewLease(n)
 	}
-	n.arm(&s.driver.calls.Wheel)
+	n.armTimer(&s.driver.calls.Wheel)
 }
 
 // takeOver takes a node that exists.
@@ -135,35 +135,35 @@ func (s *nodes) takeOver(n *node, uid string) {
 	if s.stopped {
 		return
 	}
-	s.leases.create(n)
-	s.count(n) // the watch may have been faster than the answer
+	s.leases.createLease(n)
+	s.countSchedulable(n) // the watch may have been faster than the answer
 }
 
-// observe takes what the watch or a list says about a node.
-func (s *nodes) observe(kind object.EventType, o *object.Node, raw []byte) {
+// observeNode takes what the watch or a list says about a node.
+func (s *nodes) observeNode(kind object.EventType, o *object.Node, raw []byte) {
 	n := s.byName[string(o.Name)]
 	if s.managed != nil {
-		n = s.adopt(n, kind, o, raw)
+		n = s.adoptNode(n, kind, o, raw)
 	}
 	if n == nil || s.managed == nil && string(o.Fleet) != s.template.fleet {
 		return
 	}
 	if kind == object.Deleted {
 		if string(o.UID) == n.uid {
-			s.lose(n)
+			s.loseNode(n)
 		}
 		return
 	}
 	s.relist.Add(n)
-	n.look(o)
+	n.lookAt(o)
 	if n.state == nodePlanned && !s.started { // of an earlier fleet of the same name
 		s.takeOver(n, string(o.UID))
 	}
-	s.count(n)
+	s.countSchedulable(n)
 	if n.state != nodeAlive || s.stopped {
 		return
 	}
-	if n.fault.hides() || s.managed.leavesAlone(raw) {
+	if n.fault.hidesStatus() || s.managed.leavesAlone(raw) {
 		n.statusDue = 0
 		return
 	}
@@ -173,33 +173,33 @@ func (s *nodes) observe(kind object.EventType, o *object.Node, raw []byte) {
 		n.statusDue = 0
 	case choice.Delay == 0:
 		n.statusDue = 0
-		s.play(n, choice, o, now)
+		s.playStage(n, choice, o, now)
 	case n.statusDue == 0 || n.choice.Stage() != choice.Stage():
 		n.choice, n.statusDue = choice, now.Add(s.kubelets.untilStatus(choice.Delay))
-		n.arm(&s.driver.calls.Wheel)
+		n.armTimer(&s.driver.calls.Wheel)
 	}
 	if n.statusDue != 0 {
 		n.kept = s.stages.Keep(n.kept[:0], choice, o)
 	}
 }
 
-// adopt returns the node that an event is about: one that is kept alive, or is
+// adoptNode returns the node that an event is about: one that is kept alive, or is
 // from now on; nil for the others.
-func (s *nodes) adopt(n *node, kind object.EventType, o *object.Node, raw []byte) *node {
-	mine := kind != object.Deleted && s.managed.owns(o.UID) && s.managed.wants(raw)
+func (s *nodes) adoptNode(n *node, kind object.EventType, o *object.Node, raw []byte) *node {
+	mine := kind != object.Deleted && s.managed.ownsUID(o.UID) && s.managed.wantsNode(raw)
 	switch {
 	case n == nil && !mine:
 		return nil
 	case n == nil:
 		n = &node{}
-		s.add(n, string(o.Name))
-		n.host = s.address(n.index)
+		s.addNode(n, string(o.Name))
+		n.host = s.addressOf(n.index)
 		s.takeOver(n, string(o.UID))
 	case n.uid != string(o.UID) && mine: // another one of the same name
-		s.lose(n)
-		return s.adopt(nil, kind, o, raw)
+		s.loseNode(n)
+		return s.adoptNode(nil, kind, o, raw)
 	case !mine && kind != object.Deleted: // its annotation was taken away
-		s.lose(n)
+		s.loseNode(n)
 		return nil
 	}
 	if ip, err := netip.ParseAddr(string(o.InternalIP)); err == nil && !s.hostIP.IsValid() {
@@ -218,14 +218,14 @@ func (s *nodes) adopt(n *node, kind object.EventType, o *object.Node, raw []byte
 // again for them.
 const adoptionWindow = 500 * time.Millisecond
 
-// hosts returns the node of a pod that is played here; nil for another's.
-func (s *nodes) hosts(o *object.Pod) *node {
+// hostOfPod returns the node of a pod that is played here; nil for another's.
+func (s *nodes) hostOfPod(o *object.Pod) *node {
 	n := s.byName[string(o.NodeName)]
 	switch {
 	case s.managed == nil:
 		return n
 	case s.managed.sharesPods(): // shared out by their own uids, wherever their nodes are
-		if !s.managed.owns(o.UID) {
+		if !s.managed.ownsUID(o.UID) {
 			return nil
 		}
 		if n == nil {
@@ -237,8 +237,8 @@ func (s *nodes) hosts(o *object.Pod) *node {
 	return n
 }
 
-// count keeps the number of schedulable nodes.
-func (s *nodes) count(n *node) {
+// countSchedulable keeps the number of schedulable nodes.
+func (s *nodes) countSchedulable(n *node) {
 	is := n.state == nodeAlive && n.view.schedulable
 	switch {
 	case is && !n.view.counted:
@@ -261,23 +261,23 @@ func (s *nodes) checkReady() {
 	}
 }
 
-// fail ends the hope that the fleet becomes ready.
-func (s *nodes) fail(err error) {
+// failFleet ends the hope that the fleet becomes ready.
+func (s *nodes) failFleet(err error) {
 	if s.err == nil {
 		s.err = err
 		close(s.failed)
 	}
 }
 
-// play asks for a stage on a node, unless one is on its way.
-func (s *nodes) play(n *node, choice stage.Choice, o *object.Node, due clock.Time) {
+// playStage asks for a stage on a node, unless one is on its way.
+func (s *nodes) playStage(n *node, choice stage.Choice, o *object.Node, due clock.Time) {
 	if n.statusJob != nil {
 		return
 	}
 	j := s.driver.newJob(nodeStatus, n, nil, due)
-	effect, err := s.stages.RenderNode(j.body[:0], choice, o, s.stages.env(s.driver.clock.Now(), nil))
+	effect, err := s.stages.RenderNode(j.body[:0], choice, o, s.stages.stageEnv(s.driver.clock.Now(), nil))
 	if err != nil {
-		s.driver.warn(err.Error())
+		s.driver.warnUnmet(err.Error())
 		s.driver.freeJob(j)
 		return
 	}
@@ -285,18 +285,18 @@ func (s *nodes) play(n *node, choice stage.Choice, o *object.Node, due clock.Tim
 	s.driver.calls.Enqueue(&j.Call)
 }
 
-// lose ends a node that somebody deleted, or that is not to be kept alive any
+// loseNode ends a node that somebody deleted, or that is not to be kept alive any
 // more.
-func (s *nodes) lose(n *node) {
-	if n.ended() {
+func (s *nodes) loseNode(n *node) {
+	if n.hasEnded() {
 		return
 	}
 	n.state = nodeDeleted
 	s.kubelets.removeNode(n.name)
 	s.driver.calls.Stop(&n.Timer)
 	s.lost++
-	s.leases.release(n)
-	s.count(n)
+	s.leases.releaseLease(n)
+	s.countSchedulable(n)
 	if s.managed != nil {
 		delete(s.byName, n.name)
 		s.all[n.index] = nil
@@ -313,11 +313,11 @@ func (s *nodes) endList() {
 			}
 		}
 	}) {
-		s.lose(n)
+		s.loseNode(n)
 	}
 }
 
-func (s *nodes) build(j *job) bool {
+func (s *nodes) buildRequest(j *job) bool {
 	n, r := j.node, &j.request
 	if n.state == nodeDeleted || n.state == nodeLeaving && j.action != nodeDelete && j.action != nodeRead {
 		return false
@@ -329,7 +329,7 @@ func (s *nodes) build(j *job) bool {
 	case nodeCreate:
 		body, err := s.template.nodeBody(n.number, n.host, s.driver.clock.Wall(now))
 		if err != nil {
-			s.fail(err)
+			s.failFleet(err)
 			return false
 		}
 		r.Method, r.Path, r.Body = http.MethodPost, nodesPath, body
@@ -344,44 +344,44 @@ func (s *nodes) build(j *job) bool {
 	return true
 }
 
-func (s *nodes) settle(j *job) {
+func (s *nodes) settleAnswer(j *job) {
 	missing, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
 	switch {
 	case j.node.state == nodeLeaving && (j.action == nodeCreate || j.action == nodeRead):
-		s.leaving.settle(j)
-	case j.ok():
-		s.succeed(j)
+		s.leaving.settleCreation(j)
+	case j.succeeded():
+		s.settleSuccess(j)
 	case j.answer.Retriable():
-		s.driver.retry(j)
+		s.driver.retryJob(j)
 	case j.action == nodeCreate && conflict:
-		s.driver.proceed(j, nodeRead)
+		s.driver.proceedWith(j, nodeRead)
 	case j.action == nodeCreate || j.action == nodeRead:
-		s.fail(j.refusal())
-		s.driver.drop(j)
+		s.failFleet(j.refusalError())
+		s.driver.dropJob(j)
 	case j.action == nodeDelete:
-		s.leaving.end(j.node, missing)
+		s.leaving.endNode(j.node, missing)
 		s.driver.freeJob(j)
 	case j.action == nodeStatus && (missing || j.answer.otherUID):
 		s.driver.freeJob(j) // its end is on the way
 	default:
-		s.driver.drop(j)
+		s.driver.dropJob(j)
 	}
 }
 
-// succeed does what follows an answer of 200 or 201.
-func (s *nodes) succeed(j *job) {
+// settleSuccess does what follows an answer of 200 or 201.
+func (s *nodes) settleSuccess(j *job) {
 	n := j.node
 	switch j.action {
 	case nodeCreate, nodeRead:
 		if j.action == nodeRead && j.answer.fleet != s.template.fleet {
-			s.fail(fmt.Errorf("fleet: node %s: %w", n.name, ErrForeign))
+			s.failFleet(fmt.Errorf("fleet: node %s: %w", n.name, ErrForeign))
 		} else {
 			s.takeOver(n, j.answer.uid)
 		}
 	case nodeStatus:
 		s.driver.countLag(j)
 	case nodeDelete:
-		s.leaving.end(n, true)
+		s.leaving.endNode(n, true)
 	}
 	s.driver.freeJob(j)
 }

@@ -36,30 +36,30 @@ type players struct {
 	lent map[string]lentAddress // of pods that players play, by uid; guarded by it too
 }
 
-// start starts a player for each resource that needs one.
-func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
+// startPlayers starts a player for each resource that needs one.
+func (p *players) startPlayers(ctx context.Context, o Options, c *wire.Client) error {
 	if o.Stages == nil {
 		return nil
 	}
 	for _, finding := range o.Stages.Findings() {
-		p.driver.note(finding.String())
+		p.driver.noteWarning(finding.String())
 	}
 	served := discovery.New(c)
 	var faults []error
 	first := p.share.Index == 0 // of those who share the nodes: what belongs to no node is its own
 	for _, d := range o.Objects {
 		if first {
-			faults = append(faults, p.provide(ctx, served, d))
+			faults = append(faults, p.provideObject(ctx, served, d))
 		}
 	}
 	for _, r := range o.Stages.Resources() {
-		if p.stages.plays(r) || !first && r != nodeKind() && r != podKind() {
+		if p.stages.playsWithoutPlayer(r) || !first && r != nodeKind() && r != podKind() {
 			continue
 		}
 		how := player.Options{
 			Client: c, Served: served, Records: o.Records, Cluster: o.Cluster, Clock: o.Clock, Log: o.Log, Seed: o.Seed, Version: o.Version,
-			Resource: r, Stages: o.Stages.Stages(r), Selector: p.selector(r), Mine: p.mine(r),
-			Functions: p.functions(r), Deleted: p.forget, Slower: p.slower(r), Held: p.held(r), Stamp: object.Stamp{Run: p.stamp.Run}, Own: p.own(),
+			Resource: r, Stages: o.Stages.Stages(r), Selector: p.selectorOf(r), Mine: p.playedFilter(r),
+			Functions: p.templateFunctions(r), Deleted: p.forgetPod, Slower: p.delaysOf(r), Held: p.heldFilter(r), Stamp: object.Stamp{Run: p.stamp.Run}, Own: p.ownFilter(),
 		}
 		if r == podKind() {
 			how.Observed, how.Changed = p.observePlayed, p.changedPlayed
@@ -76,8 +76,8 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 	return errors.Join(faults...)
 }
 
-// list returns the players.
-func (p *players) list() []*player.Player {
+// allPlayers returns the players.
+func (p *players) allPlayers() []*player.Player {
 	p.driver.mu.Lock()
 	defer p.driver.mu.Unlock()
 	return p.all
@@ -93,8 +93,8 @@ func (p *players) relistPods() {
 	}
 }
 
-// provide creates an object that stages need, unless it exists.
-func (p *players) provide(ctx context.Context, served *discovery.Cache, d kwok.Document) error {
+// provideObject creates an object that stages need, unless it exists.
+func (p *players) provideObject(ctx context.Context, served *discovery.Cache, d kwok.Document) error {
 	r, err := served.Kind(ctx, d.APIVersion, d.Kind)
 	if err != nil {
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
@@ -102,7 +102,7 @@ func (p *players) provide(ctx context.Context, served *discovery.Cache, d kwok.D
 	if r.Namespaced {
 		return fmt.Errorf("fleet: %s:%d: %s %s belongs into a namespace: create it yourself", d.Path, d.Line, d.Kind, d.Name)
 	}
-	body, err := p.provided(d)
+	body, err := p.providedBody(d)
 	if err != nil {
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
 	}
@@ -111,7 +111,7 @@ func (p *players) provide(ctx context.Context, served *discovery.Cache, d kwok.D
 	case err != nil:
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
 	case answer.Code == http.StatusConflict && p.stamp.Run != "":
-		return p.claim(ctx, r.Object("", d.Name), d)
+		return p.claimObject(ctx, r.Object("", d.Name), d)
 	case answer.Code >= http.StatusBadRequest && answer.Code != http.StatusConflict:
 		return fmt.Errorf("fleet: %s:%d: create %s %s: %w", d.Path, d.Line, d.Kind, d.Name, answer.Refusal())
 	}
@@ -121,9 +121,9 @@ func (p *players) provide(ctx context.Context, served *discovery.Cache, d kwok.D
 // defaultClass makes a StorageClass that of all claims which name none.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// provided is the body of an object that stages need. In a cluster that is not the
+// providedBody is the body of an object that stages need. In a cluster that is not the
 // run's own it is nobody's default.
-func (p *players) provided(d kwok.Document) ([]byte, error) {
+func (p *players) providedBody(d kwok.Document) ([]byte, error) {
 	if p.stamp.Run == "" {
 		return d.JSON, nil
 	}
@@ -142,9 +142,9 @@ func (p *players) provided(d kwok.Document) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// claim looks whose an object is that was there already: another's may mean
+// claimObject looks whose an object is that was there already: another's may mean
 // something else.
-func (p *players) claim(ctx context.Context, path string, d kwok.Document) error {
+func (p *players) claimObject(ctx context.Context, path string, d kwok.Document) error {
 	there, err := p.driver.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
 	if err != nil {
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
@@ -155,8 +155,8 @@ func (p *players) claim(ctx context.Context, path string, d kwok.Document) error
 	return nil
 }
 
-// selector is what the server can leave out.
-func (p *players) selector(r machine.Resource) string {
+// selectorOf is what the server can leave out.
+func (p *players) selectorOf(r machine.Resource) string {
 	sources := sourcesOf(p.nodes.template.fleet, p.nodes.managed)
 	switch r {
 	case nodeKind():
@@ -182,11 +182,11 @@ func nodeNameOf(r machine.Resource, o player.Object) string {
 	return ""
 }
 
-// mine says which objects are played: nodes and pods of the fleet, and of other
+// playedFilter says which objects are played: nodes and pods of the fleet, and of other
 // kinds everything, or what is the run's.
-func (p *players) mine(r machine.Resource) func(player.Object) bool {
+func (p *players) playedFilter(r machine.Resource) func(player.Object) bool {
 	if r != nodeKind() && r != podKind() {
-		return p.own()
+		return p.ownFilter()
 	}
 	return func(o player.Object) bool {
 		name := nodeNameOf(r, o)
@@ -197,18 +197,18 @@ func (p *players) mine(r machine.Resource) func(player.Object) bool {
 			if managed.sharesPods() {
 				meta, _ := o["metadata"].(map[string]any)
 				uid, _ := meta["uid"].(string)
-				return managed.owns([]byte(uid))
+				return managed.ownsUID([]byte(uid))
 			}
 			p.nodes.awaited[name] = true
 		}
 		// The watch may be faster than the answer to the node's creation.
-		return n != nil && (n.state == nodeAlive || n.state == nodeCreating) && !managed.disregards(o)
+		return n != nil && (n.state == nodeAlive || n.state == nodeCreating) && !managed.disregardsObject(o)
 	}
 }
 
-// own tells what the run has made, and what others have made in its namespaces;
+// ownFilter tells what the run has made, and what others have made in its namespaces;
 // nil where that makes no difference.
-func (p *players) own() func(player.Object) bool {
+func (p *players) ownFilter() func(player.Object) bool {
 	if p.namespaces == nil || p.stamp.Run == "" {
 		return nil
 	}
@@ -220,8 +220,8 @@ func (p *players) own() func(player.Object) bool {
 	}
 }
 
-// disregards says that an object's status is not to be touched.
-func (m *ManagedNodes) disregards(o player.Object) bool {
+// disregardsObject says that an object's status is not to be touched.
+func (m *ManagedNodes) disregardsObject(o player.Object) bool {
 	if m == nil || m.DisregardLabels == nil && m.DisregardAnnotations == nil {
 		return false
 	}
@@ -246,30 +246,30 @@ func (s textSet) Get(key string) string { v, _ := s[key].(string); return v }
 // Lookup implements labels.Labels.
 func (s textSet) Lookup(key string) (string, bool) { v, ok := s[key].(string); return v, ok }
 
-// slower says how much later the stages of objects are due, by their nodes.
-func (p *players) slower(r machine.Resource) func(player.Object) time.Duration {
+// delaysOf says how much later the stages of objects are due, by their nodes.
+func (p *players) delaysOf(r machine.Resource) func(player.Object) time.Duration {
 	return func(o player.Object) time.Duration {
 		p.driver.mu.Lock()
 		defer p.driver.mu.Unlock()
 		if n := p.nodes.byName[nodeNameOf(r, o)]; n != nil {
-			return n.fault.slower()
+			return n.fault.extraDelay()
 		}
 		return 0
 	}
 }
 
-// held says which objects' stages wait: those of nodes that are silent.
-func (p *players) held(r machine.Resource) func(player.Object) bool {
+// heldFilter says which objects' stages wait: those of nodes that are silent.
+func (p *players) heldFilter(r machine.Resource) func(player.Object) bool {
 	return func(o player.Object) bool {
 		p.driver.mu.Lock()
 		defer p.driver.mu.Unlock()
 		n := p.nodes.byName[nodeNameOf(r, o)]
-		return n != nil && (n.fault.silent() || r == nodeKind() && n.fault.hides())
+		return n != nil && (n.fault.isSilent() || r == nodeKind() && n.fault.hidesStatus())
 	}
 }
 
-// functions answers for what templates ask of the fleet (kwok's names).
-func (p *players) functions(r machine.Resource) func(player.Object) map[string]render.Function {
+// templateFunctions answers for what templates ask of the fleet (kwok's names).
+func (p *players) templateFunctions(r machine.Resource) func(player.Object) map[string]render.Function {
 	return func(o player.Object) map[string]render.Function {
 		name := nodeNameOf(r, o)
 		meta, _ := o["metadata"].(map[string]any)
@@ -302,7 +302,7 @@ func textArgument(args []any, i int) string {
 func (p *players) nodeIP(name string) string {
 	p.driver.mu.Lock()
 	defer p.driver.mu.Unlock()
-	if host := p.addresses.host(name); host.IsValid() {
+	if host := p.addresses.hostOf(name); host.IsValid() {
 		return host.String()
 	}
 	return ""
@@ -333,13 +333,13 @@ func (p *players) podIP(node, uid string, shared bool, has any) string {
 	}
 	lent, ok := p.lent[uid]
 	if !ok {
-		lent = lentAddress{p.addresses.take(n), n}
+		lent = lentAddress{p.addresses.takeAddress(n), n}
 		p.lent[uid] = lent
 	}
 	if lent.ip == 0 {
 		return ""
 	}
-	return address(lent.ip).String()
+	return addressFrom(lent.ip).String()
 }
 
 // lentAddress is an address of a pod that a player plays, and the node whose it is.
@@ -348,12 +348,12 @@ type lentAddress struct {
 	node *node
 }
 
-// forget takes the address of a deleted pod back, and forgets the pod.
-func (p *players) forget(uid string) {
+// forgetPod takes the address of a deleted pod back, and forgets the pod.
+func (p *players) forgetPod(uid string) {
 	p.driver.mu.Lock()
 	defer p.driver.mu.Unlock()
 	if h := p.readiness.played[uid]; h != nil {
-		p.readiness.forget(h)
+		p.readiness.forgetPod(h)
 		delete(p.readiness.played, uid)
 	}
 	if lent, ok := p.lent[uid]; ok {
@@ -365,13 +365,13 @@ func (p *players) forget(uid string) {
 // addStats adds what the players did to a fleet's state. Their locks are never
 // taken under the driver's.
 func (p *players) addStats(s *Stats) {
-	for _, one := range p.list() {
+	for _, one := range p.allPlayers() {
 		s.addPlayer(one.Stats())
 	}
 }
 
 func (p *players) close() {
-	for _, one := range p.list() {
+	for _, one := range p.allPlayers() {
 		one.Close()
 	}
 }

@@ -61,9 +61,9 @@ type pods struct {
 	deleted  int
 }
 
-// observe takes what the watch or a list says about a pod, at its receipt.
-func (s *pods) observe(kind object.EventType, o *object.Pod, received clock.Time) {
-	n := s.nodes.hosts(o)
+// observePod takes what the watch or a list says about a pod, at its receipt.
+func (s *pods) observePod(kind object.EventType, o *object.Pod, received clock.Time) {
+	n := s.nodes.hostOfPod(o)
 	if n == nil {
 		return
 	}
@@ -71,17 +71,17 @@ func (s *pods) observe(kind object.EventType, o *object.Pod, received clock.Time
 	p := s.byKey[key]
 	if kind == object.Deleted {
 		if p != nil {
-			s.remove(p)
+			s.removePod(p)
 		}
 		return
 	}
-	if n.ended() {
+	if n.hasEnded() {
 		return // the plane's garbage collector takes them away
 	}
 	if p == nil {
-		p = &pod{node: n, key: key, namespace: s.intern(o.Namespace), name: string(o.Name)}
+		p = &pod{node: n, key: key, namespace: s.internNamespace(o.Namespace), name: string(o.Name)}
 		s.byKey[key] = p
-		p.ready.meet(o, func() object.Value { return o.Open(s.ready.schema) })
+		p.ready.meetPod(o, func() object.Value { return o.Open(s.ready.schema) })
 		s.kubelets.useNamespace(n.name, p.namespace)
 	}
 	s.relist.Add(p)
@@ -96,12 +96,12 @@ func (s *pods) observe(kind object.EventType, o *object.Pod, received clock.Time
 		s.running--
 		p.running = false
 	}
-	s.ready.observe(&p.ready, n, o)
-	s.play(p, o, received)
+	s.ready.observeCondition(&p.ready, n, o)
+	s.playStage(p, o, received)
 }
 
-// intern keeps one copy of each namespace.
-func (s *pods) intern(b []byte) string {
+// internNamespace keeps one copy of each namespace.
+func (s *pods) internNamespace(b []byte) string {
 	if name, ok := s.interned[string(b)]; ok {
 		return name
 	}
@@ -110,16 +110,16 @@ func (s *pods) intern(b []byte) string {
 	return name
 }
 
-// play asks the stages about a pod and keeps their answer as a job. The same stage
+// playStage asks the stages about a pod and keeps their answer as a job. The same stage
 // stays due when it was, whatever else about the pod changed.
-func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
+func (s *pods) playStage(p *pod, o *object.Pod, received clock.Time) {
 	e := s.driver
 	choice := s.stages.Pod(o, e.rng)
 	if choice.None() {
 		e.calls.Withdraw(&p.Object)
 		return
 	}
-	due := received.Add(choice.Delay + p.node.fault.slower())
+	due := received.Add(choice.Delay + p.node.fault.extraDelay())
 	j := p.Pending()
 	switch {
 	case j == nil:
@@ -127,9 +127,9 @@ func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
 	case j.choice == choice || j.choice.Stage() == choice.Stage():
 		due = j.Due
 	}
-	effect, err := s.stages.RenderPod(j.body[:0], choice, o, s.stages.env(due, p))
+	effect, err := s.stages.RenderPod(j.body[:0], choice, o, s.stages.stageEnv(due, p))
 	if err != nil {
-		e.warn(err.Error())
+		e.warnUnmet(err.Error())
 		if j != p.Pending() {
 			e.calls.Free(&j.Call)
 		}
@@ -149,10 +149,10 @@ func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
 	e.calls.Choose(&p.Object, &j.Call, e.clock.Now())
 }
 
-// remove forgets a pod that does not exist any more.
-func (s *pods) remove(p *pod) {
+// removePod forgets a pod that does not exist any more.
+func (s *pods) removePod(p *pod) {
 	s.driver.calls.Forget(&p.Object)
-	s.ready.forget(&p.ready)
+	s.ready.forgetPod(&p.ready)
 	if p.ip != 0 {
 		p.node.freeAddress(p.ip)
 	}
@@ -166,18 +166,18 @@ func (s *pods) remove(p *pod) {
 // endList forgets the pods that a list did not hold.
 func (s *pods) endList() {
 	for _, p := range s.relist.End(maps.Values(s.byKey)) {
-		s.remove(p)
+		s.removePod(p)
 	}
 }
 
-func (s *pods) build(j *job) bool {
+func (s *pods) buildRequest(j *job) bool {
 	r := &j.request
 	if j.action == podEvent {
 		r.Accept, r.ContentType = object.ContentType, jsonType
 		r.Method, r.Path, r.Body = http.MethodPost, j.path, j.body
 		return true
 	}
-	s.kubelets.lead(j)
+	s.kubelets.leadChain(j)
 	r.Accept, r.ContentType = object.ContentType, object.ContentType
 	r.Path = "/api/v1/namespaces/" + j.pod.namespace + "/pods/" + j.pod.name
 	r.Method, r.Body = http.MethodDelete, j.body
@@ -187,60 +187,60 @@ func (s *pods) build(j *job) bool {
 		r.Path += "/status"
 	case podDelete:
 	default:
-		s.kubelets.build(j)
+		s.kubelets.buildCall(j)
 	}
 	return true
 }
 
-func (s *pods) settle(j *job) {
+func (s *pods) settleAnswer(j *job) {
 	switch {
 	case j.chained > 0 && j.action != j.goal && !j.answer.Retriable():
-		s.follow(j)
-	case j.ok() && j.action == podEvent:
+		s.followChain(j)
+	case j.succeeded() && j.action == podEvent:
 		s.driver.freeJob(j)
-	case j.ok():
+	case j.succeeded():
 		s.driver.countLag(j)
 		s.kubelets.reportStarted(j)
-		s.settled(j)
+		s.settleEffect(j)
 	case j.Cancelled():
 		s.driver.freeJob(j)
 	case j.answer.Retriable():
-		s.driver.retry(j)
+		s.driver.retryJob(j)
 	default:
-		s.refused(j)
+		s.settleRefusal(j)
 	}
 }
 
-// follow goes on with a chain of a kubelet's calls, whatever became of the one
+// followChain goes on with a chain of a kubelet's calls, whatever became of the one
 // before: only the last one counts for the object. It is due now.
-func (s *pods) follow(j *job) {
+func (s *pods) followChain(j *job) {
 	if j.Cancelled() {
 		s.driver.freeJob(j)
 		return
 	}
 	j.Due, j.Attempt = j.answer.Done, 0
-	j.follow()
+	j.turnToNext()
 	s.driver.calls.Enqueue(&j.Call)
 }
 
-// refused does what follows an answer that another try would not change.
-func (s *pods) refused(j *job) {
+// settleRefusal does what follows an answer that another try would not change.
+func (s *pods) settleRefusal(j *job) {
 	missing, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
 	switch {
 	case j.pod == nil:
 		s.driver.freeJob(j) // an event
 	case missing && (j.action == podDelete || j.action == podStatus):
-		s.settled(j) // somebody was faster, or its end is on the way
+		s.settleEffect(j) // somebody was faster, or its end is on the way
 	case conflict || j.answer.otherUID:
-		s.driver.retry(j) // a pod of another uid means that this one's end is on the way
+		s.driver.retryJob(j) // a pod of another uid means that this one's end is on the way
 	default:
-		s.driver.drop(j)
+		s.driver.dropJob(j)
 	}
 }
 
-// settled ends a pod's job whose effect is there.
-func (s *pods) settled(j *job) {
-	j.pod.ready.wrote(j.answer.version)
+// settleEffect ends a pod's job whose effect is there.
+func (s *pods) settleEffect(j *job) {
+	j.pod.ready.noteOwnVersion(j.answer.version)
 	if j.action == podDelete {
 		s.driver.calls.DropNext(&j.pod.Object) // nothing that was chosen before follows
 	}

@@ -9,8 +9,8 @@ type mailbox struct {
 	urgent bool // the driver is to look at once, and has been told
 }
 
-// put adds a job; true when the driver must be told.
-func (m *mailbox) put(j *job, urgent bool) bool {
+// putJob adds a job; true when the driver must be told.
+func (m *mailbox) putJob(j *job, urgent bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.jobs = append(m.jobs, j)
@@ -19,14 +19,14 @@ func (m *mailbox) put(j *job, urgent bool) bool {
 	return tell
 }
 
-func (m *mailbox) empty() bool {
+func (m *mailbox) isEmpty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.jobs) == 0
 }
 
-// exchange returns all jobs and leaves spare in their place.
-func (m *mailbox) exchange(spare []*job) []*job {
+// exchangeJobs returns all jobs and leaves spare in their place.
+func (m *mailbox) exchangeJobs(spare []*job) []*job {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	jobs := m.jobs

@@ -44,11 +44,11 @@ func newReadiness(e *driver, p *pods) *readiness {
 	return &readiness{driver: e, pods: p, played: map[string]*heldReady{}, schema: object.NewSchema[corev1.Pod]("v1", "Pod")}
 }
 
-// meet takes what the server says of a pod that is seen for the first time. A kubelet
+// meetPod takes what the server says of a pod that is seen for the first time. A kubelet
 // that starts works out a pod's condition from its containers: where nothing is said
 // against them, and no reason is given why the pod is not ready, as a kubelet gives
 // one, somebody else set it to False while the fleet was away.
-func (h *heldReady) meet(o *object.Pod, whole func() object.Value) {
+func (h *heldReady) meetPod(o *object.Pod, whole func() object.Value) {
 	if string(o.Ready) != "False" || o.Deleting || string(o.Phase) != "Running" {
 		return
 	}
@@ -65,8 +65,8 @@ func (h *heldReady) meet(o *object.Pod, whole func() object.Value) {
 	h.ready = containers != "False" && reason == ""
 }
 
-// observe takes what the server says of a pod.
-func (r *readiness) observe(h *heldReady, n *node, o *object.Pod) {
+// observeCondition takes what the server says of a pod.
+func (r *readiness) observeCondition(h *heldReady, n *node, o *object.Pod) {
 	switch {
 	case o.Version < h.own: // overtaken by a patch of the fleet
 	case string(o.Ready) == "True":
@@ -81,46 +81,46 @@ func (r *readiness) observe(h *heldReady, n *node, o *object.Pod) {
 			h.job = r.driver.newJob(podReady, n, nil, 0)
 			h.job.held, h.job.uid = h, string(o.UID)
 			h.job.path = "/api/v1/namespaces/" + string(o.Namespace) + "/pods/" + string(o.Name) + "/status"
-			r.arm(h.job)
+			r.armRestore(h.job)
 		}
 	}
 }
 
-// arm lets a job wait for its node's next comparison.
-func (r *readiness) arm(j *job) {
+// armRestore lets a job wait for its node's next comparison.
+func (r *readiness) armRestore(j *job) {
 	pause := firstRestore + time.Duration(r.driver.rng.Int64N(int64(lastRestore-firstRestore)))
 	j.Due, j.Attempt = r.driver.clock.Now().Add(pause), 0
 	r.driver.calls.Schedule(&j.Call, r.driver.clock.Now())
 }
 
-// wrote notes which version a patch of the fleet itself made: whatever it says of
+// noteOwnVersion notes which version a patch of the fleet itself made: whatever it says of
 // the condition is the kubelet's word.
-func (h *heldReady) wrote(version uint64) {
+func (h *heldReady) noteOwnVersion(version uint64) {
 	h.own = max(h.own, version)
 	if h.lostAt != 0 && h.lostAt == version {
 		h.ready, h.lostAt = false, 0
 	}
 }
 
-// wrote notes a patch of a pod that was not a stage's.
-func (r *readiness) wrote(uid string, version uint64) {
+// noteOwnPatch notes a patch of a pod that was not a stage's.
+func (r *readiness) noteOwnPatch(uid string, version uint64) {
 	if p := r.pods.byKey[podKeyOf([]byte(uid))]; p != nil {
-		p.ready.wrote(version)
+		p.ready.noteOwnVersion(version)
 	} else if h := r.played[uid]; h != nil {
-		h.wrote(version)
+		h.noteOwnVersion(version)
 	}
 }
 
-// forget ends what is kept of a pod that does not exist any more.
-func (r *readiness) forget(h *heldReady) {
+// forgetPod ends what is kept of a pod that does not exist any more.
+func (r *readiness) forgetPod(h *heldReady) {
 	if j := h.job; j != nil {
 		h.job, j.held = nil, nil
 		r.driver.calls.Cancel(&j.Call)
 	}
 }
 
-func (r *readiness) build(j *job) bool {
-	if j.held.lostAt == 0 || j.node.ended() {
+func (r *readiness) buildRequest(j *job) bool {
+	if j.held.lostAt == 0 || j.node.hasEnded() {
 		return false
 	}
 	now := r.driver.clock.Wall(r.driver.clock.Now()).UTC().Format(time.RFC3339)
@@ -130,21 +130,21 @@ func (r *readiness) build(j *job) bool {
 	return true
 }
 
-func (r *readiness) settle(j *job) {
+func (r *readiness) settleAnswer(j *job) {
 	h := j.held
 	switch missing := j.answer.Code == http.StatusNotFound; {
 	case h == nil || missing || j.answer.otherUID:
 		r.driver.freeJob(j)
-	case j.ok() && h.lostAt > j.answer.version: // and taken back again meanwhile
+	case j.succeeded() && h.lostAt > j.answer.version: // and taken back again meanwhile
 		r.driver.countLag(j)
-		r.arm(j)
-	case j.ok():
+		r.armRestore(j)
+	case j.succeeded():
 		r.driver.countLag(j)
 		r.driver.freeJob(j)
 	case j.answer.Retriable() || j.answer.Code == http.StatusConflict:
-		r.driver.retry(j)
+		r.driver.retryJob(j)
 	default:
-		r.driver.drop(j)
+		r.driver.dropJob(j)
 	}
 }
 
@@ -162,10 +162,10 @@ func (p *players) observePlayed(o player.Object) {
 	h := p.readiness.played[uid]
 	if h == nil {
 		h = &heldReady{}
-		h.meet(&pod, func() object.Value { return object.Of(o) })
+		h.meetPod(&pod, func() object.Value { return object.Of(o) })
 		p.readiness.played[uid] = h
 	}
-	p.readiness.observe(h, n, &pod)
+	p.readiness.observeCondition(h, n, &pod)
 	if h.job != nil {
 		p.driver.wake()
 	}
@@ -177,7 +177,7 @@ func (p *players) changedPlayed(o player.Object) {
 	uid, _ := meta["uid"].(string)
 	p.driver.mu.Lock()
 	defer p.driver.mu.Unlock()
-	p.readiness.wrote(uid, podOf(o).Version)
+	p.readiness.noteOwnPatch(uid, podOf(o).Version)
 }
 
 // podOf is the view of a decoded pod, as far as readiness needs it.

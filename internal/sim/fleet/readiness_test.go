@@ -32,12 +32,12 @@ func TestWhoseWordItIs(t *testing.T) {
 			r, h := &readiness{driver: e}, &heldReady{}
 			for _, s := range c.events {
 				if s.ready == "" {
-					h.wrote(s.version)
+					h.noteOwnVersion(s.version)
 					continue
 				}
-				r.observe(h, &node{}, &object.Pod{Meta: object.Meta{Version: s.version}, Phase: []byte("Running"), Ready: []byte(s.ready)})
+				r.observeCondition(h, &node{}, &object.Pod{Meta: object.Meta{Version: s.version}, Phase: []byte("Running"), Ready: []byte(s.ready)})
 			}
-			if got := h.job != nil && r.build(h.job); got != c.restore {
+			if got := h.job != nil && r.buildRequest(h.job); got != c.restore {
 				t.Errorf("restored: %v, want %v", got, c.restore)
 			}
 		})
@@ -53,14 +53,14 @@ func TestGoneIsNotRestored(t *testing.T) {
 	}
 	for _, last := range []*object.Pod{pod(3, "Failed", "False", false), pod(3, "Running", "False", true)} {
 		h := &heldReady{}
-		r.observe(h, &node{}, pod(1, "Running", "True", false))
-		r.observe(h, &node{}, pod(2, "Running", "False", false))
+		r.observeCondition(h, &node{}, pod(1, "Running", "True", false))
+		r.observeCondition(h, &node{}, pod(2, "Running", "False", false))
 		job := h.job
-		r.observe(h, &node{}, last)
-		if r.build(job) {
+		r.observeCondition(h, &node{}, last)
+		if r.buildRequest(job) {
 			t.Errorf("%s: restored", last.Phase)
 		}
-		if r.forget(h); h.job != nil || e.calls.Len() != 0 {
+		if r.forgetPod(h); h.job != nil || e.calls.Len() != 0 {
 			t.Errorf("%s: a job is left", last.Phase)
 		}
 	}
@@ -82,7 +82,7 @@ func TestFirstSightOfAPod(t *testing.T) {
 		"its containers are, it waits": {[]any{condition("Ready", "False", "ReadinessGatesNotReady"), condition("ContainersReady", "True", "")}, false},
 	} {
 		h := &heldReady{}
-		h.meet(&object.Pod{Phase: []byte("Running"), Ready: []byte("False")}, func() object.Value {
+		h.meetPod(&object.Pod{Phase: []byte("Running"), Ready: []byte("False")}, func() object.Value {
 			return object.Of(map[string]any{"status": map[string]any{"conditions": c.conditions}})
 		})
 		if h.ready != c.ready {

@@ -19,9 +19,9 @@ type stages struct {
 	template  *nodeTemplate
 }
 
-// compile chooses the stages that need no player; without a machine those of the
+// compileStages chooses the stages that need no player; without a machine those of the
 // built-in set fast.
-func (s *stages) compile(m *machine.Machine) (err error) {
+func (s *stages) compileStages(m *machine.Machine) (err error) {
 	if m == nil {
 		s.Set, err = stage.Fast()
 		return err
@@ -30,13 +30,13 @@ func (s *stages) compile(m *machine.Machine) (err error) {
 	return nil
 }
 
-// plays says that objects of a kind need no player.
-func (s *stages) plays(r machine.Resource) bool {
+// playsWithoutPlayer says that objects of a kind need no player.
+func (s *stages) playsWithoutPlayer(r machine.Resource) bool {
 	return r == podKind() && s.SlowPods() == nil || r == nodeKind() && s.SlowNodes() == nil
 }
 
-// env is what stages know besides their object; the pod is nil for nodes.
-func (s *stages) env(at clock.Time, p *pod) stage.Env {
+// stageEnv is what stages know besides their object; the pod is nil for nodes.
+func (s *stages) stageEnv(at clock.Time, p *pod) stage.Env {
 	return stage.Env{
 		Now: s.clock.Wall(at), Addresses: &addressBook{s.addresses, p},
 		Version: s.template.program, KubeletPort: s.template.port,

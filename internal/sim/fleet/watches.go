@@ -80,13 +80,13 @@ var errEndless = errors.New("the list does not end")
 // watch wanted to go on from.
 var errExpired = errors.New("version expired")
 
-// list hands all objects of a source to the driver, page by page, and returns
+// listSource hands all objects of a source to the driver, page by page, and returns
 // the version to watch from.
-func (w *watches) list(ctx context.Context, s source) (string, error) {
+func (w *watches) listSource(ctx context.Context, s source) (string, error) {
 	w.mu.Lock()
 	w.asked[s.id] = false
 	w.mu.Unlock()
-	w.events.hand(ctx, batch{kind: listBegins, source: s.id})
+	w.events.handBatch(ctx, batch{kind: listBegins, source: s.id})
 	next := ""
 	for pages := 0; ; pages++ {
 		before := next
@@ -114,11 +114,11 @@ func (w *watches) list(ctx context.Context, s source) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("fleet: list %s: %w", s.name, err)
 		}
-		if !w.events.hand(ctx, batch{kind: listPage, source: s.id, data: raw}) {
+		if !w.events.handBatch(ctx, batch{kind: listPage, source: s.id, data: raw}) {
 			return "", ctx.Err()
 		}
 		if next = page.Continue; next == "" {
-			w.events.hand(ctx, batch{kind: listEnds, source: s.id})
+			w.events.handBatch(ctx, batch{kind: listEnds, source: s.id})
 			return page.Version, nil
 		}
 		if next == before || pages == mostPages {
@@ -127,28 +127,28 @@ func (w *watches) list(ctx context.Context, s source) (string, error) {
 	}
 }
 
-// start lists a source and goes on watching it until ctx ends.
-func (w *watches) start(ctx context.Context, s source) error {
-	from, err := w.list(ctx, s)
+// startSource lists a source and goes on watching it until ctx ends.
+func (w *watches) startSource(ctx context.Context, s source) error {
+	from, err := w.listSource(ctx, s)
 	for failed := 0; err != nil && !errors.Is(err, errEndless) && failed < firstLists-1; failed++ {
-		if sleep := w.pause(ctx, failed, err); sleep != nil {
+		if sleep := w.pauseAfter(ctx, failed, err); sleep != nil {
 			return errors.Join(err, sleep)
 		}
-		from, err = w.list(ctx, s)
+		from, err = w.listSource(ctx, s)
 	}
 	if err == nil {
-		w.wait.Go(func() { w.follow(ctx, s, from) })
+		w.wait.Go(func() { w.followSource(ctx, s, from) })
 	}
 	return err
 }
 
-// pause waits after so many failures in a row, and for as long as the server asks.
-func (w *watches) pause(ctx context.Context, failed int, err error) error {
-	return w.sleep(ctx, backoff().Pause(failed), err)
+// pauseAfter waits after so many failures in a row, and for as long as the server asks.
+func (w *watches) pauseAfter(ctx context.Context, failed int, err error) error {
+	return w.sleepAfter(ctx, watchBackoff().Pause(failed), err)
 }
 
-// sleep waits so long, up to 20 % more or less, or for as long as the server asks.
-func (w *watches) sleep(ctx context.Context, pause time.Duration, err error) error {
+// sleepAfter waits so long, up to 20 % more or less, or for as long as the server asks.
+func (w *watches) sleepAfter(ctx context.Context, pause time.Duration, err error) error {
 	pause = wire.Jitter(pause, rand.Float64())
 	var status *wire.StatusError
 	if errors.As(err, &status) {
@@ -157,27 +157,27 @@ func (w *watches) sleep(ctx context.Context, pause time.Duration, err error) err
 	return clock.Sleep(ctx, pause)
 }
 
-func backoff() wire.Backoff {
+func watchBackoff() wire.Backoff {
 	return wire.Backoff{First: wire.CallBackoff().First, Last: lastReconnect}
 }
 
-// follow watches a source from a version until ctx ends. A broken watch goes
+// followSource watches a source from a version until ctx ends. A broken watch goes
 // on where it was; one that cannot is listed again, and what is missing in the
 // list is taken for deleted, so nothing is lost either way.
-func (w *watches) follow(ctx context.Context, s source, from string) {
-	reopening := wire.Reopening{Backoff: backoff()}
+func (w *watches) followSource(ctx context.Context, s source, from string) {
+	reopening := wire.Reopening{Backoff: watchBackoff()}
 	for ctx.Err() == nil {
 		began, version := w.clock.Now(), from
 		whole, interrupt := context.WithCancel(ctx)
 		w.setBreak(s.id, interrupt)
-		err := w.watch(whole, s, &from)
+		err := w.watchSource(whole, s, &from)
 		asked := whole.Err() != nil // somebody wants it listed again
 		interrupt()
 		if ctx.Err() != nil {
 			return
 		}
 		if asked {
-			if next, err := w.list(ctx, s); err == nil {
+			if next, err := w.listSource(ctx, s); err == nil {
 				from = next
 				continue
 			}
@@ -187,11 +187,11 @@ func (w *watches) follow(ctx context.Context, s source, from string) {
 		if err != nil {
 			w.log.Warn("watch interrupted", "resource", s.name, "error", err)
 		}
-		if w.sleep(ctx, reopening.Pause(now, now.Sub(began), from != version), err) != nil {
+		if w.sleepAfter(ctx, reopening.Pause(now, now.Sub(began), from != version), err) != nil {
 			return
 		}
-		if expired(err) {
-			if from, err = w.relist(ctx, s); err != nil {
+		if isExpired(err) {
+			if from, err = w.relistSource(ctx, s); err != nil {
 				w.log.Warn("not listed again", "resource", s.name, "error", err)
 			}
 		}
@@ -220,27 +220,27 @@ func (w *watches) relistPods() {
 	}
 }
 
-func expired(err error) bool {
+func isExpired(err error) bool {
 	var status *wire.StatusError
 	return errors.Is(err, errExpired) || errors.As(err, &status) && status.Code == http.StatusGone
 }
 
-func (w *watches) relist(ctx context.Context, s source) (string, error) {
+func (w *watches) relistSource(ctx context.Context, s source) (string, error) {
 	if w.records != nil {
 		w.records.Event(record.Event{At: w.clock.Now(), Type: record.EventWatchGap, Name: s.name, Text: "fleet: listed again"})
 	}
 	w.mu.Lock()
 	w.relists++
 	w.mu.Unlock()
-	from, err := w.list(ctx, s)
+	from, err := w.listSource(ctx, s)
 	if err != nil {
 		return "0", err // a watch from 0 would miss deletions, but expires below and is listed again
 	}
 	return from, nil
 }
 
-// watch streams events to the driver and moves from along.
-func (w *watches) watch(ctx context.Context, s source, from *string) error {
+// watchSource streams events to the driver and moves from along.
+func (w *watches) watchSource(ctx context.Context, s source, from *string) error {
 	if *from == "0" {
 		return errExpired
 	}
@@ -260,7 +260,7 @@ func (w *watches) watch(ctx context.Context, s source, from *string) error {
 			// The frames are the driver's from now on; what is left begins the next.
 			b := batch{kind: events, source: s.id, data: pending[:whole:whole]}
 			pending = append(make([]byte, 0, max(len(chunk), 4<<10)), pending[whole:]...)
-			if !w.events.hand(ctx, b) {
+			if !w.events.handBatch(ctx, b) {
 				return ctx.Err()
 			}
 			return failure

@@ -18,39 +18,39 @@ import (
 // manager is the field manager of what a fleet applies.
 const manager = "windtunnel-fleet"
 
-// apply creates any object, or changes it if it exists.
-func (a *play) apply(ctx context.Context, e machine.Effect) bool {
+// applyObject creates any object, or changes it if it exists.
+func (a *play) applyObject(ctx context.Context, e machine.Effect) bool {
 	target, err := machine.Decode(e.Body)
 	if err != nil {
-		return a.blame(err)
+		return a.blameStage(err)
 	}
 	apiVersion, _ := target["apiVersion"].(string)
 	kind, _ := target["kind"].(string)
 	r, err := a.options.Served.Kind(ctx, apiVersion, kind)
 	switch {
 	case errors.Is(err, discovery.ErrNotServed):
-		return a.blame(err)
+		return a.blameStage(err)
 	case err != nil:
 		a.result.kind = retry
 		return false
 	}
-	namespace := text(target, "namespace")
+	namespace := metadataText(target, "namespace")
 	if namespace == "" {
-		namespace = text(a.object, "namespace")
+		namespace = metadataText(a.object, "namespace")
 	}
-	path := r.Object(namespace, text(target, "name"))
+	path := r.Object(namespace, metadataText(target, "name"))
 	if e.Subresource == "" {
 		made, err := a.options.Stamp.MarkJSON(e.Body)
 		if err != nil {
-			return a.blame(err)
+			return a.blameStage(err)
 		}
 		req := &wire.Request{Method: http.MethodPost, Path: r.Collection(namespace), ContentType: "application/json", Body: made, Impersonate: e.User}
-		answer := a.send(ctx, req, opKey{verb: "create", resource: r.Name})
-		if a.ok(answer) {
+		answer := a.sendRequest(ctx, req, opKey{verb: "create", resource: r.Name})
+		if a.succeeded(answer) {
 			return true
 		}
 		if answer.Err != nil || answer.Code != http.StatusConflict {
-			return a.refused(ctx, req, answer)
+			return a.settleRefusal(ctx, req, answer)
 		}
 	} else {
 		path += "/" + e.Subresource
@@ -63,10 +63,10 @@ func (a *play) apply(ctx context.Context, e machine.Effect) bool {
 		path, key.verb = path+"?fieldManager="+manager+"&force=true", "apply"
 	}
 	req := &wire.Request{Method: http.MethodPatch, Path: path, ContentType: string(e.Type), Body: e.Body, Impersonate: e.User}
-	if answer := a.send(ctx, req, key); !a.ok(answer) {
-		return a.refused(ctx, req, answer)
+	if answer := a.sendRequest(ctx, req, key); !a.succeeded(answer) {
+		return a.settleRefusal(ctx, req, answer)
 	} else if r == a.served {
-		a.changed(answer.Body) // it may have been the object itself
+		a.takeChanged(answer.Body) // it may have been the object itself
 	}
 	return true
 }
@@ -80,30 +80,30 @@ func (a *play) mayChange(ctx context.Context, path, user, resource string) bool 
 		return true
 	}
 	req := &wire.Request{Method: http.MethodGet, Path: path, Impersonate: user}
-	answer := a.send(ctx, req, opKey{verb: "get", resource: resource})
-	if !a.ok(answer) {
-		return a.refused(ctx, req, answer)
+	answer := a.sendRequest(ctx, req, opKey{verb: "get", resource: resource})
+	if !a.succeeded(answer) {
+		return a.settleRefusal(ctx, req, answer)
 	}
 	there, err := machine.Decode(answer.Body)
 	if err == nil && !a.options.Own(there) {
 		err = fmt.Errorf("%s: %w", path, errForeign)
 	}
-	return err == nil || a.blame(err)
+	return err == nil || a.blameStage(err)
 }
 
-// blame ends a stage that asks for what cannot be.
-func (a *play) blame(err error) bool {
+// blameStage ends a stage that asks for what cannot be.
+func (a *play) blameStage(err error) bool {
 	a.result.kind = faulty
 	a.result.err = a.job.stage.Source().Fault("spec.steps["+strconv.Itoa(a.result.step)+"].apply", err)
 	return false
 }
 
-// event returns the request of an event about the object.
-func (a *play) event(e machine.Effect) *wire.Request {
-	namespace := text(a.object, "namespace")
+// eventRequest returns the request of an event about the object.
+func (a *play) eventRequest(e machine.Effect) *wire.Request {
+	namespace := metadataText(a.object, "namespace")
 	about := map[string]any{
-		"apiVersion": a.object["apiVersion"], "kind": a.object["kind"], "name": text(a.object, "name"),
-		"namespace": namespace, "uid": a.job.entry.uid, "resourceVersion": text(a.object, "resourceVersion"),
+		"apiVersion": a.object["apiVersion"], "kind": a.object["kind"], "name": metadataText(a.object, "name"),
+		"namespace": namespace, "uid": a.job.entry.uid, "resourceVersion": metadataText(a.object, "resourceVersion"),
 	}
 	if namespace == "" {
 		namespace = "default" // where events of things without a namespace live
@@ -115,14 +115,14 @@ func (a *play) event(e machine.Effect) *wire.Request {
 	}
 	body, _ := json.Marshal(map[string]any{ // of texts and numbers: cannot fail
 		"apiVersion": "v1", "kind": "Event", "involvedObject": about, "source": source,
-		"metadata": map[string]any{"namespace": namespace, "name": fmt.Sprintf("%s.%x", text(a.object, "name"), uint64(now.UnixNano())&math.MaxInt64)},
+		"metadata": map[string]any{"namespace": namespace, "name": fmt.Sprintf("%s.%x", metadataText(a.object, "name"), uint64(now.UnixNano())&math.MaxInt64)},
 		"type":     e.Event.Type, "reason": e.Event.Reason, "message": e.Event.Message, "count": 1,
 		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339),
 	})
 	return &wire.Request{Method: http.MethodPost, Path: "/api/v1/namespaces/" + namespace + "/events", ContentType: "application/json", Body: body}
 }
 
-func quote(s string) string {
+func quoteJSON(s string) string {
 	raw, _ := json.Marshal(s) // of a text: cannot fail
 	return string(raw)
 }

@@ -143,7 +143,7 @@ func (p *Player) sendLocked(j *job, now clock.Time) {
 	if e.plays++; e.plays > maxPlays && now.Sub(e.loopFrom) < loopTime {
 		p.stats.Loops++
 		err := j.stage.Source().Fault("spec.selector", fmt.Errorf("matched %s again after each of %d plays within %v: it is left alone", e.key, maxPlays, loopTime))
-		p.warn("loop "+j.stage.Name(), err.Error())
+		p.warnOnce("loop "+j.stage.Name(), err.Error())
 		e.deaf = true
 		p.calls.Withdraw(&e.Object)
 		return
@@ -154,7 +154,7 @@ func (p *Player) sendLocked(j *job, now clock.Time) {
 
 func (p *Player) leaveAloneLocked(err error) {
 	p.stats.Faults++
-	p.warn("fault "+err.Error(), err.Error())
+	p.warnOnce("fault "+err.Error(), err.Error())
 }
 
 // settleLocked takes what became of a play.
@@ -188,7 +188,7 @@ func (p *Player) settleLocked(r result) {
 		return
 	case failed:
 		p.stats.Dropped++
-		p.warn(fmt.Sprintf("drop %s %d", j.stage.Name(), r.code), r.err.Error())
+		p.warnOnce(fmt.Sprintf("drop %s %d", j.stage.Name(), r.code), r.err.Error())
 	case faulty:
 		p.leaveAloneLocked(r.err)
 	case played:

@@ -168,11 +168,11 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	p := newPlayer(o, served)
 	ctx, p.cancel = context.WithCancel(ctx)
 	followed := make(chan error, 1)
-	p.wait.Go(func() { followed <- p.follow(ctx) })
+	p.wait.Go(func() { followed <- p.followResource(ctx) })
 	p.startWorkers(ctx)
 	select {
 	case <-p.listed:
-		p.wait.Go(func() { p.ended(ctx, <-followed) })
+		p.wait.Go(func() { p.noteWatchEnd(ctx, <-followed) })
 		return p, nil
 	case err = <-followed:
 	case <-ctx.Done():
@@ -200,14 +200,14 @@ func newPlayer(o Options, served discovery.Resource) *Player {
 func (p *Player) startWorkers(ctx context.Context) {
 	p.wait.Go(func() { p.loop(ctx) })
 	for i := range p.options.Workers {
-		p.wait.Go(func() { p.work(ctx, rand.New(rand.NewPCG(p.options.Seed, uint64(i)))) })
+		p.wait.Go(func() { p.runWorker(ctx, rand.New(rand.NewPCG(p.options.Seed, uint64(i)))) })
 	}
 }
 
-// ended says that a watch came to an end that was not asked for.
-func (p *Player) ended(ctx context.Context, err error) {
+// noteWatchEnd says that a watch came to an end that was not asked for.
+func (p *Player) noteWatchEnd(ctx context.Context, err error) {
 	if ctx.Err() == nil && err != nil {
-		p.warn("watch", err.Error())
+		p.warnOnce("watch", err.Error())
 	}
 }
 
@@ -240,8 +240,8 @@ func (p *Player) Relist() {
 	}
 }
 
-// follow watches the resource until ctx ends.
-func (p *Player) follow(ctx context.Context) error {
+// followResource watches the resource until ctx ends.
+func (p *Player) followResource(ctx context.Context) error {
 	for {
 		once, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -266,8 +266,8 @@ func (p *Player) followOnce(ctx context.Context) error {
 	return err
 }
 
-// warn says once for each key what a stage asked for and was not done.
-func (p *Player) warn(key, text string) {
+// warnOnce says once for each key what a stage asked for and was not done.
+func (p *Player) warnOnce(key, text string) {
 	if _, said := p.warned.LoadOrStore(key, true); said {
 		return
 	}
@@ -285,8 +285,8 @@ func Version(object Object) uint64 {
 	return n
 }
 
-// text returns a field of an object's metadata.
-func text(object Object, field string) string {
+// metadataText returns a field of an object's metadata.
+func metadataText(object Object, field string) string {
 	meta, _ := object["metadata"].(map[string]any)
 	s, _ := meta[field].(string)
 	return s

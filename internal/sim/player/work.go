@@ -39,14 +39,14 @@ const (
 	held              // not now
 )
 
-// work plays what is due until ctx ends.
-func (p *Player) work(ctx context.Context, rng *rand.Rand) {
+// runWorker plays what is due until ctx ends.
+func (p *Player) runWorker(ctx context.Context, rng *rand.Rand) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case j := <-p.jobs:
-			r := p.play(ctx, j, rng)
+			r := p.playJob(ctx, j, rng)
 			select {
 			case p.results <- r:
 			case <-ctx.Done():
@@ -67,12 +67,12 @@ type play struct {
 	due    clock.Time // of the next request
 }
 
-// play carries out the rest of a job's stage.
-func (p *Player) play(ctx context.Context, j *job, rng *rand.Rand) result {
+// playJob carries out the rest of a job's stage.
+func (p *Player) playJob(ctx context.Context, j *job, rng *rand.Rand) result {
 	raw := j.raw
 	if raw == nil {
 		var missing *result
-		if raw, missing = p.reread(ctx, j); missing != nil {
+		if raw, missing = p.rereadObject(ctx, j); missing != nil {
 			return *missing
 		}
 	}
@@ -80,7 +80,7 @@ func (p *Player) play(ctx context.Context, j *job, rng *rand.Rand) result {
 	if err != nil {
 		return result{job: j, kind: faulty, err: err}
 	}
-	p.name(object)
+	p.nameKind(object)
 	if p.options.Held != nil && p.options.Held(object) {
 		return result{job: j, kind: held}
 	}
@@ -90,26 +90,26 @@ func (p *Player) play(ctx context.Context, j *job, rng *rand.Rand) result {
 	}
 	a := &play{Player: p, job: j, env: env, object: object, raw: raw, result: result{job: j}, due: j.Due}
 	for a.result.step = j.step; a.result.step < j.stage.Steps(); a.result.step++ {
-		if done := a.step(ctx); !done {
+		if done := a.playStep(ctx); !done {
 			a.result.raw = a.raw
 			return a.result
 		}
 	}
 	if j.stage.Immediate() && a.result.version != 0 {
 		n := &note{at: p.options.Clock.Now(), key: j.entry.key, uid: j.entry.uid, version: a.result.version, raw: a.raw}
-		p.match(n, a.object, rng)
+		p.matchStages(n, a.object, rng)
 		a.result.again = n
 	}
 	return a.result
 }
 
-// reread reads an object that was not kept; not when it cannot be had now.
-func (p *Player) reread(ctx context.Context, j *job) ([]byte, *result) {
+// rereadObject reads an object that was not kept; not when it cannot be had now.
+func (p *Player) rereadObject(ctx context.Context, j *job) ([]byte, *result) {
 	namespace, name, _ := strings.Cut(j.entry.key, "/")
 	a := &play{Player: p, job: j, result: result{job: j}, due: j.Due}
-	r := a.send(ctx, &wire.Request{Method: http.MethodGet, Path: p.served.Object(namespace, name)}, opKey{verb: "get", resource: p.served.Name})
+	r := a.sendRequest(ctx, &wire.Request{Method: http.MethodGet, Path: p.served.Object(namespace, name)}, opKey{verb: "get", resource: p.served.Name})
 	switch {
-	case p.ok(r):
+	case p.succeeded(r):
 		return r.Body, nil
 	case r.Retriable():
 		return nil, &result{job: j, kind: retry, step: j.step, retryAfter: r.RetryAfter, firstSent: a.result.firstSent}
@@ -117,57 +117,57 @@ func (p *Player) reread(ctx context.Context, j *job) ([]byte, *result) {
 	return nil, &result{job: j, kind: played} // it is gone; the watch will say so
 }
 
-// step carries out one step; false when the stage goes no further for now.
-func (a *play) step(ctx context.Context) bool {
+// playStep carries out one step; false when the stage goes no further for now.
+func (a *play) playStep(ctx context.Context) bool {
 	effects, err := a.job.stage.Play(a.result.step, a.object, a.env)
 	if err != nil {
 		a.result.kind, a.result.err = faulty, fmt.Errorf("%w (object %s)", err, a.job.entry.key)
 		return false
 	}
 	for _, e := range effects {
-		if !a.effect(ctx, e) {
+		if !a.playEffect(ctx, e) {
 			return false
 		}
 	}
 	return true
 }
 
-// effect carries out one effect; false when the stage goes no further for now.
-func (a *play) effect(ctx context.Context, e machine.Effect) bool {
+// playEffect carries out one effect; false when the stage goes no further for now.
+func (a *play) playEffect(ctx context.Context, e machine.Effect) bool {
 	if e.Kind == machine.Apply {
-		return a.apply(ctx, e)
+		return a.applyObject(ctx, e)
 	}
-	req, verb := a.request(e)
-	r := a.send(ctx, req, opKey{verb: verb, resource: a.resource(e), subresource: e.Subresource})
+	req, verb := a.requestFor(e)
+	r := a.sendRequest(ctx, req, opKey{verb: verb, resource: a.resourceOf(e), subresource: e.Subresource})
 	switch {
-	case a.ok(r) && e.Kind == machine.Patch:
-		a.changed(r.Body)
+	case a.succeeded(r) && e.Kind == machine.Patch:
+		a.takeChanged(r.Body)
 		return true
-	case a.ok(r), e.Kind == machine.Event && !r.Retriable():
+	case a.succeeded(r), e.Kind == machine.Event && !r.Retriable():
 		return true // an event that the server does not want is no reason to stop
 	case e.Kind == machine.Delete && r.Err == nil && r.Code == http.StatusNotFound:
 		return true // somebody was faster
 	}
-	return a.refused(ctx, req, r)
+	return a.settleRefusal(ctx, req, r)
 }
 
-func (a *play) resource(e machine.Effect) string {
+func (a *play) resourceOf(e machine.Effect) string {
 	if e.Kind == machine.Event {
 		return "events"
 	}
 	return a.served.Name
 }
 
-// request returns the request of an effect on the object itself, and its verb.
-func (a *play) request(e machine.Effect) (*wire.Request, string) {
-	path := a.served.Object(text(a.object, "namespace"), text(a.object, "name"))
+// requestFor returns the request of an effect on the object itself, and its verb.
+func (a *play) requestFor(e machine.Effect) (*wire.Request, string) {
+	path := a.served.Object(metadataText(a.object, "namespace"), metadataText(a.object, "name"))
 	switch e.Kind {
 	case machine.Event:
-		return a.event(e), "create"
+		return a.eventRequest(e), "create"
 	case machine.Delete:
 		body := `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0`
 		if a.job.entry.uid != "" {
-			body += `,"preconditions":{"uid":` + quote(a.job.entry.uid) + `}`
+			body += `,"preconditions":{"uid":` + quoteJSON(a.job.entry.uid) + `}`
 		}
 		return &wire.Request{Method: http.MethodDelete, Path: path, ContentType: "application/json", Body: []byte(body + "}")}, "delete"
 	}
@@ -181,13 +181,13 @@ func (a *play) request(e machine.Effect) (*wire.Request, string) {
 	return &wire.Request{Method: http.MethodPatch, Path: path, ContentType: string(e.Type), Body: e.Body, Impersonate: e.User}, verb
 }
 
-// changed takes the object as the server answered it.
-func (a *play) changed(body []byte) {
+// takeChanged takes the object as the server answered it.
+func (a *play) takeChanged(body []byte) {
 	object, err := machine.Decode(body)
-	if err != nil || text(object, "uid") != a.job.entry.uid {
+	if err != nil || metadataText(object, "uid") != a.job.entry.uid {
 		return
 	}
-	a.name(object)
+	a.nameKind(object)
 	a.object, a.raw = object, append([]byte(nil), body...)
 	a.result.version = Version(object)
 	if a.options.Changed != nil {
@@ -195,8 +195,8 @@ func (a *play) changed(body []byte) {
 	}
 }
 
-// refused decides what follows a request that did not succeed.
-func (a *play) refused(ctx context.Context, req *wire.Request, r *wire.Response) bool {
+// settleRefusal decides what follows a request that did not succeed.
+func (a *play) settleRefusal(ctx context.Context, req *wire.Request, r *wire.Response) bool {
 	switch {
 	case ctx.Err() != nil || r.Retriable():
 		a.result.kind, a.result.retryAfter = retry, r.RetryAfter
@@ -204,7 +204,7 @@ func (a *play) refused(ctx context.Context, req *wire.Request, r *wire.Response)
 	case r.Code == http.StatusNotFound:
 		return false // played: its end is on the way
 	case r.Code == http.StatusConflict || object.ReadStatus(r.Body).OtherUID:
-		a.refresh(ctx)
+		a.refreshObject(ctx)
 		a.result.kind = retry
 		return false
 	}
@@ -213,20 +213,20 @@ func (a *play) refused(ctx context.Context, req *wire.Request, r *wire.Response)
 	return false
 }
 
-// refresh reads the object again after a conflict.
-func (a *play) refresh(ctx context.Context) {
-	req := &wire.Request{Method: http.MethodGet, Path: a.served.Object(text(a.object, "namespace"), text(a.object, "name"))}
-	if r := a.send(ctx, req, opKey{verb: "get", resource: a.served.Name}); a.ok(r) {
-		a.changed(r.Body)
+// refreshObject reads the object again after a conflict.
+func (a *play) refreshObject(ctx context.Context) {
+	req := &wire.Request{Method: http.MethodGet, Path: a.served.Object(metadataText(a.object, "namespace"), metadataText(a.object, "name"))}
+	if r := a.sendRequest(ctx, req, opKey{verb: "get", resource: a.served.Name}); a.succeeded(r) {
+		a.takeChanged(r.Body)
 	}
 }
 
 // opKey is what calls of one kind have in common.
 type opKey struct{ verb, resource, subresource string }
 
-// send sends a request and records the call. It is due when the stage was, or
+// sendRequest sends a request and records the call. It is due when the stage was, or
 // when the request before it was answered.
-func (a *play) send(ctx context.Context, req *wire.Request, key opKey) *wire.Response {
+func (a *play) sendRequest(ctx context.Context, req *wire.Request, key opKey) *wire.Response {
 	req.Timeout = callTimeout
 	r, err := a.options.Client.Do(ctx, req)
 	if r == nil {
@@ -236,14 +236,14 @@ func (a *play) send(ctx context.Context, req *wire.Request, key opKey) *wire.Res
 		a.result.firstSent = r.Sent
 	}
 	if a.options.Records != nil {
-		a.options.Records.Call(r.Call(a.op(key), a.due))
+		a.options.Records.Call(r.Call(a.opOf(key), a.due))
 	}
 	a.due = r.Done
 	return r
 }
 
-// op numbers calls of one kind in the records.
-func (p *Player) op(key opKey) record.OpID {
+// opOf numbers calls of one kind in the records.
+func (p *Player) opOf(key opKey) record.OpID {
 	p.opsMu.Lock()
 	defer p.opsMu.Unlock()
 	id, ok := p.ops[key]
@@ -254,4 +254,6 @@ func (p *Player) op(key opKey) record.OpID {
 	return id
 }
 
-func (p *Player) ok(r *wire.Response) bool { return r.Err == nil && r.Code < http.StatusBadRequest }
+func (p *Player) succeeded(r *wire.Response) bool {
+	return r.Err == nil && r.Code < http.StatusBadRequest
+}
