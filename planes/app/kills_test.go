@@ -45,10 +45,10 @@ const (
 	whileCollecting = "collecting"
 )
 
-// theatre is a hub, a gateway and members that can be killed.
-type theatre struct {
+// killRig is a hub, a gateway and members that can be killed.
+type killRig struct {
 	*rig
-	members map[string]outpost
+	members map[string]memberEndpoint
 	links   map[string]*proxy.Proxy       // to the members, from the gateway
 	direct  bool                          // the gateway is connected to, not proxied to by the hub
 	file    string                        // kubeconfig of the hub
@@ -56,11 +56,11 @@ type theatre struct {
 	probe   kubernetes.Interface
 }
 
-// newTheatre joins members by links that can be cut, and starts a gateway.
-func newTheatre(t *testing.T, r *rig, members map[string]outpost, direct bool) *theatre {
+// newKillRig joins members by links that can be cut, and starts a gateway.
+func newKillRig(t *testing.T, r *rig, members map[string]memberEndpoint, direct bool) *killRig {
 	t.Helper()
-	th := &theatre{rig: r, members: members, links: map[string]*proxy.Proxy{}, direct: direct, running: map[string]*planetest.Process{}, probe: r.hub()}
-	linked := map[string]outpost{}
+	kills := &killRig{rig: r, members: members, links: map[string]*proxy.Proxy{}, direct: direct, running: map[string]*planetest.Process{}, probe: r.hub()}
+	linked := map[string]memberEndpoint{}
 	for name, m := range members {
 		to, err := m.endpoint.Address()
 		if err != nil {
@@ -75,18 +75,18 @@ func newTheatre(t *testing.T, r *rig, members map[string]outpost, direct bool) *
 		if err != nil {
 			t.Fatal(err)
 		}
-		th.links[name], linked[name] = p, outpost{m.Interface, via}
+		kills.links[name], linked[name] = p, memberEndpoint{m.Interface, via}
 	}
 	r.join(linked, map[string]int{"region": 1})
-	th.file = planetest.WriteKubeconfig(t, r.endpoint)
-	th.start("app-gateway", "--aggregated="+strconv.FormatBool(!direct))
-	return th
+	kills.file = planetest.WriteKubeconfig(t, r.endpoint)
+	kills.startProcess("app-gateway", "--aggregated="+strconv.FormatBool(!direct))
+	return kills
 }
 
-// start starts one of the plane's processes and returns when it is ready.
-func (th *theatre) start(verb string, args ...string) {
-	th.t.Helper()
-	th.running[verb] = planetest.Spawn(th.t, append([]string{verb, "--kubeconfig=" + th.file}, args...)...)
+// startProcess starts one of the plane's processes and returns when it is ready.
+func (kills *killRig) startProcess(verb string, args ...string) {
+	kills.t.Helper()
+	kills.running[verb] = planetest.Spawn(kills.t, append([]string{verb, "--kubeconfig=" + kills.file}, args...)...)
 }
 
 // moment is one kill: just before or just after the at-th request of the controllers.
@@ -106,9 +106,9 @@ func (m *moment) String() string {
 	return fmt.Sprintf("%s killed while %s, %s request %d", m.victim, m.while, when, m.at)
 }
 
-// mortal is a controller that can be killed between any two of its requests: those
+// killable is a controller that can be killed between any two of its requests: those
 // under way are broken off, and there are no more.
-type mortal struct {
+type killable struct {
 	dead   atomic.Bool
 	cancel context.CancelFunc
 	moment *moment // nil: nothing happens to it
@@ -117,15 +117,15 @@ type mortal struct {
 
 var errKilled = errors.New("killed")
 
-// mortal runs a controller of a shard, whose requests count towards a moment.
-func (th *theatre) mortal(shard string, m *moment) *mortal {
-	out := &mortal{moment: m}
-	config := rest.CopyConfig(th.config)
-	planetest.Intercept(config, out.send)
-	o := profiled(th.t, "v18")
+// startKillable runs a controller of a shard, whose requests count towards a moment.
+func (kills *killRig) startKillable(shard string, m *moment) *killable {
+	out := &killable{moment: m}
+	config := rest.CopyConfig(kills.config)
+	planetest.Intercept(config, out.sendCounted)
+	o := profiled(kills.t, "v18")
 	o.Config, o.Limiter, o.Workers, o.Resync, o.Shard = config, limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), 2, time.Second, shard
 	o.NoEvents, o.Registry, o.Clock, o.Log = true, instrument.New(""), clock.Start(), slog.New(slog.NewTextHandler(io.Discard, nil))
-	if th.direct {
+	if kills.direct {
 		o.Gateway.URL = cluster.Registered
 	}
 	var ctx context.Context
@@ -137,11 +137,11 @@ func (th *theatre) mortal(shard string, m *moment) *mortal {
 		out.cancel()
 		<-done // that it was broken off
 	})
-	th.t.Cleanup(out.kill)
+	kills.t.Cleanup(out.kill)
 	return out
 }
 
-func (c *mortal) send(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+func (c *killable) sendCounted(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	if c.dead.Load() {
 		return nil, errKilled
 	}
@@ -149,14 +149,14 @@ func (c *mortal) send(next http.RoundTripper, r *http.Request) (*http.Response, 
 	counts := m != nil && r.URL.Query().Get("watch") == ""
 	now := counts && m.n.Add(1) == m.at
 	if now && !m.answered {
-		c.strike()
+		c.killNow()
 	}
 	if c.dead.Load() {
 		return nil, errKilled
 	}
 	answer, err := next.RoundTrip(r)
 	if now && m.answered {
-		c.strike()
+		c.killNow()
 	}
 	if c.dead.Load() && err == nil {
 		_ = answer.Body.Close()
@@ -165,8 +165,8 @@ func (c *mortal) send(next http.RoundTripper, r *http.Request) (*http.Response, 
 	return answer, err
 }
 
-// strike says that the moment has come; a controller is dead at once.
-func (c *mortal) strike() {
+// killNow says that the moment has come; a controller is dead at once.
+func (c *killable) killNow() {
 	if c.moment.victim == killController {
 		c.dead.Store(true)
 		c.cancel()
@@ -174,43 +174,43 @@ func (c *mortal) strike() {
 	close(c.moment.struck)
 }
 
-// census is how many of everything there is of some applications, everywhere.
-type census struct {
+// objectCounts is how many of everything there is of some applications, everywhere.
+type objectCounts struct {
 	Deployments, Secrets, ConfigMaps, Revisions, Trackers, Applications int
 }
 
 const perMoment = 3 // applications
 
-// take counts what there is of a moment's applications in the hub and the members.
-func (th *theatre) take(prefix string) (c census) {
-	th.t.Helper()
+// takeCounts counts what there is of a moment's applications in the hub and the members.
+func (kills *killRig) takeCounts(prefix string) (c objectCounts) {
+	kills.t.Helper()
 	for i := range perMoment {
 		name := fmt.Sprintf("%s-%d", prefix, i)
-		for _, in := range th.everywhere() {
-			got := holds(th.t, in, "default", name)
+		for _, in := range kills.allClients() {
+			got := holds(kills.t, in, "default", name)
 			c.Deployments, c.Secrets, c.ConfigMaps = c.Deployments+got[0], c.Secrets+got[1], c.ConfigMaps+got[2]
 		}
-		l := th.left(name)
+		l := kills.left(name)
 		c.Revisions, c.Trackers = c.Revisions+l.revisions, c.Trackers+l.trackers
-		if _, err := th.client.Applications.Get(th.t.Context(), "default", name); err == nil {
+		if _, err := kills.client.Applications.Get(kills.t.Context(), "default", name); err == nil {
 			c.Applications++
 		}
 	}
 	return c
 }
 
-func (th *theatre) everywhere() []kubernetes.Interface {
-	out := []kubernetes.Interface{th.probe}
-	for _, m := range th.members {
+func (kills *killRig) allClients() []kubernetes.Interface {
+	out := []kubernetes.Interface{kills.probe}
+	for _, m := range kills.members {
 		out = append(out, m)
 	}
 	return out
 }
 
-// applications of a moment: at home, in members, and in both, over two shards.
-func (th *theatre) applications(prefix string, version int) (out []*api.Application) {
+// newApplications of a moment: at home, in members, and in both, over two shards.
+func (kills *killRig) newApplications(prefix string, version int) (out []*api.Application) {
 	for i, properties := range []string{`{"clusters":["local"]}`, `{"clusters":["m-1","m-2"]}`, `{"clusterLabelSelector":{"region":"region-0"}}`} {
-		o := application(th.t, fmt.Sprintf("%s-%d", prefix, i), "light", version)
+		o := application(kills.t, fmt.Sprintf("%s-%d", prefix, i), "light", version)
 		o.Labels = map[string]string{api.LabelShard: fmt.Sprintf("%s-shard-%d", prefix, i%2)}
 		o.Spec.Policies = []api.Policy{{Name: "where", Type: "topology", Properties: json.RawMessage(properties)}}
 		out = append(out, o)
@@ -218,28 +218,30 @@ func (th *theatre) applications(prefix string, version int) (out []*api.Applicat
 	return out
 }
 
-// play takes applications to the end of a phase, with a kill in it, and returns what
+// playStages takes applications to the end of a phase, with a kill in it, and returns what
 // there is then. Without a moment nothing happens to anybody.
-func (th *theatre) play(prefix, while string, m *moment) census {
-	th.t.Helper()
+func (kills *killRig) playStages(prefix, while string, m *moment) objectCounts {
+	kills.t.Helper()
 	shards := []string{prefix + "-shard-0", prefix + "-shard-1"}
-	var running []*mortal
+	var running []*killable
 	run := func(m *moment) {
 		for _, c := range running {
 			c.kill()
 		}
 		running = nil
 		for _, shard := range shards {
-			running = append(running, th.mortal(shard, m))
+			running = append(running, kills.startKillable(shard, m))
 		}
 	}
 	do := map[string]func(){
-		whilePublishing: func() { th.each(prefix, 1, func(o *api.Application) { th.insist(func() error { return th.post(o) }) }) },
+		whilePublishing: func() {
+			kills.eachApplication(prefix, 1, func(o *api.Application) { kills.retryWrite(func() error { return kills.createApplication(o) }) })
+		},
 		whileUpdating: func() {
-			th.each(prefix, 2, func(o *api.Application) { th.insist(func() error { return th.replace(o) }) })
+			kills.eachApplication(prefix, 2, func(o *api.Application) { kills.retryWrite(func() error { return kills.updateApplication(o) }) })
 		},
 		whileCollecting: func() {
-			th.each(prefix, 2, func(o *api.Application) { th.insist(func() error { return th.discard(o) }) })
+			kills.eachApplication(prefix, 2, func(o *api.Application) { kills.retryWrite(func() error { return kills.deleteApplication(o) }) })
 		},
 	}
 	for _, phase := range []string{whilePublishing, whileUpdating, whileCollecting} {
@@ -250,111 +252,111 @@ func (th *theatre) play(prefix, while string, m *moment) census {
 		}
 		do[phase]()
 		if phase == while && m != nil {
-			th.strike(m)
+			kills.killAtMoment(m)
 			run(nil)
 		}
-		th.settled(prefix, phase)
+		kills.awaitSettled(prefix, phase)
 		if phase == while {
 			break
 		}
 	}
-	out := th.take(prefix)
+	out := kills.takeCounts(prefix)
 	for _, c := range running {
 		c.kill()
 	}
 	return out
 }
 
-func (th *theatre) each(prefix string, version int, f func(*api.Application)) {
-	for _, o := range th.applications(prefix, version) {
+func (kills *killRig) eachApplication(prefix string, version int, f func(*api.Application)) {
+	for _, o := range kills.newApplications(prefix, version) {
 		f(o)
 	}
 }
 
-// insist repeats a write until it succeeds: a webhook may be away.
-func (th *theatre) insist(write func() error) {
-	th.t.Helper()
+// retryWrite repeats a write until it succeeds: a webhook may be away.
+func (kills *killRig) retryWrite(write func() error) {
+	kills.t.Helper()
 	var err error
 	defer func() {
-		if th.t.Failed() && err != nil {
-			th.t.Log(err)
+		if kills.t.Failed() && err != nil {
+			kills.t.Log(err)
 		}
 	}()
-	repotest.Eventually(th.t, "a write of an application", func() bool {
+	repotest.Eventually(kills.t, "a write of an application", func() bool {
 		err = write()
 		return err == nil
 	})
 }
 
-func (th *theatre) post(o *api.Application) error {
-	_, err := th.client.Applications.Create(th.t.Context(), o)
+func (kills *killRig) createApplication(o *api.Application) error {
+	_, err := kills.client.Applications.Create(kills.t.Context(), o)
 	return err
 }
 
-func (th *theatre) replace(o *api.Application) error {
-	there, err := th.client.Applications.Get(th.t.Context(), o.Namespace, o.Name)
+func (kills *killRig) updateApplication(o *api.Application) error {
+	there, err := kills.client.Applications.Get(kills.t.Context(), o.Namespace, o.Name)
 	if err != nil {
 		return err
 	}
 	there.Spec = o.Spec
-	_, err = th.client.Applications.Update(th.t.Context(), there)
+	_, err = kills.client.Applications.Update(kills.t.Context(), there)
 	return err
 }
 
-func (th *theatre) discard(o *api.Application) error {
-	there, err := th.client.Applications.Get(th.t.Context(), o.Namespace, o.Name)
+func (kills *killRig) deleteApplication(o *api.Application) error {
+	there, err := kills.client.Applications.Get(kills.t.Context(), o.Namespace, o.Name)
 	if err != nil {
 		return err
 	}
-	return th.client.Applications.Delete(th.t.Context(), there)
+	return kills.client.Applications.Delete(kills.t.Context(), there)
 }
 
-// strike waits for the moment and kills who is to be killed; all but a controller come
+// killAtMoment waits for the moment and kills who is to be killed; all but a controller come
 // back here.
-func (th *theatre) strike(m *moment) {
-	th.t.Helper()
+func (kills *killRig) killAtMoment(m *moment) {
+	kills.t.Helper()
 	select {
 	case <-m.struck:
 	case <-time.After(2 * time.Minute):
-		th.t.Fatalf("%v: there were only %d requests", m, m.n.Load())
+		kills.t.Fatalf("%v: there were only %d requests", m, m.n.Load())
 	}
 	switch m.victim {
 	case killGateway:
-		_ = th.running["app-gateway"].Kill()
-		th.start("app-gateway", "--aggregated="+strconv.FormatBool(!th.direct))
+		_ = kills.running["app-gateway"].Kill()
+		kills.startProcess("app-gateway", "--aggregated="+strconv.FormatBool(!kills.direct))
 	case killWebhook:
-		_ = th.running["app-webhook"].Kill()
-		th.start("app-webhook")
+		_ = kills.running["app-webhook"].Kill()
+		kills.startProcess("app-webhook")
 	case killMember:
-		l := th.links["m-1"]
+		l := kills.links["m-1"]
 		if err := l.Refuse(true); err != nil {
-			th.t.Fatal(err)
+			kills.t.Fatal(err)
 		}
 		l.Cut()
 		if err := l.Refuse(false); err != nil {
-			th.t.Fatal(err)
+			kills.t.Fatal(err)
 		}
 	}
 }
 
-// settled waits until a phase is over for all applications of a moment.
-func (th *theatre) settled(prefix, phase string) {
-	th.t.Helper()
+// awaitSettled waits until a phase is over for all applications of a moment.
+func (kills *killRig) awaitSettled(prefix, phase string) {
+	kills.t.Helper()
 	for i := range perMoment {
 		name := fmt.Sprintf("%s-%d", prefix, i)
 		if phase != whileCollecting {
-			th.becomes(name, api.Running)
+			kills.becomes(name, api.Running)
 		}
 	}
 	want := map[string][2]int{whilePublishing: {perMoment, perMoment}, whileUpdating: {2 * perMoment, perMoment}}[phase]
-	var got census
+	var got objectCounts
 	defer func() {
-		if th.t.Failed() {
-			th.t.Logf("%s: there is %+v", phase, got)
+		if kills.t.Failed() {
+			kills.t.Logf("%s: there is %+v", phase, got)
 		}
 	}()
-	repotest.Eventually(th.t, "what is superfluous goes", func() bool {
-		got = th.take(prefix)
+	repotest.Eventually(kills.t, "what is superfluous goes", func() bool {
+		got = kills.takeCounts(prefix)
 		return got.Trackers == want[1] && got.Revisions == want[0] && (phase != whileCollecting || got.Applications == 0)
 	})
 }
@@ -363,9 +365,9 @@ func (th *theatre) settled(prefix, phase string) {
 // on a hub in memory.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
-	killAt(t, 1, 3, []string{killController, killGateway, killMember}, func(t *testing.T) *theatre {
+	killAt(t, 1, 3, []string{killController, killGateway, killMember}, func(t *testing.T) *killRig {
 		r, members := hollowRig(t, "m-1", "m-2")
-		return newTheatre(t, r, members, true)
+		return newKillRig(t, r, members, true)
 	})
 }
 
@@ -375,23 +377,23 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 func TestProofNothingIsLostOrDoubled(t *testing.T) {
 	repotest.Proof(t)
 	seed := uint64(repotest.Times(t, "WINDTUNNEL_SEED", 1))
-	killAt(t, seed, repotest.Times(t, "WINDTUNNEL_KILLS", 40), []string{killController, killGateway, killMember, killWebhook}, func(t *testing.T) *theatre {
-		th := newTheatre(t, newRig(t), outposts(t, "m-1", "m-2"), false)
-		th.start("app-webhook")
+	killAt(t, seed, repotest.Times(t, "WINDTUNNEL_KILLS", 40), []string{killController, killGateway, killMember, killWebhook}, func(t *testing.T) *killRig {
+		th := newKillRig(t, newRig(t), newMemberEndpoints(t, "m-1", "m-2"), false)
+		th.startProcess("app-webhook")
 		return th
 	})
 }
 
 // killAt plays phases without a kill, then so many times with one, and compares what
 // there is afterwards.
-func killAt(t *testing.T, seed uint64, times int, victims []string, stage func(*testing.T) *theatre) {
+func killAt(t *testing.T, seed uint64, times int, victims []string, stage func(*testing.T) *killRig) {
 	th := stage(t)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	phases := []string{whilePublishing, whileUpdating, whileCollecting}
 	requests := map[string]int64{whilePublishing: 120, whileUpdating: 120, whileCollecting: 40} // fewer than each takes
 	var calm sync.Map
 	for i, while := range phases {
-		calm.Store(while, th.play(fmt.Sprintf("calm%d", i), while, nil))
+		calm.Store(while, th.playStages(fmt.Sprintf("calm%d", i), while, nil))
 	}
 	for i := range times {
 		while := phases[i%len(phases)]
@@ -399,7 +401,7 @@ func killAt(t *testing.T, seed uint64, times int, victims []string, stage func(*
 			victim: victims[(i/len(phases)+i%len(phases))%len(victims)], while: while, at: 1 + chance.Int64N(requests[while]), answered: i%2 == 1, struck: make(chan struct{}),
 		}
 		want, _ := calm.Load(while)
-		if got := th.play(fmt.Sprintf("k%d", i), while, m); got != want.(census) {
+		if got := th.playStages(fmt.Sprintf("k%d", i), while, m); got != want.(objectCounts) {
 			t.Errorf("%v: there is %+v, want %+v", m, got, want)
 		} else {
 			t.Logf("%v: %+v", m, got)
@@ -408,7 +410,7 @@ func killAt(t *testing.T, seed uint64, times int, victims []string, stage func(*
 			return
 		}
 	}
-	for _, in := range th.everywhere() { // and nothing else is there
+	for _, in := range th.allClients() { // and nothing else is there
 		all, err := in.AppsV1().Deployments(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + api.LabelName})
 		if err != nil || len(all.Items) > 0 {
 			t.Errorf("%v: Deployments of nobody: %d", err, len(all.Items))

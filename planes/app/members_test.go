@@ -31,40 +31,40 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
-// outpost is a member under test.
-type outpost struct {
+// memberEndpoint is a member under test.
+type memberEndpoint struct {
 	kubernetes.Interface
 	endpoint endpoint.Endpoint
 }
 
 // hollowRig is a hub in memory with members in memory, in which Deployments are
 // available at once.
-func hollowRig(t testing.TB, members ...string) (*rig, map[string]outpost) {
+func hollowRig(t testing.TB, members ...string) (*rig, map[string]memberEndpoint) {
 	t.Helper()
 	r := newRigAt(t, planetest.Cluster(t, "hub", available()).Endpoint())
-	return r, outposts(t, members...)
+	return r, newMemberEndpoints(t, members...)
 }
 
 // available are the models by which Deployments are available at once.
 func available() hollow.Models { return hollow.Models{Stages: []string{"deployments"}, StagesDir: "."} }
 
-// outposts makes hollow members.
-func outposts(t testing.TB, names ...string) map[string]outpost {
+// newMemberEndpoints makes hollow members.
+func newMemberEndpoints(t testing.TB, names ...string) map[string]memberEndpoint {
 	t.Helper()
-	out := map[string]outpost{}
+	out := map[string]memberEndpoint{}
 	for _, name := range names {
-		out[name] = newOutpost(t, planetest.Cluster(t, name, available()))
+		out[name] = newMemberEndpoint(t, planetest.Cluster(t, name, available()))
 	}
 	return out
 }
 
-func newOutpost(t testing.TB, c *hollow.Cluster) outpost {
+func newMemberEndpoint(t testing.TB, c *hollow.Cluster) memberEndpoint {
 	t.Helper()
-	return outpost{planetest.Client(t, c.Endpoint()), c.Endpoint()}
+	return memberEndpoint{planetest.Client(t, c.Endpoint()), c.Endpoint()}
 }
 
 // join registers members at the hub, by their kubeconfigs.
-func (r *rig) join(members map[string]outpost, spread map[string]int) {
+func (r *rig) join(members map[string]memberEndpoint, spread map[string]int) {
 	r.t.Helper()
 	folder := r.t.TempDir()
 	for name, m := range members {
@@ -209,7 +209,7 @@ func TestMembers(t *testing.T) {
 }
 
 // strays holds that what somebody changed or deleted in a member comes back.
-func strays(t *testing.T, r *rig, members map[string]outpost) {
+func strays(t *testing.T, r *rig, members map[string]memberEndpoint) {
 	maps, secrets := members["m-2"].CoreV1().ConfigMaps("default"), members["m-2"].CoreV1().Secrets("default")
 	if _, err := maps.Patch(t.Context(), "cm-one", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func strays(t *testing.T, r *rig, members map[string]outpost) {
 }
 
 // moves holds that an application whose topology changes leaves where it was.
-func moves(t *testing.T, r *rig, members map[string]outpost) {
+func moves(t *testing.T, r *rig, members map[string]memberEndpoint) {
 	body, err := json.Marshal(map[string]any{"spec": to(t, "one", `{"clusters":["m-3"]}`).Spec})
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestGatewayRefuses(t *testing.T) {
 func TestAggregated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	members := outposts(t, "m-1", "m-2")
+	members := newMemberEndpoints(t, "m-1", "m-2")
 	r.join(members, nil)
 	g := r.gateway(true)
 	c := r.run(func(o *controller.Options) { o.Resync = 2 * time.Second })

@@ -101,7 +101,7 @@ func (k *conn) onReset(f *frame) error {
 	}
 	k.drop(f.stream)
 	if http2.ErrCode(code) == http2.ErrCodeRefusedStream && s.solo == nil {
-		again := s.again()
+		again := s.prepareAgain()
 		if again {
 			k.client.queue.push(s)
 		}
@@ -134,7 +134,7 @@ func (k *conn) onGoAway(f *frame) error {
 		if k.answered { // the orderly end of a connection that served: it may befall a request many times
 			s.turned--
 		}
-		if s.solo == nil && s.again() {
+		if s.solo == nil && s.prepareAgain() {
 			c.queue.push(s)
 		} else {
 			failed = append(failed, s)
@@ -160,9 +160,9 @@ func (k *conn) onGoAway(f *frame) error {
 
 func turnedAway() error { return fmt.Errorf("%w: %w", ErrNotSent, errTurnedAway) }
 
-// again prepares a stream that was not looked at to be sent anew; false when it
+// prepareAgain prepares a stream that was not looked at to be sent anew; false when it
 // was turned away too often.
-func (s *stream) again() bool {
+func (s *stream) prepareAgain() bool {
 	s.unsent, s.body, s.pieces, s.credit, s.cost = nil, s.body[:0], nil, 0, 0
 	s.response = Response{}
 	s.turned++

@@ -174,8 +174,8 @@ func (s *session) flood(f func(*http2.Framer) error) {
 	}
 }
 
-// encode encodes a header block; callers hold mu.
-func (s *session) encode(fields ...string) []byte {
+// encodeLocked encodes a header block; callers hold mu.
+func (s *session) encodeLocked(fields ...string) []byte {
 	s.block.Reset()
 	for i := 0; i < len(fields); i += 2 {
 		_ = s.encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
@@ -186,7 +186,7 @@ func (s *session) encode(fields ...string) []byte {
 // headers writes a header block.
 func (s *session) headers(id uint32, end bool, fields ...string) bool {
 	return s.write(func(f *http2.Framer) error {
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: s.encode(fields...), EndHeaders: true, EndStream: end})
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: s.encodeLocked(fields...), EndHeaders: true, EndStream: end})
 	})
 }
 

@@ -112,7 +112,7 @@ func peersThatFlood() []Peer {
 // headersOpen begins a header block that is to be continued.
 func (s *session) headersOpen(id uint32) {
 	s.write(func(f *http2.Framer) error {
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: s.encode(":status", "200")})
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: s.encodeLocked(":status", "200")})
 	})
 }
 
