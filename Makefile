@@ -14,7 +14,7 @@ K8S_STAMPS = gitVersion=$(K8S) gitMajor=1 gitMinor=$(word 2,$(subst ., ,$(K8S)))
 	gitCommit=$(shell sed -n 's/.*"Hash":"\([^"]*\)".*/\1/p' $(K8S_INFO)) buildDate=$(shell sed -n 's/.*"Time":"\([^"]*\)".*/\1/p' $(K8S_INFO))
 K8S_LDFLAGS = -s -w $(foreach s,$(K8S_STAMPS),-X k8s.io/component-base/version.$(s) -X k8s.io/client-go/pkg/version.$(s))
 
-.PHONY: all build image demo kubectl test test-packages test-image test-plane test-operator test-short test-accuracy test-jitter test-robust test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build image demo kubectl test test-packages test-image test-plane test-operator test-short test-accuracy test-jitter test-robust claims test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -77,6 +77,9 @@ test-accuracy: build ## the proofs that take up to two hours and want the machin
 # The tests that ask an API server in memory, while all that it says comes late by chance.
 JITTERED  = $(addprefix ./,$(sort $(dir $(shell git grep -l 'apitest\.' -- 'internal/*_test.go' 'planes/*_test.go'))))
 JITTER    := 100ms
+
+claims: build ## plan the command of each claim of the published reports (planes/*/claims.yaml), and count the claims by state
+	WINDTUNNEL_CLAIMS=1 $(GO) test -count 1 -v -run TestClaims ./planes
 
 test-jitter: ## whether tests take for granted that a watch is as quick as they are
 	WINDTUNNEL_JITTER=$(JITTER) $(GO) test -short -vet=off -count 1 -p 4 -parallel 16 $(JITTERED)
