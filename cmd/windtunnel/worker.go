@@ -17,7 +17,7 @@ import (
 
 // workerFlags say who sends the load of a run.
 type workerFlags struct {
-	flight.Crew
+	flight.WorkerSettings
 	processes bool
 	access    string
 	pods      flight.Pods
@@ -65,7 +65,7 @@ func (f *workerFlags) checkFlags() error {
 	}
 	switch {
 	case f.access != "":
-		f.ByHand = &flight.ByHand{Access: f.access, Leader: f.pods.Leader}
+		f.Manual = &flight.ManualWorkers{Access: f.access, Leader: f.pods.Leader}
 	case some && !f.processes:
 		f.Pods = &f.pods
 	}

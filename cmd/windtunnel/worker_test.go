@@ -192,9 +192,9 @@ func TestWorkersAreAskedForWhole(t *testing.T) {
 		{workerFlags{}, true},
 		{workerFlags{processes: true}, false},
 		{workerFlags{access: "file"}, false},
-		{workerFlags{Crew: flight.Crew{Workers: 1}, access: "file"}, true},
-		{workerFlags{Crew: flight.Crew{Workers: 1}, access: "file", processes: true}, false},
-		{workerFlags{Crew: flight.Crew{Workers: 1}, access: "file", print: true}, false},
+		{workerFlags{WorkerSettings: flight.WorkerSettings{Workers: 1}, access: "file"}, true},
+		{workerFlags{WorkerSettings: flight.WorkerSettings{Workers: 1}, access: "file", processes: true}, false},
+		{workerFlags{WorkerSettings: flight.WorkerSettings{Workers: 1}, access: "file", print: true}, false},
 	} {
 		if err := tt.flags.checkFlags(); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt.flags, err)

@@ -37,9 +37,9 @@ type Report struct {
 
 // What is asked of a machine.
 const (
-	leastMemory   = 2 << 30               // a plane with a few nodes
+	minMemory     = 2 << 30               // a plane with a few nodes
 	someMemory    = 6 << 30               // the examples
-	leastDisk     = 1 << 30               // records and logs of a long run
+	minDisk       = 1 << 30               // records and logs of a long run
 	slowSync      = 10 * time.Millisecond // etcd's own bound for p99 of wal_fsync (https://etcd.io/docs/v3.6/faq/)
 	slowClock     = time.Microsecond
 	lateTimer     = 10 * time.Millisecond // a tenth of what makes a call late
@@ -49,7 +49,7 @@ const (
 	perServer     = 6 // instances that an API server watches its files with: among 128 the twentieth real member found none
 	fewProcesses  = 4096
 	busyPerCore   = 0.25
-	leastOpen     = 1024
+	minOpenFiles  = 1024
 	idleGovernors = "powersave conservative ondemand"
 )
 
@@ -145,7 +145,7 @@ func (f Facts) memoryCheck() Check {
 		found += ", limited to " + unit.Bytes(f.MemoryLimit).Human()
 	}
 	switch {
-	case f.Available < leastMemory:
+	case f.Available < minMemory:
 		return badCheck("memory", found, "A plane with a few nodes needs 2 GiB.", "ps -eo rss,pid,args --sort=-rss | head")
 	case f.Available < someMemory:
 		return warningCheck("memory", found, "The examples want 6 GiB.", "ps -eo rss,pid,args --sort=-rss | head")
@@ -164,7 +164,7 @@ func (f Facts) checkFiles() Check {
 	found := fmt.Sprintf("%d a process (%d now)", f.OpenFiles.Hard, f.OpenFiles.Soft)
 	remedy := "ulimit -Hn 1048576  # as root; or LimitNOFILE= of the service"
 	switch {
-	case f.OpenFiles.Hard < leastOpen:
+	case f.OpenFiles.Hard < minOpenFiles:
 		return badCheck("open files", found, "kube-apiserver and etcd need more.", remedy)
 	case f.OpenFiles.Hard < fewFiles:
 		return warningCheck("open files", found, "Each connection is an open file of kube-apiserver and one of windtunnel.", remedy)
@@ -220,7 +220,7 @@ func (f Facts) checkDisk(name string, d Disk) Check {
 	switch {
 	case d.Fault != "":
 		return badCheck(name, d.Path+": "+d.Fault, "Records cannot be written there.", "windtunnel run ... --out DIR  # on another disk")
-	case d.Free < leastDisk:
+	case d.Free < minDisk:
 		return warningCheck(name, found, "A run ends when its records find no room.", "windtunnel run ... --out DIR  # on another disk")
 	}
 	return fineCheck(name, found)

@@ -121,7 +121,7 @@ func (r *run) startSubjects(ctx context.Context) error {
 		return nil
 	}
 	r.atEnd(r.subjects.close)
-	if r.options.Crew.Fleets > 0 {
+	if r.options.Workers.Fleets > 0 {
 		r.subjects.elsewhere = r.subjectByCrew
 	}
 	defer r.tellUnlimited()
@@ -182,7 +182,7 @@ func (r *run) startFleet(ctx context.Context) error {
 	if r.scenario.Fleet.Nodes == 0 {
 		return nil
 	}
-	if r.options.Crew.Fleets > 0 {
+	if r.options.Workers.Fleets > 0 {
 		return r.populateByCrew(ctx)
 	}
 	// It outlives the cancelled steps: pods end on its nodes when a cluster is left.

@@ -37,30 +37,30 @@ const WorkerArg = "worker"
 // StandardInput in place of the path of an access file has a worker read its standard input.
 const StandardInput = "-"
 
-// Crew says who sends a run's load, and who keeps its nodes alive. Those who send are
+// WorkerSettings says who sends a run's load, and who keeps its nodes alive. Those who send are
 // numbered first.
-type Crew struct {
-	Workers  int     // who send; 0: the process that leads the run does
-	Fleets   int     // who keep nodes alive; 0: the process that leads the run does
-	Tolerate int     // so many may be lost without the verdict being unknown for it
-	Pods     *Pods   // nil: they are processes of this machine
-	ByHand   *ByHand // nil: likewise
+type WorkerSettings struct {
+	Workers  int            // who send; 0: the process that leads the run does
+	Fleets   int            // who keep nodes alive; 0: the process that leads the run does
+	Tolerate int            // so many may be lost without the verdict being unknown for it
+	Pods     *Pods          // nil: they are processes of this machine
+	Manual   *ManualWorkers // nil: likewise
 }
 
-// ByHand says how workers find this process that somebody starts, on whatever machine.
-type ByHand struct {
+// ManualWorkers says how workers find this process that somebody starts, on whatever machine.
+type ManualWorkers struct {
 	Access string // file that gets what they need, a secret, or one for each of several; it must not exist, and is removed at the end
 	Leader string // HOST or HOST:PORT that they reach this process at; empty: this machine's loopback
 }
 
 // isElsewhere says that workers may be on other machines.
-func (c Crew) isElsewhere() bool { return c.Pods != nil || c.ByHand != nil }
+func (c WorkerSettings) isElsewhere() bool { return c.Pods != nil || c.Manual != nil }
 
 // ErrWorkers says that the load cannot be shared as was asked for.
 var ErrWorkers = errors.New("workers")
 
 // checkNumbers says what is wrong with the numbers.
-func (c Crew) checkNumbers() error {
+func (c WorkerSettings) checkNumbers() error {
 	switch {
 	case c.Workers < 0 || c.Workers > c.maxWorkers():
 		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, c.maxWorkers())
@@ -73,15 +73,15 @@ func (c Crew) checkNumbers() error {
 }
 
 // countAll is how many workers there are.
-func (c Crew) countAll() int { return c.Workers + c.Fleets }
+func (c WorkerSettings) countAll() int { return c.Workers + c.Fleets }
 
 // senderGroup are those who send.
-func (c Crew) senderGroup() protocol.Group { return protocol.Group{Below: c.Workers} }
+func (c WorkerSettings) senderGroup() protocol.Group { return protocol.Group{Below: c.Workers} }
 
 // checkCrew says what keeps a run's load or fleet from being shared, before anything is
 // started.
 func (r *run) checkCrew() error {
-	c := r.options.Crew
+	c := r.options.Workers
 	if err := r.workload.CheckAnswers(c.Workers); err != nil {
 		return err
 	}
@@ -114,19 +114,19 @@ func (r *run) checkWay(client, flag string) error {
 // How many workers share a load at most: on one machine, and in pods, of as many of
 // which a leader has taken the streams.
 const (
-	mostWorkers = 256
-	mostPods    = 1000
+	maxWorkerProcesses = 256
+	maxWorkerPods      = 1000
 )
 
-func (c Crew) maxWorkers() int {
+func (c WorkerSettings) maxWorkers() int {
 	if c.Pods != nil {
-		return mostPods
+		return maxWorkerPods
 	}
-	return mostWorkers
+	return maxWorkerProcesses
 }
 
-// crew are the workers of a run: processes of this machine, or pods of a host.
-type crew struct {
+// workerGroup are the workers of a run: processes of this machine, or pods of a host.
+type workerGroup struct {
 	run       *run
 	leader    *protocol.Leader
 	processes []*process.Process
@@ -142,24 +142,24 @@ const workersWithin = 2 * time.Minute
 
 // startCrew starts the workers, if there are to be any, and waits until all have come.
 func (r *run) startCrew(ctx context.Context) error {
-	if r.options.Crew.countAll() == 0 || r.crew != nil {
+	if r.options.Workers.countAll() == 0 || r.workers != nil {
 		return nil
 	}
 	return r.trackPart(ctx, "workers", func() error {
-		c := &crew{run: r, leaving: make(chan struct{})}
+		c := &workerGroup{run: r, leaving: make(chan struct{})}
 		r.atEnd(c.close)
 		err := c.startWorkers(ctx)
 		if err == nil {
-			r.crew = c
+			r.workers = c
 		}
-		if err == nil && r.options.Crew.Workers > 0 {
+		if err == nil && r.options.Workers.Workers > 0 {
 			r.created.TrackChanges()
 		}
 		return err
 	})
 }
 
-func (c *crew) startWorkers(ctx context.Context) error {
+func (c *workerGroup) startWorkers(ctx context.Context) error {
 	folder, err := c.run.dir.Folder(record.WorkersFolder)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (c *crew) startWorkers(ctx context.Context) error {
 		return err
 	}
 	o := protocol.Options{
-		Workers: c.run.options.Crew.countAll(), Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
+		Workers: c.run.options.Workers.countAll(), Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
 		Clocks: c.tellClock, Lost: c.tellLost, Progress: c.run.senders.takeProgress,
 	}
 	if err := c.listenFor(ctx, &o); err != nil {
@@ -185,8 +185,8 @@ func (c *crew) startWorkers(ctx context.Context) error {
 	switch {
 	case c.host != nil:
 		err = c.startPods(ctx)
-	case c.run.options.Crew.ByHand != nil:
-		err = c.tellAccess(c.run.options.Crew.ByHand.Access)
+	case c.run.options.Workers.Manual != nil:
+		err = c.tellAccess(c.run.options.Workers.Manual.Access)
 	default:
 		err = c.startProcesses(folder)
 	}
@@ -199,16 +199,16 @@ func (c *crew) startWorkers(ctx context.Context) error {
 }
 
 // listenFor says where the leader listens for workers of other machines.
-func (c *crew) listenFor(ctx context.Context, o *protocol.Options) (err error) {
+func (c *workerGroup) listenFor(ctx context.Context, o *protocol.Options) (err error) {
 	var name string
-	switch crew := c.run.options.Crew; {
+	switch crew := c.run.options.Workers; {
 	case crew.Pods != nil:
 		if c.host, err = c.openHost(ctx); err != nil {
 			return err
 		}
 		o.Listen, name, err = c.host.leaderAddress(crew.Pods.Leader)
-	case crew.ByHand != nil && crew.ByHand.Leader != "":
-		o.Listen, name = listenAt(crew.ByHand.Leader)
+	case crew.Manual != nil && crew.Manual.Leader != "":
+		o.Listen, name = listenAt(crew.Manual.Leader)
 	default:
 		return nil
 	}
@@ -221,13 +221,13 @@ func (c *crew) listenFor(ctx context.Context, o *protocol.Options) (err error) {
 
 // tellAccess writes what workers that somebody starts need to find this process: a file for
 // each, which does not let it join as another.
-func (c *crew) tellAccess(path string) error {
-	for i := range c.run.options.Crew.countAll() {
+func (c *workerGroup) tellAccess(path string) error {
+	for i := range c.run.options.Workers.countAll() {
 		access, err := json.Marshal(c.leader.Access().For(i))
 		if err != nil {
 			return fmt.Errorf("say where the leader is: %w", err)
 		}
-		if err := c.writeAccess(accessFile(path, i, c.run.options.Crew.countAll()), access); err != nil {
+		if err := c.writeAccess(accessFile(path, i, c.run.options.Workers.countAll()), access); err != nil {
 			return fmt.Errorf("say where the leader is: %w", err)
 		}
 	}
@@ -244,7 +244,7 @@ func accessFile(path string, i, of int) string {
 	return strings.TrimSuffix(path, ext) + "-" + strconv.Itoa(i) + ext
 }
 
-func (c *crew) writeAccess(path string, access []byte) error {
+func (c *workerGroup) writeAccess(path string, access []byte) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -255,20 +255,20 @@ func (c *crew) writeAccess(path string, access []byte) error {
 }
 
 // encodePlan is what workers are given.
-func (c *crew) encodePlan() ([]byte, error) {
+func (c *workerGroup) encodePlan() ([]byte, error) {
 	r := c.run
-	files, err := filesOf(r.scenario, r.workload.File, r.options.Crew.Fleets > 0)
+	files, err := filesOf(r.scenario, r.workload.File, r.options.Workers.Fleets > 0)
 	if err != nil {
 		return nil, err
 	}
 	p := workerPlan{
 		Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.newStamp(), Destructive: r.workload.Destructive,
-		Senders: r.options.Crew.Workers, FleetName: r.fleetName(), Version: r.options.Versions["windtunnel"],
+		Senders: r.options.Workers.Workers, FleetName: r.fleetName(), Version: r.options.Versions["windtunnel"],
 	}
-	if r.options.Crew.isElsewhere() && r.plane.Endpoint(plane.Load).Renewable() {
+	if r.options.Workers.isElsewhere() && r.plane.Endpoint(plane.Load).Renewable() {
 		return nil, errors.New("the kubeconfig of the plane has its credentials from a program or a file, which workers elsewhere do not have: name one that holds a token or a certificate")
 	}
-	if !r.ownsPlane() && !r.options.Crew.isElsewhere() { // its credentials may be a plugin's, which runs where the file says
+	if !r.ownsPlane() && !r.options.Workers.isElsewhere() { // its credentials may be a plugin's, which runs where the file says
 		if p.Cluster, err = filepath.Abs(r.options.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("kubeconfig: %w", err)
 		}
@@ -286,7 +286,7 @@ func (c *crew) encodePlan() ([]byte, error) {
 // startProcesses starts the workers as processes of this machine. The kernel ends them
 // with this one. How they find the leader is on no disk; what they write for a while, such as
 // a kubeconfig, is in a folder that goes with the run.
-func (c *crew) startProcesses(folder record.Dir) error {
+func (c *workerGroup) startProcesses(folder record.Dir) error {
 	scratch, err := c.run.plane.Folder("workers")
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (c *crew) startProcesses(folder record.Dir) error {
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	for i := range c.run.options.Crew.countAll() {
+	for i := range c.run.options.Workers.countAll() {
 		name := "worker-" + strconv.Itoa(i)
 		access, err := json.Marshal(c.leader.Access().For(i))
 		if err != nil {
@@ -319,7 +319,7 @@ func (c *crew) startProcesses(folder record.Dir) error {
 }
 
 // watchProcess says that a worker is lost when its process has ended before the run.
-func (c *crew) watchProcess(worker int, p *process.Process) {
+func (c *workerGroup) watchProcess(worker int, p *process.Process) {
 	<-p.Done()
 	select {
 	case <-c.leaving:
@@ -333,7 +333,7 @@ func (c *crew) watchProcess(worker int, p *process.Process) {
 }
 
 // close has the workers leave, and ends those that do not.
-func (c *crew) close() {
+func (c *workerGroup) close() {
 	close(c.leaving)
 	if c.leader != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), workersWithin)
@@ -374,13 +374,13 @@ func (c *crew) close() {
 // stopWorkerWithin is how long a worker that was told to leave may take to end.
 const stopWorkerWithin = 5 * time.Second
 
-func (c *crew) tellClock(worker int, at clock.Time, stands protocol.Clock) {
+func (c *workerGroup) tellClock(worker int, at clock.Time, stands protocol.Clock) {
 	c.run.dir.records.Event(record.Event{At: at, Type: record.EventWorkerClock, Detail: record.Detail{
 		Worker: worker, Offset: stands.Offset, Bound: stands.Bound, Jumped: stands.Jumped,
 	}})
 }
 
-func (c *crew) tellLost(worker int, why error) {
+func (c *workerGroup) tellLost(worker int, why error) {
 	c.run.senders.noteLost(worker)
 	step := c.run.progress.stepName()
 	c.run.dir.records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventWorkerLost, Name: step, Text: why.Error(), Detail: record.Detail{Worker: worker}})
@@ -388,7 +388,7 @@ func (c *crew) tellLost(worker int, why error) {
 }
 
 // Send has the workers send a part of the load.
-func (c *crew) Send(ctx context.Context, part steps.Part, known inventory.Changes, plan load.Plan) ([]inventory.Changes, error) {
+func (c *workerGroup) Send(ctx context.Context, part steps.Part, known inventory.Changes, plan load.Plan) ([]inventory.Changes, error) {
 	asked, err := plan.Asked()
 	if err != nil {
 		return nil, err
@@ -396,7 +396,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known inventory.Change
 	mine := planDigest(asked, plan)
 	records := c.run.dir.records
 	records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventLoadAsked, Name: part.Step, Detail: asked})
-	outcomes, at, err := c.leader.Do(ctx, c.run.options.Crew.senderGroup(), order{Part: part, Known: known}, func(_ int, said json.RawMessage) error {
+	outcomes, at, err := c.leader.Do(ctx, c.run.options.Workers.senderGroup(), order{Part: part, Known: known}, func(_ int, said json.RawMessage) error {
 		var p prepared
 		if err := json.Unmarshal(said, &p); err != nil {
 			return err
@@ -438,7 +438,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known inventory.Change
 
 // replayLost tells a plan how those calls ended of a worker that was lost in it that its
 // records have: what it would have said of the objects.
-func (c *crew) replayLost(worker int, begin clock.Time, stands protocol.Clock, plan load.Plan) {
+func (c *workerGroup) replayLost(worker int, begin clock.Time, stands protocol.Clock, plan load.Plan) {
 	if plan.Done == nil {
 		return
 	}

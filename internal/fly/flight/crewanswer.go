@@ -22,7 +22,7 @@ type answerOrder struct {
 const answeredWithin = 30 * time.Second
 
 // Answer has a worker answer at the end of a step's path.
-func (c *crew) Answer(ctx context.Context, worker int, step string) (reach network.Reach, err error) {
+func (c *workerGroup) Answer(ctx context.Context, worker int, step string) (reach network.Reach, err error) {
 	_, err = c.askOne(ctx, worker, answerOrder{Step: step}, func(said json.RawMessage) error {
 		if err := json.Unmarshal(said, &reach); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (c *crew) Answer(ctx context.Context, worker int, step string) (reach netwo
 
 // Answered ends that and returns what arrived there, by the run's clock. It does so too
 // where the run is to end.
-func (c *crew) Answered(ctx context.Context, worker int, step string) (all []steps.Arrived, err error) {
+func (c *workerGroup) Answered(ctx context.Context, worker int, step string) (all []steps.Arrived, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answeredWithin)
 	defer cancel()
 	o, err := c.askOne(ctx, worker, answerOrder{Step: step, End: true}, func(json.RawMessage) error { return nil })
@@ -51,7 +51,7 @@ func (c *crew) Answered(ctx context.Context, worker int, step string) (all []ste
 }
 
 // askOne has one worker do a part, and returns what became of it.
-func (c *crew) askOne(ctx context.Context, worker int, part answerOrder, check func(said json.RawMessage) error) (protocol.Outcome, error) {
+func (c *workerGroup) askOne(ctx context.Context, worker int, part answerOrder, check func(said json.RawMessage) error) (protocol.Outcome, error) {
 	one := protocol.Group{From: worker, Below: worker + 1}
 	outcomes, _, err := c.leader.Do(ctx, one, order{Answer: &part}, func(_ int, said json.RawMessage) error { return check(said) })
 	switch {

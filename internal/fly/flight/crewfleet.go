@@ -12,14 +12,14 @@ import (
 )
 
 // keeperGroup are the workers that keep nodes alive.
-func (c Crew) keeperGroup() protocol.Group {
+func (c WorkerSettings) keeperGroup() protocol.Group {
 	return protocol.Group{From: c.Workers, Below: c.countAll()}
 }
 
 // checkFleets says what keeps a run's fleet from being shared.
 func (r *run) checkFleets() error {
 	var errs []error
-	f, n := r.scenario.Fleet, r.options.Crew.Fleets
+	f, n := r.scenario.Fleet, r.options.Workers.Fleets
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: --fleet-workers %d: %s", r.options.File, n, fmt.Sprintf(format, args...)))
 	}
@@ -54,7 +54,7 @@ type keptNodes struct {
 // populateByCrew has the workers make the fleet's nodes, each its own, and waits until
 // all can be scheduled to. They keep them alive until they leave.
 func (r *run) populateByCrew(ctx context.Context) error {
-	c := r.options.Crew
+	c := r.options.Workers
 	err := r.keepUntilEnd(ctx, c.keeperGroup(), keeperPart{Nodes: true}, func(worker int, said json.RawMessage) error {
 		var got keptNodes
 		if err := json.Unmarshal(said, &got); err != nil {

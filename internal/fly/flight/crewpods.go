@@ -33,7 +33,7 @@ type Pods struct {
 }
 
 // jobOptions are the Job that workers of a run are.
-func (c Crew) jobOptions(run string) (job.Options, error) {
+func (c WorkerSettings) jobOptions(run string) (job.Options, error) {
 	o := job.Options{Name: "windtunnel-" + run, Namespace: c.Pods.Namespace, Image: c.Pods.Image, Workers: c.countAll(), Verb: WorkerArg}
 	var err error
 	if o.CPU, err = parseQuantity("--worker-cpu", c.Pods.CPU); err != nil {
@@ -53,7 +53,7 @@ func parseQuantity(flag, text string) (resource.Quantity, error) {
 
 // Manifests are what --worker-kubeconfig would make on the host, with a name in place of
 // the run's.
-func (c Crew) Manifests() ([]byte, error) {
+func (c WorkerSettings) Manifests() ([]byte, error) {
 	if err := c.checkNumbers(); err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ type host struct {
 }
 
 // openHost connects to the host and looks whether it can be one.
-func (c *crew) openHost(ctx context.Context) (*host, error) {
-	p := c.run.options.Crew.Pods
+func (c *workerGroup) openHost(ctx context.Context) (*host, error) {
+	p := c.run.options.Workers.Pods
 	e, err := endpoint.FromKubeconfig(p.Kubeconfig, "")
 	if err != nil {
 		return nil, fmt.Errorf("--worker-kubeconfig: %w", err)
@@ -183,8 +183,8 @@ func (h *host) leaderAddress(wanted string) (listen, name string, err error) {
 
 // checkReach says when workers that reach the leader elsewhere than on this machine have a
 // plane that only this machine reaches. Those that only answer at the ends of paths need none.
-func (c *crew) checkReach(leader string) error {
-	asks := c.run.options.Crew.Fleets > 0
+func (c *workerGroup) checkReach(leader string) error {
+	asks := c.run.options.Workers.Fleets > 0
 	for step := range c.run.scenario.AllSteps() {
 		asks = asks || step.Pace() != nil
 	}
@@ -206,12 +206,12 @@ func (c *crew) checkReach(leader string) error {
 }
 
 // startPods makes the Job of the workers.
-func (c *crew) startPods(ctx context.Context) error {
+func (c *workerGroup) startPods(ctx context.Context) error {
 	access, err := json.Marshal(c.leader.Access())
 	if err != nil {
 		return fmt.Errorf("say where the leader is: %w", err)
 	}
-	o, err := c.run.options.Crew.jobOptions(c.run.id)
+	o, err := c.run.options.Workers.jobOptions(c.run.id)
 	if err != nil {
 		return err
 	}

@@ -24,11 +24,11 @@ func workersHost(t *testing.T) *apitest.Server {
 }
 
 // podCrew makes a Job of workers on a host that has no node for them.
-func podCrew(t *testing.T, server *apitest.Server) *crew {
+func podCrew(t *testing.T, server *apitest.Server) *workerGroup {
 	t.Helper()
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
-	b.options.Crew = Crew{Workers: 2, Pods: &Pods{Namespace: "default", Image: "windtunnel", CPU: "100m", Memory: "64Mi"}}
-	c := &crew{run: b.run, leaving: make(chan struct{})}
+	b.options.Workers = WorkerSettings{Workers: 2, Pods: &Pods{Namespace: "default", Image: "windtunnel", CPU: "100m", Memory: "64Mi"}}
+	c := &workerGroup{run: b.run, leaving: make(chan struct{})}
 	var err error
 	if c.leader, err = protocol.Lead(protocol.Options{Workers: 2, Clock: b.clock, Folder: t.TempDir()}); err != nil {
 		t.Fatal(err)

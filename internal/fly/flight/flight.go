@@ -69,7 +69,7 @@ type Options struct {
 	// before a miss is unknown; 0: record.DefaultMaxNeighbours.
 	MaxNeighbours float64
 
-	Crew Crew // who sends the load
+	Workers WorkerSettings // who sends the load
 	Trust
 }
 
@@ -119,7 +119,7 @@ type run struct {
 	fleet       *fleet.Fleet // nil: the scenario has no nodes
 	release     func()       // of the lease that says so in a cluster of others; nil: there is none
 	members     members
-	crew        *crew             // nil: this process does all
+	workers     *workerGroup      // nil: this process does all
 	unlimited   int               // limits that are not in force, as far as that is told
 	native      []byte            // the scenario in our own language
 	settings    map[string]string // parameters of native
@@ -176,7 +176,7 @@ func newRun(in Imported, o Options) (*run, error) {
 	if !r.installation.isEmpty() {
 		r.progress.of++
 	}
-	if r.options.Crew.countAll() > 0 {
+	if r.options.Workers.countAll() > 0 {
 		r.progress.of++
 	}
 	return r, nil
@@ -257,7 +257,7 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 	if err := r.trackPart(ctx, "preflight", func() error { return r.newPreflight().awaitClean(ctx, before) }); err != nil {
 		return err
 	}
-	if r.options.Crew.Fleets > 0 { // those who only send come when there is something to send
+	if r.options.Workers.Fleets > 0 { // those who only send come when there is something to send
 		if err := r.startCrew(ctx); err != nil {
 			return err
 		}
@@ -322,8 +322,8 @@ func (r *run) newSession() *steps.Session {
 		Plane: r.plane, Own: r.ownsPlane(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.podObserver(),
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.addWarning, Dir: r.dir.Dir,
 	}
-	if r.crew != nil && r.options.Crew.Workers > 0 {
-		out.Crew, out.Answers = r.crew, r.crew
+	if r.workers != nil && r.options.Workers.Workers > 0 {
+		out.Workers, out.Answers = r.workers, r.workers
 	}
 	return out
 }

@@ -56,7 +56,7 @@ func (r *run) startMembers(ctx context.Context) error {
 	}
 	return r.trackPart(ctx, "members", func() error {
 		var byCrew func(context.Context, plane.HollowGroup) ([]plane.HollowReach, int, error)
-		if r.options.Crew.Fleets > 0 {
+		if r.options.Workers.Fleets > 0 {
 			byCrew = r.membersByCrew
 		}
 		err := r.plane.StartMembers(ctx, r.scenario.Members, plane.MemberOptions{

@@ -92,12 +92,12 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
 		},
 	}
-	if n := o.Crew.countAll(); n > 0 {
-		out.Workers = &record.WorkersFact{Count: n, Fleets: o.Crew.Fleets, Where: "processes", Tolerate: o.Crew.Tolerate}
+	if n := o.Workers.countAll(); n > 0 {
+		out.Workers = &record.WorkersFact{Count: n, Fleets: o.Workers.Fleets, Where: "processes", Tolerate: o.Workers.Tolerate}
 		switch {
-		case o.Crew.Pods != nil:
+		case o.Workers.Pods != nil:
 			out.Workers.Where = "pods"
-		case o.Crew.ByHand != nil:
+		case o.Workers.Manual != nil:
 			out.Workers.Where = "byHand"
 		}
 	}

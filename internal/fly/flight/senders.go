@@ -22,7 +22,7 @@ type senders struct {
 }
 
 func newSenders(log *slog.Logger) *senders {
-	return &senders{log: log, died: make(chan diedThere, mostPods)}
+	return &senders{log: log, died: make(chan diedThere, maxWorkerPods)}
 }
 
 // workerProgress is where a worker stands.

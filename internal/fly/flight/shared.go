@@ -59,7 +59,7 @@ func makeHollow(server *hollow.Server, names []string) (reach plane.HollowReach,
 // sharedBefore says whether fleet workers have something to do before the plane's nodes
 // are made: members and subjects come first.
 func (r *run) sharedBefore() bool {
-	return r.options.Crew.Fleets > 0 && (hollowMembers(r.scenario) > 0 || len(sharableSubjects(r.scenario)) > 0)
+	return r.options.Workers.Fleets > 0 && (hollowMembers(r.scenario) > 0 || len(sharableSubjects(r.scenario)) > 0)
 }
 
 // hollowMembers is how many hollow members a scenario has.
@@ -85,7 +85,7 @@ func sharableSubjects(s *scenario.Scenario) (names []string) {
 // membersByCrew has the fleet workers be a group of hollow members: of all the run's
 // hollow members number i is worker i mod M's. It returns how each is reached.
 func (r *run) membersByCrew(ctx context.Context, group plane.HollowGroup) ([]plane.HollowReach, int, error) {
-	c := r.options.Crew
+	c := r.options.Workers
 	out := make([]plane.HollowReach, len(group.Names))
 	from := r.members.begun
 	r.members.begun += len(group.Names)
@@ -116,7 +116,7 @@ func (r *run) membersByCrew(ctx context.Context, group plane.HollowGroup) ([]pla
 
 // keepUntilEnd has workers do a part of what goes on until the end, and returns when it does.
 func (r *run) keepUntilEnd(ctx context.Context, who protocol.Group, part keeperPart, check func(worker int, said json.RawMessage) error) error {
-	outcomes, _, err := r.crew.leader.Do(ctx, who, part, check)
+	outcomes, _, err := r.workers.leader.Do(ctx, who, part, check)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (r *run) keepUntilEnd(ctx context.Context, who protocol.Group, part keeperP
 
 // subjectByCrew has the fleet worker whose turn it is start a subject.
 func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fact record.SubjectFact, err error) {
-	c := r.options.Crew
+	c := r.options.Workers
 	name := prepared.Name()
 	worker := c.Workers + slices.Index(sharableSubjects(r.scenario), name)%c.Fleets
 	part := subjectPart{Name: name, Self: r.options.Versions["windtunnel"], Kubeconfig: prepared.Kubeconfig}
@@ -146,7 +146,7 @@ func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fa
 	}
 	var started subject.Started
 	one := protocol.Group{From: worker, Below: worker + 1}
-	outcomes, _, err := r.crew.leader.Do(ctx, one, keeperPart{Subject: &part}, func(int, json.RawMessage) error { return nil })
+	outcomes, _, err := r.workers.leader.Do(ctx, one, keeperPart{Subject: &part}, func(int, json.RawMessage) error { return nil })
 	switch {
 	case err != nil:
 		return fact, err
@@ -166,7 +166,7 @@ func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fa
 func (r *run) checkShared() error {
 	var errs []error
 	names := sharableSubjects(r.scenario)
-	if len(names) > 0 && r.options.Crew.isElsewhere() {
+	if len(names) > 0 && r.options.Workers.isElsewhere() {
 		errs = append(errs, fmt.Errorf("%s: subject %s is sharable, and talks to others over this machine's loopback, which workers elsewhere do not reach: use --worker-processes", r.options.File, names[0]))
 	}
 	for step := range r.scenario.AllSteps() {

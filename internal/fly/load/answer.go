@@ -10,8 +10,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// mostPages is more than a list of all that etcd holds has.
-const mostPages = 10_000
+// maxPages is more than a list of all that etcd holds has.
+const maxPages = 10_000
 
 var errEndless = errors.New("the list does not end")
 
@@ -60,7 +60,7 @@ func (s *slot) nextRequest(result Result) (bool, error) {
 		before := s.token
 		s.token = s.scan.nextToken()
 		s.req.Path, s.attempt = s.scan.path, 0
-		if s.token != "" && (s.token == before || s.chain >= mostPages) {
+		if s.token != "" && (s.token == before || s.chain >= maxPages) {
 			return false, fmt.Errorf("%w: page %d of %s is not the last", errEndless, s.chain+1, s.scan.path)
 		}
 		return s.token != "", nil

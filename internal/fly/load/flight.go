@@ -28,19 +28,19 @@ type flight struct {
 	closed bool       // a closed pool: calls are due when they are sent
 	alarm  *alarm
 
-	mu       sync.Mutex
-	driving  bool
-	starved  bool // a call is due, and no slot is free
-	stopped  bool
-	next     int        // the call that is to be sent next
-	nextDue  clock.Time // when
-	open     int        // calls begun and not over: their retries and what follows them included
-	waiting  retries
-	aside    []*slot    // for calls that wait, because many do
-	sleeping clock.Time // until when the pace's goroutine sleeps
-	figures  figures
-	bad      int // bodies that could not be built
-	err      error
+	mu           sync.Mutex
+	driving      bool
+	starved      bool // a call is due, and no slot is free
+	stopped      bool
+	next         int        // the call that is to be sent next
+	nextDue      clock.Time // when
+	open         int        // calls begun and not over: their retries and what follows them included
+	waiting      retries
+	waitingSlots []*slot    // for calls that wait, because many do
+	sleeping     clock.Time // until when the pace's goroutine sleeps
+	figures      figures
+	bad          int // bodies that could not be built
+	err          error
 
 	watches watches
 	listed  bool // among the generator's starved; guarded by its mu
@@ -52,9 +52,9 @@ const stall = 2 * time.Second
 // distant is later than every moment of a run.
 const distant = clock.Time(math.MaxInt64)
 
-// most is how many calls one drive sends: a connection that is being read must
+// maxPerDrive is how many calls one drive sends: a connection that is being read must
 // be read on.
-const most = 64
+const maxPerDrive = 64
 
 func (g *Generator) beginFlight(ctx context.Context, p Plan) (*flight, error) {
 	if err := p.checkPlan(); err != nil {
@@ -143,7 +143,7 @@ func (f *flight) wakeTimeLocked() clock.Time {
 	switch {
 	case !f.starved:
 		return f.dueLocked(f.g.options.Clock.Now())
-	case len(f.aside) > 0:
+	case len(f.waitingSlots) > 0:
 		return f.waiting.firstDue()
 	}
 	return distant // the next free slot does
@@ -191,7 +191,7 @@ func (f *flight) sendDue() {
 	}
 	f.driving, f.starved = true, false
 	for n := 0; ; n++ {
-		if n == most {
+		if n == maxPerDrive {
 			f.alarm.wakeUp()
 			break
 		}
@@ -216,7 +216,7 @@ func (f *flight) chooseLocked() *slot {
 	if f.dueLocked(now) > now {
 		return nil
 	}
-	if again := f.waiting.firstDue(); again <= now && (again <= f.nextDue || len(f.aside) > 0) {
+	if again := f.waiting.firstDue(); again <= now && (again <= f.nextDue || len(f.waitingSlots) > 0) {
 		return f.chooseAgain()
 	}
 	s := f.takeSlotLocked()
@@ -233,8 +233,8 @@ func (f *flight) chooseLocked() *slot {
 // chooseAgain takes the first of the calls that wait to be sent again.
 func (f *flight) chooseAgain() *slot {
 	var s *slot
-	if last := len(f.aside) - 1; last >= 0 {
-		s, f.aside = f.aside[last], f.aside[:last]
+	if last := len(f.waitingSlots) - 1; last >= 0 {
+		s, f.waitingSlots = f.waitingSlots[last], f.waitingSlots[:last]
 	} else if s = f.takeSlotLocked(); s == nil {
 		return nil
 	}
@@ -327,8 +327,8 @@ func (f *flight) stop() {
 	f.mu.Lock()
 	f.stopped = true
 	f.open -= len(f.waiting)
-	aside := f.aside
-	f.waiting, f.aside = nil, nil
+	aside := f.waitingSlots
+	f.waiting, f.waitingSlots = nil, nil
 	f.mu.Unlock()
 	for _, s := range aside {
 		s.g.releaseSlot(s)

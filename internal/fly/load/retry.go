@@ -91,7 +91,7 @@ func (s *slot) waitForRetry(c call) {
 	heap.Push(&f.waiting, c)
 	aside := len(f.waiting) > maxWaiting
 	if aside {
-		f.aside = append(f.aside, s)
+		f.waitingSlots = append(f.waitingSlots, s)
 	}
 	if c.due < f.sleeping {
 		f.alarm.wakeUp()

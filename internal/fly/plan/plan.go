@@ -99,7 +99,7 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 		return cmp.Or(cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
 	})
 	out.Objects, out.Pods, out.Watches = e.top.objects, e.top.pods, e.top.watches
-	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + mostGarbage(e.writes)))
+	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + peakGarbage(e.writes)))
 	out.Members, out.Subjects = membersOf(s), subjectsOf(s)
 	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + out.Members.OpenFiles
 	return out, nil
@@ -282,8 +282,8 @@ type write struct {
 	bytes      int64
 }
 
-// mostGarbage is the most superseded bytes that stand uncompacted at one time.
-func mostGarbage(writes []write) float64 {
+// peakGarbage is the most superseded bytes that stand uncompacted at one time.
+func peakGarbage(writes []write) float64 {
 	var edges []time.Duration
 	for _, w := range writes {
 		edges = append(edges, w.begin, w.end, w.begin-Uncompacted, w.end-Uncompacted)

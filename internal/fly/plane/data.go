@@ -18,8 +18,8 @@ const (
 	durabilityFsync  = "fsync"
 
 	gib          = 1 << 30
-	leastMemory  = 2 * gib    // free on a tmpfs, for data to be put there
-	leastDisk    = gib / 2    // free on a disk: write-ahead logs alone take 128 MiB
+	minMemory    = 2 * gib    // free on a tmpfs, for data to be put there
+	minDisk      = gib / 2    // free on a disk: write-ahead logs alone take 128 MiB
 	largestQuota = 8 * gib    // etcd's own advice for the most
 	sharedMemory = "/dev/shm" // a tmpfs on every distribution
 )
@@ -95,9 +95,9 @@ func chooseFolder(durability string, all []dataFolder) (dataFolder, string, erro
 	var disk, tmpfs *dataFolder
 	for i, r := range all {
 		switch {
-		case r.tmpfs && r.free >= leastMemory && tmpfs == nil:
+		case r.tmpfs && r.free >= minMemory && tmpfs == nil:
 			tmpfs = &all[i]
-		case !r.tmpfs && r.free >= leastDisk && disk == nil:
+		case !r.tmpfs && r.free >= minDisk && disk == nil:
 			disk = &all[i]
 		}
 	}
@@ -120,7 +120,7 @@ func errNoSpace(all []dataFolder) error {
 		seen = append(seen, fmt.Sprintf("%s has %s free", r.base, unit.Bytes(r.free).Human()))
 	}
 	return fmt.Errorf("%w: %s; %s are needed on a disk, or %s on a tmpfs", ErrNoSpace, strings.Join(seen, ", "),
-		unit.Bytes(leastDisk).Human(), unit.Bytes(leastMemory).Human())
+		unit.Bytes(minDisk).Human(), unit.Bytes(minMemory).Human())
 }
 
 // quotaFor returns how much etcd may store.

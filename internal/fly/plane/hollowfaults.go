@@ -28,8 +28,8 @@ func (c *hollowControl) controlOf(name string) *hollowControl {
 	return &hollowControl{c.client, c.base.JoinPath(name)}
 }
 
-// mostSaid bounds what the process says of a fault, in bytes.
-const mostSaid = 4 << 10
+// maxSaid bounds what the process says of a fault, in bytes.
+const maxSaid = 4 << 10
 
 func (c *hollowControl) doAction(ctx context.Context, m *Member, action string, query url.Values) error {
 	if c == nil {
@@ -47,7 +47,7 @@ func (c *hollowControl) doAction(ctx context.Context, m *Member, action string, 
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, mostSaid))
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid))
 		return fmt.Errorf("%s %s: %w", action, m.Name, &statusError{to.Path, resp.StatusCode, string(said)})
 	}
 	return nil

@@ -44,8 +44,8 @@ func (p *Plane) noteUnlimited(name, why string) {
 	}
 }
 
-// leastThreads is as few as Go takes for a CPU limit by itself.
-const leastThreads = 2
+// minThreads is as few as Go takes for a CPU limit by itself.
+const minThreads = 2
 
 // threadEnv tells a component how many cores it has where the plane's limit leaves fewer
 // than the machine: Go looks at the limit of the innermost control group alone, and
@@ -53,7 +53,7 @@ const leastThreads = 2
 // does not have.
 func (p *Plane) threadEnv(own scenario.Component) []string {
 	_, told := own.Env["GOMAXPROCS"]
-	n := max(leastThreads, int(math.Ceil(p.facts.CPULimit)))
+	n := max(minThreads, int(math.Ceil(p.facts.CPULimit)))
 	if !p.facts.Limited || p.facts.CPULimit == 0 || own.CPU > 0 || told || n >= runtime.NumCPU() {
 		return nil
 	}

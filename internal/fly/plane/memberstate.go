@@ -106,8 +106,8 @@ func newStoreClient(e endpoint.Endpoint) (*storeClient, error) {
 	return &storeClient{client, base}, nil
 }
 
-// mostStored bounds an answer of etcd, in bytes: a page of the largest objects.
-const mostStored = pageOf * 4 << 20
+// maxStored bounds an answer of etcd, in bytes: a page of the largest objects.
+const maxStored = pageOf * 4 << 20
 
 func (c *storeClient) callStore(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
@@ -123,7 +123,7 @@ func (c *storeClient) callStore(ctx context.Context, path string, in, out any) e
 		return err // names method and URL
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, mostStored))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxStored))
 	if err != nil {
 		return fmt.Errorf("call etcd: %w", err)
 	}

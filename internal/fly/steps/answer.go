@@ -29,8 +29,8 @@ type Arrived struct {
 }
 
 const (
-	mostArrived = 20_000      // that a worker keeps of a step
-	forgotten   = time.Minute // that a worker's end stays open longer than it can be needed
+	maxArrived = 20_000      // that a worker keeps of a step
+	forgotten  = time.Minute // that a worker's end stays open longer than it can be needed
 )
 
 var (
@@ -74,7 +74,7 @@ func (s *Session) Answer(ctx context.Context, step, host string) (*Answering, er
 		at.Address = own.Unmap()
 	}
 	a := &Answering{}
-	o := network.AnswerOptions{At: at, Lifetime: time.Duration(n.For) + forgotten, Every: max(readEvery, time.Duration(n.For)/mostArrived), Clock: s.Clock, Took: a.takeArrival}
+	o := network.AnswerOptions{At: at, Lifetime: time.Duration(n.For) + forgotten, Every: max(readEvery, time.Duration(n.For)/maxArrived), Clock: s.Clock, Took: a.takeArrival}
 	if e := n.Echo; e != nil {
 		o.Echoes = e.Protocol != "icmp"
 		o.Lifetime += 2 * time.Duration(e.Timeout)
@@ -108,7 +108,7 @@ func (a *Answering) takeArrival(one network.Arrival) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.arrived) < mostArrived+2 { // the last one ends the step
+	if len(a.arrived) < maxArrived+2 { // the last one ends the step
 		a.arrived = append(a.arrived, Arrived{one, busy})
 	}
 }

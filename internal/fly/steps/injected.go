@@ -12,8 +12,8 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// mendTime bounds how long taking a fault back may last.
-const mendTime = 3 * time.Minute
+// undoTime bounds how long taking a fault back may last.
+const undoTime = 3 * time.Minute
 
 // Injected is the faults that hold.
 type Injected struct {
@@ -31,7 +31,7 @@ func (f *Injected) beginFault(ctx context.Context, d *scenario.Disturbance, maki
 		return err
 	}
 	undo := func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mendTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 		defer cancel()
 		return mend(ctx)
 	}

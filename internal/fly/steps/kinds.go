@@ -112,8 +112,8 @@ func (w *Workload) addOwn(definitions Definitions) {
 	}
 }
 
-// mostDefinitions bounds the objects of one body that are looked at for what they define.
-const mostDefinitions = 10_000
+// maxDefinitions bounds the objects of one body that are looked at for what they define.
+const maxDefinitions = 10_000
 
 // addLater takes note of what the later objects of a body define, whose names may differ.
 func (w *Workload) addLater(definitions Definitions, body string, step *scenario.Step, with map[string]any) {
@@ -124,7 +124,7 @@ func (w *Workload) addLater(definitions Definitions, body string, step *scenario
 		}
 	}
 	v := template.Vars{Name: step.Name, Namespace: w.Namespace(0), Seed: w.Scenario.Seed, With: with}
-	for i := range min(max(step.Create.Count, step.Create.PerNamespace)*most, mostDefinitions) {
+	for i := range min(max(step.Create.Count, step.Create.PerNamespace)*most, maxDefinitions) {
 		v.Index, v.Replica = i/most, i%most+1
 		raw, err := w.bodies[body].Render(nil, v)
 		if err != nil {

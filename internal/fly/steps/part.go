@@ -30,8 +30,8 @@ func (p Part) String() string {
 	return p.Step
 }
 
-// Crew are the workers that share a run's load.
-type Crew interface {
+// Workers are the workers that share a run's load.
+type Workers interface {
 	// Send has the calls of a plan sent, each by the worker that it belongs to, and
 	// returns when all have ended. Known is what has become of the objects of create
 	// steps since the call before; what each worker saw of them is returned.
@@ -43,7 +43,7 @@ var errNotShared = errors.New("it cannot be shared among workers")
 
 // takeChanges takes what workers are to know of the objects before the next part.
 func (s *Session) takeChanges() inventory.Changes {
-	if s.Crew == nil {
+	if s.Workers == nil {
 		return nil
 	}
 	return s.Created.TakeChanges()
@@ -51,13 +51,13 @@ func (s *Session) takeChanges() inventory.Changes {
 
 // sendCalls sends a plan's calls, or has workers send them.
 func (s *Session) sendCalls(ctx context.Context, p planned) error {
-	if s.Crew == nil {
+	if s.Workers == nil {
 		return s.Load.Run(ctx, p.Plan)
 	}
 	if p.part.Step == "" {
 		return fmt.Errorf("step %s: %w", p.Step, errNotShared)
 	}
-	seen, err := s.Crew.Send(ctx, p.part, p.known, p.Plan)
+	seen, err := s.Workers.Send(ctx, p.part, p.known, p.Plan)
 	for _, one := range seen {
 		s.Created.Apply(one)
 	}

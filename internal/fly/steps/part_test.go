@@ -168,10 +168,10 @@ func TestCallsOfWorkersAreThoseOfOne(t *testing.T) {
 		text := randomScenario(r)
 		one := newPretended(t, bench.Load, bench.Client, text)
 		single := &alone{}
-		one.Crew, one.Tracker = single, bench.Tracker
+		one.Workers, one.Tracker = single, bench.Tracker
 		alone := Run(t.Context(), one) // where chance has all objects of a step fail, later steps are not done
 		leader, crew := newPretended(t, bench.Load, bench.Client, text), &several{}
-		leader.Crew, leader.Tracker = crew, bench.Tracker
+		leader.Workers, leader.Tracker = crew, bench.Tracker
 		n := 1 + r.IntN(7)
 		for range n {
 			crew.sessions = append(crew.sessions, newPretended(t, bench.Load, bench.Client, text))

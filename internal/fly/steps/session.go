@@ -47,8 +47,8 @@ type Session struct {
 	Warn  func(text string) // keeps a sentence for the manifest and the report
 	Dir   record.Dir        // of the run
 
-	// Crew sends the load of the steps by workers, in place of Load; nil: there are none.
-	Crew Crew
+	// Workers sends the load of the steps by workers, in place of Load; nil: there are none.
+	Workers Workers
 	// Answers has workers answer at the ends of paths; nil: there are none.
 	Answers Answerer
 

@@ -59,8 +59,8 @@ func (q *Queue) addCall(v record.Call, may time.Duration) {
 	}
 }
 
-// longest is until when waiting is followed: a week.
-const longest = clock.Time(7 * 24 * time.Hour)
+// maxTracked is until when waiting is followed: a week.
+const maxTracked = clock.Time(7 * 24 * time.Hour)
 
 // track adds up stretches of time by the seconds they lie in. A stretch covers two
 // seconds in part and those between them wholly, however many there are: whole has
@@ -68,7 +68,7 @@ const longest = clock.Time(7 * 24 * time.Hour)
 type track struct{ part, whole []float64 }
 
 func (t *track) addSpan(from, to clock.Time) {
-	from, to = max(from, 0), min(to, longest)
+	from, to = max(from, 0), min(to, maxTracked)
 	if from >= to {
 		return
 	}

@@ -56,7 +56,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	j.indicators.setMeasures(out.Measures)
 	q.setMeasures(out.Measures)
 	l.setMeasures(out.Measures, out.Lifecycles)
-	shared := crew{f, r.Manifest}
+	shared := workerFacts{f, r.Manifest}
 	shared.setMeasures(out.Measures)
 	out.Unmet = append(demands{sc, f, r.Manifest}.listUnmet(), q.unmetMeasures()...)
 	out.Verdict, out.Reasons = concludeVerdict(out.Objectives, evidence{cutShort(f), slices.Concat(shared.workerWarnings(), self.tooSlow()), stopReasons(f, out.Unmet), u.noisyReasons(), out.Unmet})

@@ -13,8 +13,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// crew is what judging asks of those who shared the load.
-type crew struct {
+// workerFacts is what judging asks of those who shared the load.
+type workerFacts struct {
 	f *run.Facts
 	m record.Manifest
 }
@@ -22,7 +22,7 @@ type crew struct {
 // workerWarnings say why a run whose load was shared is not to be believed: more workers were
 // lost than may be, or one of them could not keep its own pace, however well the
 // others did.
-func (c crew) workerWarnings() []string {
+func (c workerFacts) workerWarnings() []string {
 	if c.m.Workers == nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func WorkerTooLate(w *run.Worker) bool {
 
 // describeLosses says which workers were lost, where, and how many of their calls nobody knows
 // the end of.
-func (c crew) describeLosses() string {
+func (c workerFacts) describeLosses() string {
 	var parts []string
 	for _, w := range c.f.Workers {
 		if w.Lost == "" {
@@ -86,7 +86,7 @@ func (c crew) describeLosses() string {
 }
 
 // workerNotes say what a reader should know beside the verdict.
-func (c crew) workerNotes() []string {
+func (c workerFacts) workerNotes() []string {
 	if c.m.Workers == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (c crew) workerNotes() []string {
 }
 
 // setMeasures returns the figures of the workers.
-func (c crew) setMeasures(m Measures) {
+func (c workerFacts) setMeasures(m Measures) {
 	if c.m.Workers == nil {
 		return
 	}

@@ -213,7 +213,7 @@ func assembleFleet(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	f.watches = &watches{clock: o.Clock, client: c, records: o.Records, log: o.Log, events: f.events}
 	f.disturb = &disturber{driver: e, nodes: n, kubelets: k, readiness: r, faults: map[*injectedFault]bool{}}
 	f.players = &players{
-		driver: e, nodes: n, stages: st, addresses: st.addresses, readiness: r, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces, share: o.Share,
+		driver: e, nodes: n, stages: st, addresses: st.addresses, readiness: r, borrowed: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces, share: o.Share,
 	}
 	n.awaiting.Fire = func() {
 		f.watches.relistPods()

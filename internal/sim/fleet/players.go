@@ -32,8 +32,8 @@ type players struct {
 	namespaces func(string) bool // nil: all that there is is played
 	share      share.Share
 
-	all  []*player.Player       // guarded by the driver's lock
-	lent map[string]lentAddress // of pods that players play, by uid; guarded by it too
+	all      []*player.Player       // guarded by the driver's lock
+	borrowed map[string]lentAddress // of pods that players play, by uid; guarded by it too
 }
 
 // startPlayers starts a player for each resource that needs one.
@@ -331,10 +331,10 @@ func (p *players) podIP(node, uid string, shared bool, has any) string {
 	if shared {
 		return n.host.String()
 	}
-	lent, ok := p.lent[uid]
+	lent, ok := p.borrowed[uid]
 	if !ok {
 		lent = lentAddress{p.addresses.takeAddress(n), n}
-		p.lent[uid] = lent
+		p.borrowed[uid] = lent
 	}
 	if lent.ip == 0 {
 		return ""
@@ -356,8 +356,8 @@ func (p *players) forgetPod(uid string) {
 		p.readiness.forgetPod(h)
 		delete(p.readiness.played, uid)
 	}
-	if lent, ok := p.lent[uid]; ok {
-		delete(p.lent, uid)
+	if lent, ok := p.borrowed[uid]; ok {
+		delete(p.borrowed, uid)
 		lent.node.freeAddress(lent.ip)
 	}
 }

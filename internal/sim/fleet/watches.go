@@ -67,7 +67,7 @@ const (
 	watchAccept   = object.ContentType + ";stream=watch"
 	lastReconnect = 10 * time.Second
 	listTimeout   = 60 * time.Second
-	mostPages     = 10_000 // more than etcd holds
+	maxPages      = 10_000 // more than etcd holds
 	// firstLists is how often the first list is tried: the credentials may have
 	// expired a moment ago, or the server may be about to start again.
 	firstLists = 6
@@ -121,7 +121,7 @@ func (w *watches) listSource(ctx context.Context, s source) (string, error) {
 			w.events.handBatch(ctx, batch{kind: listEnds, source: s.id})
 			return page.Version, nil
 		}
-		if next == before || pages == mostPages {
+		if next == before || pages == maxPages {
 			return "", fmt.Errorf("fleet: list %s: %w: page %d is not the last", s.name, errEndless, pages+1)
 		}
 	}

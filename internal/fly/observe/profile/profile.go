@@ -37,7 +37,7 @@ const (
 	busyShare = 0.8 // of its CPU limit
 	cpuFor    = 2 * time.Second
 	again     = 30 * time.Second
-	mostTimes = 4 // in a run; the last one stays
+	maxTimes  = 4 // in a run; the last one stays
 	look      = time.Second
 )
 
@@ -76,7 +76,7 @@ func watchTarget(ctx context.Context, t Target, o Options) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	before, err := t.CPU()
-	for times := 0; times < mostTimes && err == nil; {
+	for times := 0; times < maxTimes && err == nil; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

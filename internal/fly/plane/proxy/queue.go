@@ -4,9 +4,9 @@ import "github.com/windtunnel/windtunnel/internal/clock"
 
 const (
 	blockBytes = 32 << 10
-	// leastRead is the least that is read at a time while blocks are being
+	// minRead is the least that is read at a time while blocks are being
 	// filled: fewer bytes would cost a system call each.
-	leastRead = 4 << 10
+	minRead = 4 << 10
 	// markBytes is what a mark counts in a queue's size.
 	markBytes = 64
 )
@@ -84,7 +84,7 @@ func (q *queue) nextBuffer(fresh func() *block) []byte {
 			b.r, b.w = 0, 0
 		}
 	}
-	if q.blocks.len() == 0 || blockBytes-(*q.blocks.last()).w < leastRead {
+	if q.blocks.len() == 0 || blockBytes-(*q.blocks.last()).w < minRead {
 		q.blocks.push(fresh())
 	}
 	b := *q.blocks.last()

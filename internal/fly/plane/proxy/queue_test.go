@@ -89,7 +89,7 @@ func TestQueueDoesNotGrowForEver(t *testing.T) {
 		}
 	}
 	// Each block that is used up is given back to the caller.
-	if want := 100_000 * 100 / (blockBytes - leastRead); made > want+2 || cap(q.marks.items) > 100 || cap(q.blocks.items) > 100 {
+	if want := 100_000 * 100 / (blockBytes - minRead); made > want+2 || cap(q.marks.items) > 100 || cap(q.blocks.items) > 100 {
 		t.Errorf("%d blocks made (at most %d), places for %d marks and %d blocks", made, want, cap(q.marks.items), cap(q.blocks.items))
 	}
 }

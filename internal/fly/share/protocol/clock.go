@@ -24,12 +24,12 @@ const drift = 1e-3
 // the ways the time was spent cannot be seen. As time goes by a reading is worth less,
 // by what clocks may part; all readings lose the same, so that only the best is kept.
 type Estimate struct {
-	any    bool
-	middle clock.Time    // of the best reading, on the own clock
-	offset time.Duration // of the other clock
-	half   time.Duration // of the round trip
-	least  time.Duration // shortest round trip of all
-	jumped bool
+	any      bool
+	middle   clock.Time    // of the best reading, on the own clock
+	offset   time.Duration // of the other clock
+	half     time.Duration // of the round trip
+	shortest time.Duration // shortest round trip of all
+	jumped   bool
 }
 
 // Add takes a reading: asked and answered on the own clock, theirs on the other.
@@ -38,9 +38,9 @@ func (e *Estimate) Add(asked, theirs, answered clock.Time) {
 	middle := asked.Add(trip / 2)
 	half, offset := trip/2+trip%2, theirs.Sub(middle)
 	if !e.any {
-		e.least = trip
+		e.shortest = trip
 	}
-	e.least = min(e.least, trip)
+	e.shortest = min(e.shortest, trip)
 	if e.any {
 		known := e.At(middle)
 		if apart := offset - known.Offset; max(apart, -apart) > known.Bound+half {
@@ -64,7 +64,7 @@ func (e *Estimate) At(now clock.Time) Clock {
 }
 
 // Trip is the shortest round trip.
-func (e *Estimate) Trip() time.Duration { return e.least }
+func (e *Estimate) Trip() time.Duration { return e.shortest }
 
 // Restart forgets a jump, which was told.
 func (e *Estimate) Restart() { e.jumped = false }

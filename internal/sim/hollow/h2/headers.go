@@ -120,11 +120,11 @@ func (c *conn) openStream(id uint32, ended bool) (*stream, error) {
 // a later one they are closed.
 type skip struct{ from, to uint32 }
 
-// mostSkips is how many are known: clients leave none out.
-const mostSkips = 16
+// maxSkips is how many are known: clients leave none out.
+const maxSkips = 16
 
 func (c *conn) skipLocked(id uint32) {
-	if next := c.lastID + 2 - (c.lastID+1)%2; id > next && len(c.skipped) < mostSkips {
+	if next := c.lastID + 2 - (c.lastID+1)%2; id > next && len(c.skipped) < maxSkips {
 		c.skipped = append(c.skipped, skip{next, id - 2})
 	}
 }
