@@ -40,8 +40,8 @@ func runVerb(env *environment) *cobra.Command {
 	verb.Flags().Uint64Var(&seed, "seed", 0, "`SEED` (default: the scenario's)")
 	var others neighbours
 	others.addFlag(verb)
-	var crew workerFlags
-	crew.addFlags(verb)
+	var workers workerFlags
+	workers.addFlags(verb)
 	callerFile, as := callerFlags(verb)
 	var left leftover
 	left.addFlags(verb)
@@ -50,13 +50,13 @@ func runVerb(env *environment) *cobra.Command {
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err == nil {
-			err = errors.Join(cluster.checkFlags(), left.checkFlags(), crew.checkFlags())
+			err = errors.Join(cluster.checkFlags(), left.checkFlags(), workers.checkFlags())
 		}
 		if err != nil {
 			return err
 		}
 		if plan || rbac {
-			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Workers: crew.WorkerSettings, Log: env.newLogger()}
+			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Workers: workers.WorkerSettings, Log: env.newLogger()}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
@@ -65,11 +65,11 @@ func runVerb(env *environment) *cobra.Command {
 			}
 			return printPlan(env, options, left.output)
 		}
-		if crew.print {
-			return crew.printManifests(env)
+		if workers.print {
+			return workers.printManifests(env)
 		}
-		if crew.access != "" {
-			env.printNotice(fmt.Sprintf("once %s is there, start windtunnel worker %s INDEX RECORDS, for INDEX from 0 to %d", crew.access, crew.access, crew.Workers+crew.Fleets-1))
+		if workers.access != "" {
+			env.printNotice(fmt.Sprintf("once %s is there, start windtunnel worker %s INDEX RECORDS, for INDEX from 0 to %d", workers.access, workers.access, workers.Workers+workers.Fleets-1))
 		}
 		ctx, cancel := env.flightContext(cmd.Context())
 		defer cancel()
@@ -77,7 +77,7 @@ func runVerb(env *environment) *cobra.Command {
 		options := flight.Options{
 			File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
 			Versions: binaryVersions(), Log: env.newLogger(), Notice: func(line string) { env.printNotice(line) }, Effects: cluster.effectsWriter(env), Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
-			Workers: crew.WorkerSettings,
+			Workers: workers.WorkerSettings,
 		}
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed

@@ -170,13 +170,13 @@ func TestCallsOfWorkersAreThoseOfOne(t *testing.T) {
 		single := &alone{}
 		one.Workers, one.Tracker = single, bench.Tracker
 		alone := Run(t.Context(), one) // where chance has all objects of a step fail, later steps are not done
-		leader, crew := newPretended(t, bench.Load, bench.Client, text), &several{}
-		leader.Workers, leader.Tracker = crew, bench.Tracker
+		leader, followers := newPretended(t, bench.Load, bench.Client, text), &several{}
+		leader.Workers, leader.Tracker = followers, bench.Tracker
 		n := 1 + r.IntN(7)
 		for range n {
-			crew.sessions = append(crew.sessions, newPretended(t, bench.Load, bench.Client, text))
+			followers.sessions = append(followers.sessions, newPretended(t, bench.Load, bench.Client, text))
 		}
-		crew.sent = make([]pretended, n)
+		followers.sent = make([]pretended, n)
 		if err := leader.Workload.CheckSharable(n); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)
 		}
@@ -184,8 +184,8 @@ func TestCallsOfWorkersAreThoseOfOne(t *testing.T) {
 			t.Fatalf("seed %d: %v, of one sender %v\n%s", seed, err, alone, text)
 		}
 		var union []string
-		for i := range crew.sent {
-			union = append(union, crew.sent[i].calls...)
+		for i := range followers.sent {
+			union = append(union, followers.sent[i].calls...)
 		}
 		slices.Sort(union)
 		slices.Sort(single.calls)

@@ -201,14 +201,14 @@ func (c *workerGroup) startWorkers(ctx context.Context) error {
 // listenFor says where the leader listens for workers of other machines.
 func (c *workerGroup) listenFor(ctx context.Context, o *protocol.Options) (err error) {
 	var name string
-	switch crew := c.run.options.Workers; {
-	case crew.Pods != nil:
+	switch settings := c.run.options.Workers; {
+	case settings.Pods != nil:
 		if c.host, err = c.openHost(ctx); err != nil {
 			return err
 		}
-		o.Listen, name, err = c.host.leaderAddress(crew.Pods.Leader)
-	case crew.Manual != nil && crew.Manual.Leader != "":
-		o.Listen, name = listenAt(crew.Manual.Leader)
+		o.Listen, name, err = c.host.leaderAddress(settings.Pods.Leader)
+	case settings.Manual != nil && settings.Manual.Leader != "":
+		o.Listen, name = listenAt(settings.Manual.Leader)
 	default:
 		return nil
 	}
