@@ -67,6 +67,7 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 		return nil, f
 	}
 	set, fields := SplitSet(set)
+	moveReleases(root, set, fields)
 	f.setFields(root, fields)
 	d := newDecoder(f)
 	d.decodeParameters(root, set)

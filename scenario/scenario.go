@@ -61,6 +61,8 @@ func (s *Scenario) AllSteps() iter.Seq[*Step] {
 // Plane says what control plane to fly.
 type Plane struct {
 	Durability string               `yaml:"durability"` // "memory" (default: no fsync, tmpfs where there is room) or "fsync"
+	Release    string               `yaml:"release"`    // of Kubernetes, such as v1.36.3: "windtunnel plane build" makes it; default: that of kube-plane beside windtunnel
+	Etcd       string               `yaml:"etcd"`       // release of etcd, such as v3.6.12; default: the one that "windtunnel plane build" takes for the release
 	Binaries   string               `yaml:"binaries"`   // folder of the user's own etcd, kube-apiserver ...; relative to the file
 	Limits     Limits               `yaml:"limits"`     // of all components together, by a control group around those of each; on a plane that windtunnel starts
 	Components map[string]Component `yaml:"components"` // by name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager

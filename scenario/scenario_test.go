@@ -320,6 +320,29 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// TestSetRelease names a release without a parameter for it. A parameter of that name
+// keeps its meaning.
+func TestSetRelease(t *testing.T) {
+	for text, want := range map[string]scenario.Plane{
+		"":                            {Release: "v1.36.3", Etcd: "v3.6.12"},
+		"plane: {release: v1.37.1}\n": {Release: "v1.36.3", Etcd: "v3.6.12"},
+		"parameters: {release: folder}\nplane: {binaries: \"${release}\"}\n": {Binaries: "v1.36.3"},
+	} {
+		set := map[string]string{"release": "v1.36.3"}
+		if want.Etcd != "" {
+			set["etcd"] = want.Etcd
+		}
+		s, err := scenario.Parse("f.yaml", []byte("scenario: x\n"+text+"steps:\n- pause: 1s\n"), set)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if p := s.Plane; p.Release != want.Release || p.Etcd != want.Etcd || p.Binaries != want.Binaries {
+			t.Errorf("%q: %+v", text, p)
+		}
+	}
+}
+
 // TestSetPlane sets fields of plane, and gets them back from the values in force.
 func TestSetPlane(t *testing.T) {
 	const text = "scenario: x\nplane: {components: {etcd: {cpu: 2}}}\nsteps:\n- pause: 1s\n"

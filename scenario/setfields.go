@@ -25,6 +25,37 @@ func SplitSet(set map[string]string) (parameters, fields map[string]string) {
 	return parameters, fields
 }
 
+// moveReleases lets --set release=v1.36.3 and --set etcd=v3.6.12 mean the fields of plane
+// in a file that has no parameter of that name, so that any file compares releases.
+func moveReleases(root *yaml.Node, set, fields map[string]string) {
+	for _, name := range []string{"release", "etcd"} {
+		value, given := set[name]
+		if given && !declares(root, name) {
+			delete(set, name)
+			fields[planePrefix+name] = value
+		}
+	}
+}
+
+// declares says whether a file has a parameter.
+func declares(root *yaml.Node, name string) bool {
+	parameters := valueAt(root, "parameters")
+	return parameters != nil && valueAt(parameters, name) != nil
+}
+
+// valueAt returns the value of a field; nil: it is not there.
+func valueAt(at *yaml.Node, key string) *yaml.Node {
+	if at.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(at.Content); i += 2 {
+		if at.Content[i].Value == key {
+			return at.Content[i+1]
+		}
+	}
+	return nil
+}
+
 // setFields puts values into the tree of a file, where the decoder finds them as
 // if they stood there: what is no field is its fault. They have line 0.
 func (f *problems) setFields(root *yaml.Node, fields map[string]string) {

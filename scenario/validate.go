@@ -147,9 +147,28 @@ func (c *fieldChecker) checkWord(path, name, value string) {
 	c.checkOneOf(path, name, value, fieldWords(name))
 }
 
+var (
+	kubernetesRelease = regexp.MustCompile(`^v1\.\d{1,3}\.\d{1,3}$`)
+	etcdRelease       = regexp.MustCompile(`^v3\.\d{1,3}\.\d{1,3}$`)
+)
+
+// checkReleases checks what names the executables of the plane.
+func (c fileChecker) checkReleases(p Plane) {
+	if p.Release != "" && !kubernetesRelease.MatchString(p.Release) {
+		c.reportAt("plane.release", "plane.release: %q is no release of Kubernetes, such as v1.36.3", clipText(p.Release))
+	}
+	if p.Etcd != "" && !etcdRelease.MatchString(p.Etcd) {
+		c.reportAt("plane.etcd", "plane.etcd: %q is no release of etcd, such as v3.6.12", clipText(p.Etcd))
+	}
+	if p.Binaries != "" && (p.Release != "" || p.Etcd != "") {
+		c.reportAt("plane.binaries", "plane.binaries: it names executables, and so do plane.release and plane.etcd: leave out one or the other")
+	}
+}
+
 func (c fileChecker) checkPlane() {
 	p := c.s.Plane
 	c.checkWord("plane.durability", "plane.durability", p.Durability)
+	c.checkReleases(p)
 	c.checkLimits("plane.limits", p.Limits)
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
 		path := "plane.components." + name

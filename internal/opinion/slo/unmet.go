@@ -58,6 +58,9 @@ func (a demands) ofOthers() (out []Unmet) {
 		return nil
 	}
 	const why = "windtunnel has not started this cluster, and cannot set it"
+	if a.sc.Plane.Release != "" || a.sc.Plane.Etcd != "" {
+		out = append(out, Unmet{"field plane.release", record.NotInForce, why})
+	}
 	if a.sc.Plane.Binaries != "" {
 		out = append(out, Unmet{"field plane.binaries", record.NotInForce, why})
 	}

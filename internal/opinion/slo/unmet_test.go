@@ -73,6 +73,8 @@ func TestWhatWasAskedFor(t *testing.T) {
 		}, slo.Unknown, "Limit of operator is not in force: this machine did not let it be set."},
 		{"programs for a cluster that runs already", func(f *flight) { f.m.Plane.Kind, f.sc.Plane.Binaries = record.KindAttached, "v1.37" },
 			slo.Unknown, "Field plane.binaries is not in force: windtunnel has not started this cluster, and cannot set it."},
+		{"a release for a cluster that runs already", func(f *flight) { f.m.Plane.Kind, f.sc.Plane.Release = record.KindAttached, "v1.36.3" },
+			slo.Unknown, "Field plane.release is not in force: windtunnel has not started this cluster, and cannot set it."},
 		{"cores that the machine does not have", func(f *flight) {
 			f.m.Plane.CPULimit, f.m.Plane.Limited, f.m.Machine.Cores = 4, true, 2
 		}, slo.Unknown, "Limit of the plane is not in force: 4 cores of CPU were asked for, and the machine has 2 cores."},
