@@ -37,7 +37,7 @@ func versionsWithPlane() (map[string]string, error) {
 	if err != nil {
 		return out, fmt.Errorf("find own executable: %w", err)
 	}
-	p, err := release.Find(tool)
+	p, err := release.Find(release.Wanted{}, tool)
 	if err == nil {
 		maps.Copy(out, p.Versions())
 	}

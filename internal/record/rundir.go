@@ -130,6 +130,16 @@ type PlaneFacts struct {
 	CPULimit    float64 `json:"cpu_limit,omitempty"`    // cores; 0 = none
 	MemoryLimit uint64  `json:"memory_limit,omitempty"` // bytes; 0 = none
 	Limited     bool    `json:"limited,omitempty"`      // the limits above are in force
+
+	Build *BuildFact `json:"build,omitempty"` // nil: windtunnel has not built or imported it
+}
+
+// BuildFact says what a plane was built of.
+type BuildFact struct {
+	Go          string            `json:"go,omitempty"`      // that compiled it, such as go1.26.8; empty: not known
+	Flags       []string          `json:"flags,omitempty"`   // of the compilation, such as -tags=notest
+	Modules     map[string]string `json:"modules,omitempty"` // of Kubernetes and etcd: version and sum by path
+	Executables map[string]string `json:"executables"`       // SHA-256 by name
 }
 
 // KindAttached is the kind of a plane that a kubeconfig reaches.

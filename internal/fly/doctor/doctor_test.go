@@ -40,7 +40,7 @@ func TestExamine(t *testing.T) {
 		spoil  func(*doctor.Facts)
 	}{
 		{"system", doctor.Bad, "", func(f *doctor.Facts) { f.Machine.Kernel = "Darwin 24" }},
-		{"control plane", doctor.Doubt, "make build", func(f *doctor.Facts) { delete(f.Versions, "kubernetes") }},
+		{"control plane", doctor.Doubt, "windtunnel plane build v1.", func(f *doctor.Facts) { delete(f.Versions, "kubernetes") }},
 		{"cores", doctor.Bad, "", func(f *doctor.Facts) { f.UsableCores = 0.5 }},
 		{"cores", doctor.Doubt, "", func(f *doctor.Facts) { f.UsableCores, f.Machine.Cores = 1.5, 1 }},
 		{"cores", doctor.Doubt, "cpu.max", func(f *doctor.Facts) { f.UsableCores = 2 }},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -103,7 +104,7 @@ func (f Facts) checkSystem() Check {
 func (f Facts) checkPlane() Check {
 	found := "windtunnel " + f.Versions["windtunnel"]
 	if f.Versions["kubernetes"] == "" {
-		return warningCheck("control plane", found+", no kube-plane beside it", "windtunnel can only run scenarios with `plane.binaries` or with --kubeconfig.", "make build")
+		return warningCheck("control plane", found+", no kube-plane beside it or in its cache", "windtunnel can only run scenarios with `plane.binaries` or with --kubeconfig.", "windtunnel plane build "+release.Default)
 	}
 	return fineCheck("control plane", fmt.Sprintf("%s, kubernetes %s, etcd %s", found, f.Versions["kubernetes"], f.Versions["etcd"]))
 }

@@ -164,6 +164,7 @@ func TestCancelledStartLeavesNothing(t *testing.T) {
 }
 
 func TestBadConfigurationIsAClearError(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +197,8 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 		{"relative binaries", scenario.Plane{Binaries: "bin"}, os.ErrNotExist, []string{"/base/folder/bin/etcd"}},
 		{"unknown component", scenario.Plane{Binaries: all, Components: flags("kube-proxy", "a", "b")}, nil, []string{"kube-proxy", "kube-apiserver"}},
 		{"unknown durability", scenario.Plane{Binaries: all, Durability: "paper"}, nil, []string{"paper", "fsync"}},
-		{"no plane beside the tool", scenario.Plane{}, release.ErrAbsent, []string{"kube-plane", "make build"}},
+		{"a release that was not built", scenario.Plane{Release: "v1.36.3", Etcd: "v3.6.12"}, release.ErrAbsent, []string{"windtunnel plane build v1.36.3 --etcd v3.6.12"}},
+		{"no plane beside the tool", scenario.Plane{}, release.ErrAbsent, []string{"kube-plane", "windtunnel plane build v1."}},
 		{"proxy for nobody", scenario.Plane{Binaries: all}, nil, []string{`"kubelet"`, "kube-scheduler"}},
 		{"proxy that is led past", scenario.Plane{Binaries: all, Components: flags(component.APIServer, "etcd_servers", "https://x:1")}, nil, []string{"proxy for etcd", "etcd-servers=https://x:1", "kube-apiserver"}},
 		{"scheduler's config missing", scenario.Plane{Binaries: all, Components: flags(component.Scheduler, "config", "none.yaml")}, os.ErrNotExist, []string{"kube-scheduler", "none.yaml"}},

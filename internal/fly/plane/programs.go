@@ -51,10 +51,28 @@ func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs,
 		p.versions, err = askVersions(ctx, p.release)
 		return p, err
 	}
-	if p.release, err = release.Find(p.reaper); err == nil {
-		p.versions = p.release.Versions()
+	if p.release, err = release.Find(release.Wanted{Kubernetes: cfg.Release, Etcd: cfg.Etcd}, p.reaper); err == nil {
+		p.versions, err = p.release.Versions(), p.release.Sum()
 	}
 	return p, err
+}
+
+// buildFact says what a plane was built of; nil of programs that windtunnel knows
+// nothing of.
+func buildFact(p release.Plane) *record.BuildFact {
+	if len(p.Executables) == 0 {
+		return nil
+	}
+	out := &record.BuildFact{Go: p.Go, Flags: p.Flags, Modules: map[string]string{}, Executables: map[string]string{}}
+	for _, m := range p.Modules {
+		if strings.HasPrefix(m.Path, "k8s.io/") || strings.HasPrefix(m.Path, "go.etcd.io/") {
+			out.Modules[m.Path] = m.Version + " " + m.Sum
+		}
+	}
+	for _, f := range p.Executables {
+		out.Executables[f.Name] = f.SHA256
+	}
+	return out
 }
 
 // CheckPrograms says which of the programs that a plane names are missing; base is the

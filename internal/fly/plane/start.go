@@ -60,11 +60,11 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	if err := errors.Join(checkPlane(cfg), checkProxies(cfg, o.Proxies)); err != nil {
 		return nil, fmt.Errorf("start plane: %w", err)
 	}
-	begin := o.Clock.Now()
 	run, err := findPrograms(ctx, cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("start plane: %w", err)
 	}
+	begin := o.Clock.Now()
 	if removed, err := process.Sweep(baseFolders()...); err != nil || len(removed) > 0 {
 		o.Log.Warn("removed what a killed run had left", "folders", removed, "error", err)
 	}
@@ -156,7 +156,7 @@ func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run pro
 	if cfg.Components = maps.Clone(cfg.Components); cfg.Components != nil {
 		cfg.Components[component.Scheduler] = scheduler
 	}
-	p.facts = record.PlaneFacts{Kind: run.kind, Durability: cfg.Durability, DataOn: dataOn(cfg, s)}
+	p.facts = record.PlaneFacts{Kind: run.kind, Durability: cfg.Durability, DataOn: dataOn(cfg, s), Build: buildFact(run.release)}
 	p.makeCgroup(cfg.Limits)
 	return p.bringUp(ctx, flight{cfg, run, o, s})
 }

@@ -1,13 +1,11 @@
 // Package release knows the control planes that windtunnel can start: releases of
-// Kubernetes as executables. It finds them beside the tool and says of what they were
-// built.
+// Kubernetes as executables. It finds them beside the tool and in a cache, builds them
+// from modules, and says of what they were built.
 //
-// It starts none of their components; package plane does.
+// It starts no control plane; package plane does.
 package release
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,9 +23,22 @@ const Executable = "kube-plane"
 
 // Plane is one release of Kubernetes as executables.
 type Plane struct {
-	Folder     string // of the executables
-	Kubernetes string // such as v1.37.1
-	Etcd       string // such as v3.7.0
+	Folder     string `json:"-"`          // of the executables
+	Kubernetes string `json:"kubernetes"` // such as v1.37.1
+	Etcd       string `json:"etcd"`       // such as v3.7.0
+	System     string `json:"system"`     // that it runs on, such as linux/amd64
+
+	Go          string   `json:"go,omitempty"`      // that compiled it, such as go1.26.8
+	Flags       []string `json:"flags,omitempty"`   // of the build, as Go has written them into kube-plane
+	Modules     []Module `json:"modules,omitempty"` // that were linked, sorted
+	Executables []File   `json:"executables"`
+}
+
+// File is one executable of a plane.
+type File struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256,omitempty"` // in hexadecimal digits
 }
 
 // Command returns the executable of a component and its first arguments: an executable
@@ -43,16 +54,4 @@ func (p Plane) Command(name string) (path string, args []string) {
 // Versions returns the versions of kubernetes and etcd as the components report them.
 func (p Plane) Versions() map[string]string {
 	return map[string]string{"kubernetes": p.Kubernetes, component.Etcd: strings.TrimPrefix(p.Etcd, "v")}
-}
-
-// ErrAbsent says that there is no control plane to start.
-var ErrAbsent = errors.New("no control plane to start")
-
-// Find returns the plane beside the tool, an executable. ErrAbsent: there is none.
-func Find(tool string) (Plane, error) {
-	folder := filepath.Dir(tool)
-	if _, err := os.Stat(filepath.Join(folder, Executable)); err != nil {
-		return Plane{}, fmt.Errorf("%w: %s is not in %s: run `make build` in a checkout of windtunnel, or give binaries: or --kubeconfig", ErrAbsent, Executable, folder)
-	}
-	return Read(folder)
 }

@@ -29,6 +29,7 @@ func TestCommand(t *testing.T) {
 }
 
 func TestFindRefuses(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	own, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -43,11 +44,11 @@ func TestFindRefuses(t *testing.T) {
 		is           error
 		words        string
 	}{
-		{"nothing", empty, release.ErrAbsent, "make build"},
+		{"nothing", empty, release.ErrAbsent, "windtunnel plane build v1."},
 		{"a script", script, release.ErrForeign, "kube-plane"},
 		{"another program", other, release.ErrForeign, "does not hold k8s.io/kubernetes"},
 	} {
-		if _, err := release.Find(filepath.Join(c.folder, "windtunnel")); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.words) {
+		if _, err := release.Find(release.Wanted{}, filepath.Join(c.folder, "windtunnel")); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -56,7 +57,7 @@ func TestFindRefuses(t *testing.T) {
 // What Go wrote into the executable is what components say of themselves, and the
 // default release is what plane/ builds.
 func TestBuiltPlane(t *testing.T) {
-	p, err := release.Find(repotest.Binary(t))
+	p, err := release.Find(release.Wanted{}, repotest.Binary(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,313 @@
+package release
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+)
+
+// sources are those of plane/ and what takes their place where etcd is an executable of
+// its own. They end in .txt, so that they belong to no package of windtunnel.
+//
+//go:embed source/*.txt
+var sources embed.FS
+
+// Errors of building.
+var (
+	// ErrNotWhole says that the module proxy lacks modules of a release.
+	ErrNotWhole = errors.New("the module proxy does not have all modules of it")
+	// ErrUnknown says that the module proxy has no such release.
+	ErrUnknown = errors.New("the module proxy does not have it")
+)
+
+// buildTags are those of official builds of Kubernetes.
+const buildTags = "selinux,notest,grpcnotrace"
+
+// Builder makes planes of releases from modules.
+type Builder struct {
+	Cache    Cache
+	Progress io.Writer // gets what it does, and what the go command says
+}
+
+// Release is what the module proxy has of a release.
+type Release struct {
+	Kubernetes string
+	Etcd       string   // that is built with it
+	Modules    int      // of its repository that the proxy has
+	Missing    []string // modules that its components need and the proxy lacks, each MODULE VERSION
+
+	needs   needs
+	version version
+	has     map[string]bool // of its repository
+}
+
+// Build makes a plane, or returns the one that the cache has unless again is set. What
+// the module proxy lacks is named before anything is compiled.
+func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error) {
+	if err := CheckNames(w.Kubernetes, w.Etcd); err != nil {
+		return Plane{}, err
+	}
+	scratch, err := os.MkdirTemp("", "windtunnel-plane-")
+	if err != nil {
+		return Plane{}, fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	tool, err := findGo(scratch, b.Progress)
+	if err != nil {
+		return Plane{}, err
+	}
+	r, err := look(ctx, tool, w)
+	if err != nil {
+		return Plane{}, err
+	}
+	if len(r.Missing) > 0 {
+		return Plane{}, fmt.Errorf("Kubernetes %s: %w: it lacks %s; `windtunnel plane check v1.%d` names a release that is whole",
+			r.Kubernetes, ErrNotWhole, strings.Join(r.Missing, ", "), r.version.minor)
+	}
+	name := folderOf(r.Kubernetes, r.Etcd, thisSystem)
+	if p, err := readKept(filepath.Join(b.Cache.folder, name)); err == nil && !again {
+		fmt.Fprintf(b.Progress, "the cache has Kubernetes %s with etcd %s already; --again builds it once more\n", p.Kubernetes, p.Etcd)
+		return p, nil
+	}
+	fmt.Fprintf(b.Progress, "compiling Kubernetes %s with etcd %s: minutes, unless most of it was compiled before\n", r.Kubernetes, r.Etcd)
+	return b.Cache.keep(name, func(folder string) (Plane, error) { return compile(ctx, tool, r, folder) })
+}
+
+// look asks the module proxy for a release.
+func look(ctx context.Context, tool goTool, w Wanted) (Release, error) {
+	r := Release{Kubernetes: w.Kubernetes, has: map[string]bool{}}
+	r.version, _ = parseVersion(w.Kubernetes)
+	all, err := tool.list(ctx, kubernetesModule+"@"+w.Kubernetes)
+	if err != nil {
+		return r, err
+	}
+	if one := all[kubernetesModule]; one.Error != "" || one.GoMod == "" {
+		return r, fmt.Errorf("Kubernetes %s: %w: %s", w.Kubernetes, ErrUnknown, one.Error)
+	}
+	mod, err := os.ReadFile(all[kubernetesModule].GoMod)
+	if err != nil {
+		return r, err
+	}
+	if r.needs, err = readNeeds(string(mod)); err != nil {
+		return r, err
+	}
+	if err := r.lookForStaging(ctx, tool); err != nil {
+		return r, err
+	}
+	r.Etcd, err = lookForEtcd(ctx, tool, r.version, w.Etcd)
+	return r, err
+}
+
+// lookForStaging asks for the modules of Kubernetes' repository.
+func (r *Release) lookForStaging(ctx context.Context, tool goTool) error {
+	var args []string
+	for _, module := range r.needs.staging {
+		args = append(args, module+"@"+r.version.staging())
+	}
+	all, err := tool.list(ctx, args...)
+	if err != nil {
+		return err
+	}
+	for _, module := range r.needs.staging {
+		if r.has[module] = all[module].Error == "" && all[module].GoMod != ""; r.has[module] {
+			r.Modules++
+		}
+	}
+	for _, module := range r.needs.missing(func(module string) bool { return r.has[module] }) {
+		r.Missing = append(r.Missing, module+" "+r.version.staging())
+	}
+	return nil
+}
+
+// lookForEtcd returns the release of etcd to build.
+func lookForEtcd(ctx context.Context, tool goTool, kubernetes version, wanted string) (string, error) {
+	published, err := tool.versions(ctx, etcdModule)
+	if err != nil {
+		return "", err
+	}
+	if wanted == "" {
+		return chooseEtcd(kubernetes, published)
+	}
+	if all, err := tool.list(ctx, etcdModule+"@"+wanted); err != nil || all[etcdModule].Error != "" {
+		return "", errors.Join(fmt.Errorf("etcd %s: %w: %s", wanted, ErrUnknown, all[etcdModule].Error), err)
+	}
+	return wanted, nil
+}
+
+// Check returns the newest release of a minor release, such as v1.34, whose modules the
+// proxy has, and the newer ones that are not whole.
+func Check(ctx context.Context, minor string, progress io.Writer) (whole *Release, others []Release, err error) {
+	scratch, err := os.MkdirTemp("", "windtunnel-plane-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	tool, err := findGo(scratch, progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	published, err := tool.versions(ctx, kubernetesModule)
+	if err != nil {
+		return nil, nil, err
+	}
+	patches, err := patchesOf(minor, published)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range patches {
+		r, err := look(ctx, tool, Wanted{Kubernetes: v.String()})
+		if err != nil {
+			return nil, others, err
+		}
+		if len(r.Missing) == 0 {
+			return &r, others, nil
+		}
+		others = append(others, r)
+	}
+	return nil, others, nil
+}
+
+// compile links a release into a folder. etcd is an executable of its own unless
+// Kubernetes' go.mod names the same release: its modules would change those of the API
+// server.
+func compile(ctx context.Context, tool goTool, r Release, folder string) (Plane, error) {
+	stamps, err := stampsOf(ctx, tool, r)
+	if err != nil {
+		return Plane{}, err
+	}
+	files := map[string]string{"main.go": "main.go.txt", "etcd.go": "etcd.go.txt"}
+	together := r.needs.etcd == r.Etcd
+	linked := r.Etcd
+	if !together {
+		files["etcd.go"], linked = "withoutetcd.go.txt", ""
+	}
+	mod := r.needs.moduleFile(r.version, linked, func(module string) bool { return r.has[module] })
+	if err := link(ctx, tool, program{Executable, mod, files, stamps, folder}); err != nil {
+		return Plane{}, err
+	}
+	if !together {
+		mod := fmt.Sprintf("module github.com/windtunnel/windtunnel/plane/etcd\n\ngo %s\n\nrequire %s %s\n", r.needs.language, etcdModule, r.Etcd)
+		if err := link(ctx, tool, program{component.Etcd, mod, map[string]string{"main.go": "etcdalone.go.txt"}, "-s -w", folder}); err != nil {
+			return Plane{}, err
+		}
+	}
+	p, err := Read(folder)
+	if err != nil {
+		return p, err
+	}
+	if p.Kubernetes != r.Kubernetes || p.Etcd != r.Etcd {
+		return p, fmt.Errorf("built Kubernetes %s with etcd %s in place of %s with %s", p.Kubernetes, p.Etcd, r.Kubernetes, r.Etcd)
+	}
+	return p, errors.Join(checkSpoken(ctx, p), p.Sum())
+}
+
+// program is one executable to link.
+type program struct {
+	name, mod string
+	files     map[string]string // name in the module: name among sources
+	stamps    string            // for the linker
+	folder    string            // for the executable
+}
+
+// link writes a module and builds it.
+func link(ctx context.Context, tool goTool, x program) error {
+	module := filepath.Join(tool.dir, x.name)
+	if err := os.MkdirAll(filepath.Join(module, unusedFolder), 0o700); err != nil {
+		return err
+	}
+	files := map[string]string{"go.mod": x.mod, filepath.Join(unusedFolder, "go.mod"): "module unused\n"}
+	for _, name := range slices.Sorted(maps.Keys(x.files)) {
+		raw, err := sources.ReadFile("source/" + x.files[name])
+		if err != nil {
+			return err
+		}
+		files[name] = string(raw)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	tool.dir = module
+	_, err := tool.run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-tags", buildTags, "-ldflags", x.stamps,
+		"-o", filepath.Join(x.folder, x.name), ".")
+	return err
+}
+
+// stampsOf returns the flags by which components know their release, its commit and its
+// date, as official builds have them.
+func stampsOf(ctx context.Context, tool goTool, r Release) (string, error) {
+	raw, err := tool.run(ctx, "mod", "download", "-json", kubernetesModule+"@"+r.Kubernetes)
+	if err != nil {
+		return "", err
+	}
+	var module listed
+	var info struct {
+		Time   string
+		Origin struct{ Hash string }
+	}
+	if err := json.Unmarshal(raw, &module); err == nil && module.Info != "" {
+		if raw, err = os.ReadFile(module.Info); err != nil {
+			return "", err
+		}
+	}
+	if err := json.Unmarshal(raw, &info); err != nil {
+		return "", fmt.Errorf("read what the module proxy says of %s: %w", kubernetesModule, err)
+	}
+	values := map[string]string{
+		"gitVersion": r.Kubernetes, "gitMajor": fmt.Sprint(r.version.major), "gitMinor": fmt.Sprint(r.version.minor),
+		"gitTreeState": "clean", "gitCommit": info.Origin.Hash, "buildDate": info.Time,
+	}
+	out := []string{"-s -w"}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if values[name] == "" {
+			continue // a proxy need not know the commit
+		}
+		for _, at := range []string{"k8s.io/component-base/version.", "k8s.io/client-go/pkg/version."} {
+			out = append(out, "-X "+at+name+"="+values[name])
+		}
+	}
+	return strings.Join(out, " "), nil
+}
+
+// checkSpoken starts components to hear whether they say the versions that were built.
+func checkSpoken(ctx context.Context, p Plane) error {
+	for _, name := range []string{component.APIServer, component.Etcd} {
+		said, err := AskVersion(ctx, p, name)
+		if err != nil {
+			return err
+		}
+		if want := p.Versions()[map[string]string{component.APIServer: "kubernetes", component.Etcd: component.Etcd}[name]]; said != want {
+			return fmt.Errorf("%s says that it is %s, not %s", name, said, want)
+		}
+	}
+	return nil
+}
+
+// AskVersion runs a component with --version and returns what it says, such as v1.36.3,
+// or 3.6.12 of etcd.
+func AskVersion(ctx context.Context, p Plane, name string) (string, error) {
+	path, args := p.Command(name)
+	out, err := exec.CommandContext(ctx, path, append(args, "--version")...).CombinedOutput()
+	first, _, _ := strings.Cut(string(out), "\n")
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w: %s", path, err, first)
+	}
+	for _, before := range []string{"Kubernetes ", "etcd Version: "} {
+		if version, ok := strings.CutPrefix(first, before); ok {
+			return version, nil
+		}
+	}
+	return "", fmt.Errorf("ask %s for its version: it answered %.100q", path, first)
+}

@@ -1,0 +1,117 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+// ErrNoGo says that there is no go command.
+var ErrNoGo = errors.New("building a plane needs Go: no command go in PATH; see https://go.dev/doc/install")
+
+// goTool runs the go command, which asks the module proxy that the environment names.
+type goTool struct {
+	path     string
+	dir      string    // in which it runs
+	progress io.Writer // gets what go says
+}
+
+func findGo(dir string, progress io.Writer) (goTool, error) {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		return goTool{}, ErrNoGo
+	}
+	return goTool{path, dir, progress}, nil
+}
+
+// run runs go and returns what it prints.
+func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, g.path, args...)
+	c.Dir = g.dir
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, io.MultiWriter(&said, g.progress)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // it removes its temporary files
+	err := c.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("go %s: %w: %s", args[0], err, lastLines(said.String()))
+	}
+	return out.Bytes(), nil
+}
+
+// lastLines returns the end of what a program said.
+func lastLines(text string) string {
+	const few = 6
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-few):], "\n")
+}
+
+// Module is one module as the go command knows it.
+type Module struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+	Sum     string `json:"sum,omitempty"` // h1: of its zip
+}
+
+// listed is an answer of `go list -m -json`, or of `go mod download -json`.
+type listed struct {
+	Path, Version, Info, GoMod string
+
+	Versions []string
+	Error    listedError
+}
+
+// listedError is a string in one of the two forms, a struct in the other.
+type listedError string
+
+func (e *listedError) UnmarshalJSON(raw []byte) error {
+	var form struct{ Err string }
+	if json.Unmarshal(raw, (*string)(e)) == nil {
+		return nil
+	}
+	err := json.Unmarshal(raw, &form)
+	*e = listedError(form.Err)
+	return err
+}
+
+// list asks about modules, each PATH@VERSION. Without the error of a module it is there.
+func (g goTool) list(ctx context.Context, args ...string) (map[string]listed, error) {
+	out, err := g.run(ctx, append([]string{"list", "-m", "-e", "-json"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]listed{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var one listed
+		err := d.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what go list says: %w", err)
+		}
+		all[one.Path] = one
+	}
+}
+
+// versions returns the releases of a module that the proxy has.
+func (g goTool) versions(ctx context.Context, module string) ([]string, error) {
+	all, err := g.list(ctx, "-versions", module)
+	if err != nil {
+		return nil, err
+	}
+	if one := all[module]; one.Error != "" {
+		return nil, fmt.Errorf("ask the module proxy for releases of %s: %s", module, one.Error)
+	}
+	return all[module].Versions, nil
+}

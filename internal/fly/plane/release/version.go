@@ -1,0 +1,124 @@
+package release
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// version is a release such as v1.36.3.
+type version struct{ major, minor, patch int }
+
+var (
+	wholeVersion = regexp.MustCompile(`^v(\d+)\.(\d+)\.(\d+)$`)
+	minorVersion = regexp.MustCompile(`^v(\d+)\.(\d+)$`)
+)
+
+// parseVersion reads a version of three numbers; false: it is none, or a release before
+// the release.
+func parseVersion(text string) (v version, ok bool) {
+	m := wholeVersion.FindStringSubmatch(text)
+	if m == nil {
+		return v, false
+	}
+	var errs [3]error
+	v.major, errs[0] = strconv.Atoi(m[1])
+	v.minor, errs[1] = strconv.Atoi(m[2])
+	v.patch, errs[2] = strconv.Atoi(m[3])
+	return v, errs == [3]error{}
+}
+
+func (v version) String() string { return fmt.Sprintf("v%d.%d.%d", v.major, v.minor, v.patch) }
+
+// staging returns the version of the modules that are published together with a release
+// of Kubernetes: v0.36.3 for v1.36.3.
+func (v version) staging() string { return fmt.Sprintf("v0.%d.%d", v.minor, v.patch) }
+
+// CheckNames returns what is wrong with the names of a release of Kubernetes and of etcd,
+// either of which may be empty.
+func CheckNames(kubernetes, etcd string) error {
+	if v, ok := parseVersion(kubernetes); kubernetes != "" && (!ok || v.major != 1) {
+		return fmt.Errorf("release %q: want the name of a release of Kubernetes, such as %s", kubernetes, Default)
+	}
+	if v, ok := parseVersion(etcd); etcd != "" && (!ok || v.major != 3) {
+		return fmt.Errorf("etcd %q: want the name of a release of etcd, such as v3.6.12", etcd)
+	}
+	return nil
+}
+
+// etcdOf returns the release of etcd that kubeadm of each minor release of Kubernetes
+// installs (https://github.com/kubernetes/kubernetes, cmd/kubeadm/app/constants).
+func etcdOf() map[int]string {
+	return map[int]string{
+		30: "v3.5.21", 31: "v3.5.24", 32: "v3.5.24", 33: "v3.5.24",
+		34: "v3.6.10", 35: "v3.6.10", 36: "v3.6.10", 37: "v3.7.0",
+	}
+}
+
+// chooseEtcd returns the release of etcd that is built for a release of Kubernetes: that
+// of kubeadm, or the next patch of those that the module proxy has. Kubernetes that is
+// newer than the table gets the newest.
+func chooseEtcd(kubernetes version, published []string) (string, error) {
+	var all []version
+	for _, text := range published {
+		if v, ok := parseVersion(text); ok {
+			all = append(all, v)
+		}
+	}
+	slices.SortFunc(all, compareVersions)
+	name, known := etcdOf()[kubernetes.minor]
+	if !known && len(all) > 0 && kubernetes.minor > 37 {
+		return all[len(all)-1].String(), nil
+	}
+	want, _ := parseVersion(name)
+	for _, v := range all {
+		if known && v.minor == want.minor && v.patch >= want.patch {
+			return v.String(), nil
+		}
+	}
+	return "", fmt.Errorf("no release of etcd is known for Kubernetes %v: name one with --etcd; the module proxy has %s", kubernetes, newest(all))
+}
+
+func compareVersions(a, b version) int {
+	return slices.Compare([]int{a.major, a.minor, a.patch}, []int{b.major, b.minor, b.patch})
+}
+
+// newest lists the last few of sorted versions.
+func newest(all []version) string {
+	const few = 6
+	var out []string
+	for _, v := range all[max(0, len(all)-few):] {
+		out = append(out, v.String())
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+// patchesOf returns the releases of a minor release such as v1.34, newest first.
+func patchesOf(minor string, published []string) ([]version, error) {
+	m := minorVersion.FindStringSubmatch(minor)
+	if m == nil {
+		return nil, fmt.Errorf("%q: want a minor release of Kubernetes, such as v1.34", minor)
+	}
+	var out, all []version
+	for _, text := range published {
+		v, ok := parseVersion(text)
+		if !ok {
+			continue
+		}
+		all = append(all, v)
+		if strconv.Itoa(v.major) == m[1] && strconv.Itoa(v.minor) == m[2] {
+			out = append(out, v)
+		}
+	}
+	if len(out) == 0 {
+		slices.SortFunc(all, compareVersions)
+		return nil, fmt.Errorf("the module proxy has no release %s.x of Kubernetes; its newest are %s", minor, newest(all))
+	}
+	slices.SortFunc(out, func(a, b version) int { return compareVersions(b, a) })
+	return out, nil
+}
