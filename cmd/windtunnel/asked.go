@@ -32,6 +32,8 @@ func askedDifferences(a, b *scenario.Scenario) []string {
 	out = append(out, askedOfSubjects(a.Subjects, b.Subjects)...)
 	out = append(out, factsIfDifferent(a.Plane.Durability, b.Plane.Durability, "plane durability", "plane data on", "etcd --unsafe-no-fsync")...)
 	out = append(out, factsIfDifferent(a.Plane.Binaries, b.Plane.Binaries, "plane kind", "version kubernetes", "version etcd")...)
+	out = append(out, factsIfDifferent(a.Plane.Release, b.Plane.Release, "version kubernetes", "version etcd")...)
+	out = append(out, factsIfDifferent(a.Plane.Etcd, b.Plane.Etcd, "version etcd")...)
 	out = append(out, factsIfDifferent(a.Fleet.Nodes, b.Fleet.Nodes, "fleet nodes")...)
 	out = append(out, factsIfDifferent(a.Fleet.Lease, b.Fleet.Lease, "fleet lease", "fleet renews every", "fleet heartbeat stretched")...)
 	out = append(out, factsIfDifferent(a.Fleet.Status, b.Fleet.Status, "fleet posts conditions every")...)

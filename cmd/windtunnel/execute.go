@@ -63,7 +63,7 @@ func rootVerb(env *environment) *cobra.Command {
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.AddCommand(
-		initVerb(env), validateVerb(env), runVerb(env), upVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
+		initVerb(env), validateVerb(env), runVerb(env), upVerb(env), planeVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
 		serveVerb(env), reportVerb(env), cleanVerb(env),
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
 		kubeletVerb(env), doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),

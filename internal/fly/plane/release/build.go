@@ -31,8 +31,8 @@ var (
 	ErrUnknown = errors.New("the module proxy does not have it")
 )
 
-// buildTags are those of official builds of Kubernetes.
-const buildTags = "selinux,notest,grpcnotrace"
+// BuildTags are those of official builds of Kubernetes.
+const BuildTags = "selinux,notest,grpcnotrace"
 
 // Builder makes planes of releases from modules.
 type Builder struct {
@@ -240,7 +240,7 @@ func link(ctx context.Context, tool goTool, x program) error {
 		}
 	}
 	tool.dir = module
-	_, err := tool.run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-tags", buildTags, "-ldflags", x.stamps,
+	_, err := tool.run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-tags", BuildTags, "-ldflags", x.stamps,
 		"-o", filepath.Join(x.folder, x.name), ".")
 	return err
 }

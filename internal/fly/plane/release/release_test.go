@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,11 @@ func TestBuiltPlane(t *testing.T) {
 	}
 	if p.Kubernetes != release.Default {
 		t.Errorf("plane/ builds %s, the default release is %s", p.Kubernetes, release.Default)
+	}
+	for _, flag := range []string{"-tags=" + release.BuildTags, "CGO_ENABLED=0", "-trimpath=true"} {
+		if !slices.Contains(p.Flags, flag) {
+			t.Errorf("make build compiles without %s: %v", flag, p.Flags)
+		}
 	}
 	for _, name := range component.Names() {
 		want := "Kubernetes " + p.Kubernetes
