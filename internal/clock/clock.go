@@ -3,7 +3,7 @@
 // of one run can always be subtracted (rule of measurement 3).
 //
 // It is not a scheduler: those who wait for more than Sleep does use time.Timer,
-// which keeps them testable in testing/synctest bubbles. Everyone above floor 0 calls it.
+// which keeps them testable in testing/synctest bubbles. Every package that needs the time calls it.
 package clock
 
 import "time"

@@ -2,8 +2,8 @@
 // that they are written to as they happen, the run directory and its manifest.
 //
 // It holds no opinions: verdicts, statistics and reports are computed from
-// records by floors above and can be computed again by a later version.
-// Everyone above floor 0 writes or reads records.
+// records by packages of higher levels and can be computed again by a later version.
+// What flies writes records, what has an opinion reads them.
 package record
 
 import (

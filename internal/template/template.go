@@ -5,7 +5,7 @@
 // Where an object depends on its name, namespace, index and random parts by
 // plain substitution, rendering it is a copy of prepared segments; otherwise
 // the template is executed each time. Both give the same bytes. It sends
-// nothing: package load does, and package experiment calls both.
+// nothing: package load does, and package steps calls both.
 package template
 
 import (

@@ -1,8 +1,8 @@
 // Package endpoint says how to reach an API server and as whom: address,
 // certificates, credentials. It makes no requests of a load: package wire does.
 //
-// Plane makes endpoints for the planes that it starts, FromKubeconfig makes
-// them for clusters that exist; load, fleet, observe and gate take them.
+// Package plane makes endpoints for the planes that it starts, FromKubeconfig makes
+// them for clusters that exist; clients such as load, fleet and observe take them.
 package endpoint
 
 import (

@@ -3,7 +3,7 @@
 // server, and waits until it is ready.
 //
 // It looks after no process: package plane does, and kills, pauses, restarts and
-// ends it as it does with components. It measures nothing. Package experiment
+// ends it as it does with components. It measures nothing. Package flight
 // calls it.
 package subject
 

@@ -2,8 +2,8 @@
 // kwok.x-k8s.io/v1alpha1, strictly and with the line of every field, so that
 // whatever is wrong later can be said as file, line, stage and field.
 //
-// It gives the file's shape and no meaning: package fleet/stage/machine compiles
-// expressions and templates and plays them. Documents of other kinds are handed
+// It gives the file's shape and no meaning: package machine (internal/sim/stage/machine)
+// compiles expressions and templates and plays them. Documents of other kinds are handed
 // out; package configuration says what may stand in them.
 package kwok
 

@@ -1,8 +1,8 @@
 // Package pki makes the certificate authorities, certificates and keys of one
 // plane: ECDSA P-256, fresh for each run, in a private folder.
 //
-// It does not decide who needs which certificate: package plane, its only
-// caller, does.
+// It does not decide who needs which certificate: its callers do, such as package
+// plane.
 package pki
 
 import (

@@ -2,8 +2,8 @@
 // limits by control group, an own process group, its exit, its last words.
 // With a Reaper, nothing of a run outlives windtunnel, whatever ends it.
 //
-// It knows nothing of Kubernetes. Package plane starts the components with it,
-// package subject its operators.
+// It knows nothing of Kubernetes. Package plane starts components and subjects with it,
+// package processnode the containers of its pods.
 package process
 
 import (

@@ -2,9 +2,9 @@
 // by their cgroups, how long they were throttled. It also says what machine
 // this is (Machine).
 //
-// It reads /proc and cgroup v1 or v2 and changes nothing; package
-// plane/process sets limits. Package experiment starts it, for every process
-// of the plane and for windtunnel itself.
+// It reads /proc and cgroup v1 or v2 and changes nothing; package process sets
+// limits. Package flight starts it, for every process of the plane and for
+// windtunnel itself.
 package usage
 
 import (

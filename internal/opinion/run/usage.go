@@ -11,7 +11,7 @@ import (
 // Instrument is the target of windtunnel's own samples.
 const Instrument = "windtunnel"
 
-// Names of the samples of processes, as package observe/usage writes them and
+// Names of the samples of processes, as package usage writes them and
 // Prometheus' client libraries serve them.
 const (
 	CPUSeries       = "process_cpu_seconds_total"

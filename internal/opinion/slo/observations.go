@@ -11,7 +11,7 @@ import (
 )
 
 // observeEvery is how far apart the observations of a target are that is not scraped: as
-// far as package observe/usage's samples.
+// far as package usage's samples.
 const observeEvery = time.Second
 
 // part is what of a figure is read from one target, and when it was read.

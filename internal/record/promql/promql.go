@@ -7,7 +7,7 @@
 // an epoch puts them on the wall's.
 //
 // It reads no files and serves nothing: package slo judges by its answers,
-// package dashboard/query serves them.
+// package query (internal/opinion/report/live/query) serves them.
 package promql
 
 import (

@@ -41,7 +41,7 @@ type look struct {
 	seen   []seen
 }
 
-// recordStream writes looks as package observe/scrape does, only what changed,
+// recordStream writes looks as package scrape does, only what changed,
 // and reads the stream back.
 func recordStream(t testing.TB, targets map[string][]look) *series.Store {
 	t.Helper()

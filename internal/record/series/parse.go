@@ -3,8 +3,8 @@
 // can be asked for their value at a moment, for their increase over a time, or
 // one by one as a server that scraped the same targets would hold them.
 //
-// It scrapes nothing (package observe/scrape does) and judges nothing; PromQL
-// over its store is package series/promql.
+// It scrapes nothing (package scrape does) and judges nothing; PromQL over its
+// store is package promql.
 package series
 
 import (

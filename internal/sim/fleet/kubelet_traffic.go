@@ -12,7 +12,7 @@ import (
 
 // The traffic profiles. Minimal sends what it takes to move objects on and
 // nothing else. Kubelet sends what the kubelet of Kubernetes 1.37 does with its
-// defaults: its watches (package fleet/traffic), its Node's status every 5
+// defaults: its watches (package traffic), its Node's status every 5
 // minutes, a GET before each PATCH of a pod's status, a token and a first status
 // for each pod, its events, and the last status of a pod that is deleted.
 const (

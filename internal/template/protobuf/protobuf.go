@@ -6,7 +6,7 @@
 // It gives protobuf only where exactly the same object comes out of it. Custom
 // resources, objects with fields that their type does not have (the server
 // warns of them, or refuses them) and those with empty lists that protobuf
-// cannot tell from none stay JSON. It sends nothing: package experiment calls
+// cannot tell from none stay JSON. It sends nothing: package steps calls
 // it and package load sends what it gives.
 package protobuf
 

@@ -1,4 +1,4 @@
-// Package flighttest is what tests of the executor fly against: a server with
+// Package flighttest is what tests of package flight run against: a server with
 // some resources, and a component with metrics.
 package flighttest
 

@@ -3,7 +3,7 @@
 //
 // It evaluates the condition when an event comes and keeps a name and a yes or
 // no of each object, nothing of the object itself. It records nothing. Package
-// experiment runs one for as long as a step waits.
+// steps runs one for as long as a step waits.
 package condition
 
 import (

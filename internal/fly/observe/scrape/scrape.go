@@ -3,7 +3,7 @@
 // It keeps every family unless told which (Options), native histograms where
 // they are offered, writes a value only when it changed, and marks every
 // scrape, so that a reader knows what was looked at and when. It judges
-// nothing; package experiment starts it.
+// nothing; package flight starts it.
 package scrape
 
 import (

@@ -2,7 +2,7 @@
 // is there. It makes the Job and a Secret, says which pods have failed, and takes both
 // away.
 //
-// It knows nothing of what workers say to their leader: package workers does.
+// It knows nothing of what workers say to their leader: package protocol does.
 package job
 
 import (

@@ -3,8 +3,8 @@
 // say over it what the other has to know, a line of JSON each: here is the plane
 // (start), I am ready, stop, I have ended.
 //
-// It starts no process. Package experiment has windtunnel's end (Caller), package
-// windtunnel that of the test (Serve).
+// It starts no process. The verbs run and up have windtunnel's end (Caller), package windtunnel
+// at the root of the module that of the test (Serve).
 package external
 
 import (

@@ -1,7 +1,7 @@
 // Package builtin holds the sets of stages that come with the program, as
 // files in kwok's format: fast, general, chaos, volumes and deployments.
 //
-// It only hands out files; package stage/machine compiles them. The fleet and
+// It only hands out files; package machine compiles them. The fleet and
 // the verb `fleet` call it.
 package builtin
 

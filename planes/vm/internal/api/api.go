@@ -3,7 +3,7 @@
 // client for them. Field names, labels and phases are KubeVirt's, so that one
 // scenario flies against either.
 //
-// It decides nothing: subject/vm/controller and subject/vm/agent do. What a
+// It decides nothing: packages controller and agent do. What a
 // specification holds beyond the fields named here is kept as it was sent.
 package api
 

@@ -5,7 +5,7 @@
 // https://prometheus.io/docs/prometheus/latest/querying/api/.
 //
 // It listens nowhere, keeps nothing and changes nothing; the verb serve and
-// package dashboard put its handler behind an address.
+// package live put its handler behind an address.
 package query
 
 import (
