@@ -2,26 +2,19 @@ package subject
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
 
-// script writes a program of these lines of shell.
-func script(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+// shell returns how a shell is called that runs a text. No program is written: one that is
+// still open for writing in a child of another test cannot be started.
+func shell(text string) (path string, args []string) { return "/bin/sh", []string{"-c", text} }
 
 func TestVersionOfAProgramThatLeavesAnother(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
-	if got := programVersion(t.Context(), script(t, "echo v1; echo more; sleep 8 & exit 0"), []string{"--version"}); got != "v1" {
+	path, args := shell("echo v1; echo more; sleep 8 & exit 0")
+	if got := programVersion(t.Context(), path, args); got != "v1" {
 		t.Errorf("got %q", got)
 	}
 	if took := time.Since(begin); took > 6*time.Second {
@@ -34,7 +27,8 @@ func TestVersionEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if got := programVersion(ctx, script(t, "exec sleep 8"), []string{"--version"}); got != "" {
+	path, args := shell("exec sleep 8")
+	if got := programVersion(ctx, path, args); got != "" {
 		t.Errorf("got %q", got)
 	}
 	if took := time.Since(begin); took > 4*time.Second {
@@ -44,7 +38,8 @@ func TestVersionEndsWithItsContext(t *testing.T) {
 
 func TestVersionOfAProgramThatTalks(t *testing.T) {
 	t.Parallel()
-	got := programVersion(t.Context(), script(t, "head -c 1000000 /dev/zero | tr '\\0' a"), []string{"--version"})
+	path, args := shell("head -c 1000000 /dev/zero | tr '\\0' a")
+	got := programVersion(t.Context(), path, args)
 	if len(got) != maxVersion {
 		t.Errorf("kept %d bytes", len(got))
 	}
