@@ -66,7 +66,10 @@ func deleteEach(ctx context.Context, client discovery.Doer, objects []Object) (f
 				faults = append(faults, fmt.Errorf("delete %s: %w", o.Path, before))
 				delete(why, o)
 			case ctx.Err() == nil:
-				why[o] = o.checkGone(ctx, client, look == again, before)
+				// A look that the end of the time cut off says less than the one before.
+				if now := o.checkGone(ctx, client, look == again, before); now == nil || ctx.Err() == nil {
+					why[o] = now
+				}
 			}
 		}
 		if look == again {
@@ -158,12 +161,9 @@ func (o Object) callUntilGone(ctx context.Context, client discovery.Doer, req *w
 	case !answer.Success() && answer.Code != http.StatusConflict: // a namespace that is on its way out answers so, and an object with another UID
 		return answer.Refusal()
 	}
-	if req.Method != http.MethodGet {
-		return errStillThere
-	}
-	found, err := object.ReadMetadata(answer.Body)
+	found, err := object.ReadMetadata(answer.Body) // a deletion is answered with the object while finalizers hold it
 	switch {
-	case err == nil && found.UID != o.UID:
+	case req.Method == http.MethodGet && err == nil && found.UID != o.UID:
 		return nil // ours is gone: this is another
 	case len(found.Finalizers) > 0:
 		return fmt.Errorf("%w, held by %s", errStillThere, strings.Join(found.Finalizers, ", "))
