@@ -142,3 +142,32 @@ func TestWhatHangsIsNamed(t *testing.T) {
 		}
 	})
 }
+
+// TestTheLastLookIsCutOff lets a look end with the time: what is known of the object from
+// before is said, not that a call has timed out.
+func TestTheLastLookIsCutOff(t *testing.T) {
+	held := &wire.Response{Code: 200, Body: []byte(`{"metadata":{"uid":"1","finalizers":["x/y"]}}`)}
+	for name, answers := range map[string][]*wire.Response{
+		"after the deletion":     {held},
+		"after one look or more": {{Code: 200, Body: []byte(`{"kind":"Status"}`)}, held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				calls := 0
+				s := newServer(nil, func(*wire.Request) (*wire.Response, error) {
+					if calls++; calls <= len(answers) {
+						return answers[calls-1], nil
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				err := cleanup.Delete(ctx, s, []cleanup.Object{a})
+				if err == nil || !strings.Contains(err.Error(), "still there, held by x/y") {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
