@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,9 +81,8 @@ func planeListVerb(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(tool), release.Executable)); err == nil {
-				p, err := release.Read(filepath.Dir(tool))
-				kept = append([]release.Kept{{Plane: p, Err: err}}, kept...)
+			if beside, ok := release.Beside(tool); ok {
+				kept = append([]release.Kept{beside}, kept...)
 			}
 			return printPlanes(env, kept)
 		},

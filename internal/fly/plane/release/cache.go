@@ -51,7 +51,7 @@ type savedPlane struct {
 	Plane
 }
 
-// Kept is a plane of the cache. Err says why it cannot be started.
+// Kept is a plane of the cache, or beside the tool. Err says why it cannot be started.
 type Kept struct {
 	Plane
 	Err error

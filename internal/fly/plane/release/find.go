@@ -26,17 +26,25 @@ func (w Wanted) command() string {
 	return out
 }
 
+// Beside returns the plane that stands beside the tool, an executable; not ok: none does.
+func Beside(tool string) (k Kept, ok bool) {
+	folder := filepath.Dir(tool)
+	if _, err := os.Stat(filepath.Join(folder, Executable)); err != nil {
+		return k, false
+	}
+	k.Plane, k.Err = Read(folder)
+	return k, true
+}
+
 // Find finds a plane beside the tool, an executable, or in the user's cache. ErrAbsent:
 // there is none.
 func Find(w Wanted, tool string) (Plane, error) {
 	var beside *Plane
-	folder := filepath.Dir(tool)
-	if _, err := os.Stat(filepath.Join(folder, Executable)); err == nil {
-		p, err := Read(folder)
-		if err != nil {
-			return p, err
+	if k, ok := Beside(tool); ok {
+		if k.Err != nil {
+			return k.Plane, k.Err
 		}
-		beside = &p
+		beside = &k.Plane
 	}
 	if beside != nil && w == (Wanted{}) {
 		return *beside, nil
