@@ -28,7 +28,7 @@ func TestWhatTheDocsShowIsCompiled(t *testing.T) {
 		"go":   read("examples/operator/scale_test.go", "example_test.go"),
 		"yaml": read("examples/operator/scale.yaml"),
 	}
-	page := read("docs/testing-your-operator.md")
+	page := read("docs/how-to/testing-your-operator.md")
 	blocks := regexp.MustCompile("(?ms)^```(go|yaml)\n(.*?)^```$").FindAllStringSubmatch(page, -1)
 	if len(blocks) < 5 {
 		t.Fatalf("%d blocks were found", len(blocks))

@@ -43,7 +43,7 @@ type HollowCluster struct {
 }
 
 // Hollow starts a cluster that ends with the test, within milliseconds. It has an
-// address, and clients of any kind talk to it as to a real one; docs/hollow.md says
+// address, and clients of any kind talk to it as to a real one; docs/how-to/hollow.md says
 // what it has not. Unlike Fly it needs no program.
 func Hollow(t testing.TB, o HollowOptions) *HollowCluster {
 	t.Helper()

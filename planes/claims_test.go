@@ -32,7 +32,7 @@ type claim struct {
 var states = []string{"shown", "smaller", "projected", "missing"}
 
 // reports are the planes with a report, the prefix of its claims, their number, and the
-// page of docs/ that has their table.
+// page of docs/how-to that has their table.
 var reports = []struct {
 	plane, prefix, page string
 	claims              int
@@ -161,7 +161,7 @@ func TestClaims(t *testing.T) {
 			all[c.State]++
 		}
 		t.Logf("%-8s %s", r.plane, countsText(counts))
-		repotest.GoldenPart(t, repotest.Path(t, "docs", r.page), "claims", table(claims, counts))
+		repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", r.page), "claims", table(claims, counts))
 	}
 	t.Logf("%-8s %s", "all", countsText(all))
 }
@@ -182,7 +182,7 @@ func table(claims []claim, counts map[string]int) string {
 	for _, c := range claims {
 		rest := []string{}
 		if c.Outcome != "" {
-			rest = append(rest, cell.Replace(c.Outcome)+" [Kept](../"+c.Kept+").")
+			rest = append(rest, cell.Replace(c.Outcome)+" [Kept](../../"+c.Kept+").")
 		}
 		if c.Model != "" {
 			rest = append(rest, "A model: "+c.Model+".")

@@ -104,15 +104,15 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestTheGuideIsValid reads the scenario in docs/lifecycles.md.
+// TestTheGuideIsValid reads the scenario in docs/how-to/lifecycles.md.
 func TestTheGuideIsValid(t *testing.T) {
-	raw, err := os.ReadFile("../docs/lifecycles.md")
+	raw, err := os.ReadFile("../docs/how-to/lifecycles.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(string(raw), "```yaml\n")
 	text, _, ok := strings.Cut(text, "```")
-	s, err := scenario.Parse("docs/lifecycles.md", []byte("scenario: guide\nsteps: [{pause: 1s}]\n"+text), nil)
+	s, err := scenario.Parse("docs/how-to/lifecycles.md", []byte("scenario: guide\nsteps: [{pause: 1s}]\n"+text), nil)
 	if !ok || err != nil || len(s.Lifecycles) != 3 || len(s.Objectives) != 3 {
 		t.Fatalf("%v %v", ok, err)
 	}

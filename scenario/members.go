@@ -31,7 +31,7 @@ type Members struct {
 	Labels          map[string]string `yaml:"labels"`          // of each of them, such as region
 	Spread          map[string]int    `yaml:"spread"`          // labels with so many values, in turn: region: 3 gives region-0, region-1, region-2
 	RoundTrip       unit.Duration     `yaml:"roundTrip"`       // added to every client's way there and back; each region its own: in groups of their own
-	APIs            []string          `yaml:"apis"`            // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/clusters.md; [all]: everything, as on the plane
+	APIs            []string          `yaml:"apis"`            // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/how-to/clusters.md; [all]: everything, as on the plane
 	Binder          bool              `yaml:"binder"`          // of hollow ones: a model binds pods to the nodes of the member's fleet; default false: pods come with their node. Real ones have no scheduler
 	ServiceAccounts bool              `yaml:"serviceAccounts"` // of hollow ones: a model gives every namespace the service account default and the certificate kube-root-ca.crt; default false. Real ones have no controllers
 	Etcd            string            `yaml:"etcd"`            // of real ones: shared (default): one for all members, a prefix each; own: one each

@@ -8,7 +8,7 @@ import (
 )
 
 func TestReferenceIsUpToDate(t *testing.T) {
-	const page = "../docs/scenario.md"
+	const page = "../docs/reference/scenario.md"
 	repotest.Golden(t, page, scenario.Reference())
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Reference returns the language as a page of Markdown: it is made from the
-// types and their comments, as Schema is. docs/scenario.md holds it.
+// types and their comments, as Schema is. docs/reference/scenario.md holds it.
 func Reference() []byte {
 	r := &referenceMaker{comments: commentsOf("scenario.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go"), seen: map[reflect.Type]bool{}}
 	r.line("# The scenario file")

@@ -117,11 +117,11 @@ type Objective struct {
 	Name      string            `yaml:"name"`      // in the verdict; default: what it bounds
 	SLO       string            `yaml:"slo"`       // "kubernetes": the official ones; the fields below but pods then stay empty
 	Pods      []string          `yaml:"pods"`      // groups whose startup is judged; default all
-	SLI       string            `yaml:"sli"`       // pod-startup, lifecycle, call-latency, server-latency, etcd-fsync ...: docs/slis.md
+	SLI       string            `yaml:"sli"`       // pod-startup, lifecycle, call-latency, server-latency, etcd-fsync ...: docs/reference/slis.md
 	Labels    map[string]string `yaml:"labels"`    // group, phase, verb, resource ...
 	Per       []string          `yaml:"per"`       // labels of the SLI: one result for each of their values, such as [verb, resource]
 	Step      string            `yaml:"step"`      // judged is the time of this step alone, and of calls those that it sent; not for slo and what is made of lifecycles
-	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate, sum; which ones says docs/slis.md
+	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate, sum; which ones says docs/reference/slis.md
 	Max       *float64          `yaml:"max"`       // a number of the SLI's unit (seconds, 1/s ...), or with one of the same kind: 500ms, 50/s, 512Mi, 5%
 	Min       *float64          `yaml:"min"`       // in place of max
 

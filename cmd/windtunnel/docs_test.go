@@ -20,7 +20,7 @@ import (
 func pages(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, glob := range []string{"../../*.md", "../../docs/*.md", "../../examples/*/README.md", "../../experiments/*/README.md"} {
+	for _, glob := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md", "../../examples/*/README.md", "../../experiments/*.md", "../../experiments/*/README.md"} {
 		some, err := filepath.Glob(glob)
 		if err != nil {
 			t.Fatal(err)
@@ -233,7 +233,7 @@ func TestCommands(t *testing.T) {
 func TestDocsRun(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	all, err := filepath.Glob("../../docs/*.md")
+	all, err := filepath.Glob("../../docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,13 +382,20 @@ func TestSiteIsBuilt(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	all, _ := filepath.Glob("../../docs/*.md")
+	var all []string // relative to docs
+	for _, glob := range []string{"*.md", "*/*.md"} {
+		some, _ := fs.Glob(os.DirFS("../../docs"), glob)
+		all = append(all, some...)
+	}
 	for _, page := range all {
-		raw, err := os.ReadFile(page)
+		raw, err := os.ReadFile(filepath.Join("../../docs", page))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(page)), raw, 0o600); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(page)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, page), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -400,7 +407,7 @@ func TestSiteIsBuilt(t *testing.T) {
 		}
 	}
 	for _, page := range all {
-		html := filepath.Join(dir, ".vitepress/dist", strings.TrimSuffix(filepath.Base(page), ".md")+".html")
+		html := filepath.Join(dir, ".vitepress/dist", strings.TrimSuffix(strings.Replace(page, "README.md", "index.md", 1), ".md")+".html")
 		if _, err := os.Stat(html); err != nil {
 			t.Error(err)
 		}

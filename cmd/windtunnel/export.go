@@ -80,7 +80,7 @@ func besideRun(run, suffix string) string {
 	return filepath.Clean(run) + "-" + suffix
 }
 
-// exportTables writes the tables of docs/records.md.
+// exportTables writes the tables of docs/reference/records.md.
 func exportTables(env *environment, format, short string, write func(run, folder string) ([]rows.File, error)) *cobra.Command {
 	return newExportForm(format, short, format+" runs/density/latest -o tables", func(run, out string) error {
 		if out == "" {

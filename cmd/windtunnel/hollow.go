@@ -44,7 +44,7 @@ func hollowVerb(env *environment) *cobra.Command {
 			"discovery, OpenAPI, custom resources, scale, binding, eviction, tokens and access reviews.\n" +
 			"They have no admission, no validation but that of metadata and of custom resources' schemas,\n" +
 			"hardly any defaults, no authorization, no controllers but the models below and what removes\n" +
-			"namespaces and what belongs to an owner, no exec, logs or proxies; docs/hollow.md says all.",
+			"namespaces and what belongs to an owner, no exec, logs or proxies; docs/how-to/hollow.md says all.",
 		Example: "  windtunnel hollow --clusters 200\n" +
 			"  windtunnel hollow --stages fast,deployments --binder --heartbeats 10s\n" +
 			"  windtunnel hollow --load state.yaml --save state.yaml",

@@ -23,7 +23,7 @@ import (
 // The page on the stream is tested by reading a stream with nothing but the
 // page's own table of kinds and fields.
 
-const page = "../../docs/records.md"
+const page = "../../docs/reference/records.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()

@@ -21,7 +21,7 @@ func (w *Writer) Size() int64 {
 	return w.size + int64(len(w.buf))
 }
 
-// What docs/records.md says of the stream.
+// What docs/reference/records.md says of the stream.
 const (
 	StreamHeader = streamHeader
 	FlushBytes   = flushBytes

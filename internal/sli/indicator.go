@@ -3,7 +3,7 @@
 // and who defined it so.
 //
 // It measures nothing and judges nothing. Package scenario takes the names and
-// labels from it, package slo computes the values, and docs/slis.md is made of
+// labels from it, package slo computes the values, and docs/reference/slis.md is made of
 // it.
 package sli
 

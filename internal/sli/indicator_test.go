@@ -11,7 +11,7 @@ import (
 )
 
 func TestPageIsUpToDate(t *testing.T) {
-	const page = "../../docs/slis.md"
+	const page = "../../docs/reference/slis.md"
 	want := sli.Page()
 	repotest.Golden(t, page, want)
 }

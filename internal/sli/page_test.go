@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Page returns the table as a page of Markdown; docs/slis.md holds it.
+// Page returns the table as a page of Markdown; docs/reference/slis.md holds it.
 func Page() []byte {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -22,7 +22,7 @@ func callIndicators() []Indicator {
 			Source: reference, Labels: callLabels(), Statistics: distributionStatistics(),
 			Kind: Histogram, Family: "apiserver_request_duration_seconds", Calls: true,
 			Where: []Match{{Label: "verb", Pattern: "WATCH|CONNECT", Not: true}}, Shown: showP99()},
-		// Our own: open loop, so that a stalled server's waiting calls count (docs/measurement.md, rule 1).
+		// Our own: open loop, so that a stalled server's waiting calls count (docs/background/measurement.md, rule 1).
 		{Name: "call-latency", Unit: "seconds", Text: "from the moment when a call of the load was due to its answer",
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: distributionStatistics()},
 		{Name: "call-success", Unit: "ratio", Text: "calls of the load that were answered with success, as a share of all that were due",

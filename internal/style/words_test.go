@@ -131,11 +131,11 @@ func TestWordsOfReaders(t *testing.T) {
 	}
 }
 
-// TestPromisesHaveTests holds that each row of a table of promises in docs/safety.md names
+// TestPromisesHaveTests holds that each row of a table of promises in docs/reference/safety.md names
 // a test that is there and that CI runs: one that needs WINDTUNNEL_ROBUST or a machine to
 // itself is marked "(by hand)", and no row stands on such tests alone.
 func TestPromisesHaveTests(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/safety.md")
+	raw, err := os.ReadFile("../../docs/reference/safety.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +147,9 @@ func TestPromisesHaveTests(t *testing.T) {
 			test, byHand := strings.CutSuffix(named, " (by hand)")
 			switch {
 			case !there[test]:
-				t.Errorf("docs/safety.md:%d names %s, which is not there", i+1, test)
+				t.Errorf("docs/reference/safety.md:%d names %s, which is not there", i+1, test)
 			case !byHand && !inCI[test]:
-				t.Errorf("docs/safety.md:%d: CI does not run %s: say (by hand) behind its name", i+1, test)
+				t.Errorf("docs/reference/safety.md:%d: CI does not run %s: say (by hand) behind its name", i+1, test)
 			}
 		}
 		if !strings.HasPrefix(line, "|") {
@@ -165,7 +165,7 @@ func TestPromisesHaveTests(t *testing.T) {
 			rows++
 			held := slices.ContainsFunc(name.FindAllString(last, -1), func(test string) bool { return inCI[test] })
 			if !held && !strings.Contains(last, ".txtar") {
-				t.Errorf("docs/safety.md:%d: no test that CI runs holds the promise %q", i+1, strings.TrimSpace(cells[0]))
+				t.Errorf("docs/reference/safety.md:%d: no test that CI runs holds the promise %q", i+1, strings.TrimSpace(cells[0]))
 			}
 		}
 	}

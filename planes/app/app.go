@@ -1,7 +1,7 @@
 // Package app is the app plane, a reference plane under test: KubeVela's delivery
 // of applications as far as its published scalability assessment turns on it, with
 // a real controller on a real API server. What is modelled and what is real,
-// docs/reproducing-kubevela-assessment.md says.
+// docs/how-to/reproducing-kubevela-assessment.md says.
 //
 // Its processes are hidden verbs of windtunnel, started by a scenario's subjects
 // (examples/app) and by people who want to look closer.

@@ -101,7 +101,7 @@ func TestDocumentedProfiles(t *testing.T) {
 // documentedOptions returns the cells of the documentation's table of profiles.
 func documentedOptions(t *testing.T) (rows [][]string) {
 	t.Helper()
-	page, err := os.ReadFile(repotest.Path(t, "docs", "reproducing-kubevela-assessment.md"))
+	page, err := os.ReadFile(repotest.Path(t, "docs", "how-to", "reproducing-kubevela-assessment.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package clusters is the clusters plane, a reference plane under test: Kosmos' cluster
 // tree on a real API server and on members, real or hollow. What is modelled and what
-// is real, docs/reproducing-kosmos.md says.
+// is real, docs/how-to/reproducing-kosmos.md says.
 //
 // Its processes are hidden verbs of windtunnel, started by a scenario's subjects
 // (examples/clusters) and by people who want to look closer.

@@ -1,6 +1,6 @@
 // Package edge is the edge plane: hubs that do what KubeEdge's CloudCore does, and
 // fleets of hollow edges that speak its protocol, on a real API server. What is
-// modelled and what is real, docs/reproducing-kubeedge-100k.md says.
+// modelled and what is real, docs/how-to/reproducing-kubeedge-100k.md says.
 //
 // Its processes are hidden verbs of windtunnel, started by a scenario's subjects
 // (examples/edge) and by people who want to look closer.

@@ -12,7 +12,7 @@ import (
 
 // TestVMPlaneOnAHollowCluster flies the VM plane's processes on an API server in
 // memory, which has a binder in place of the scheduler. What it has not is declared in
-// docs/hollow.md: the webhook is never asked, and the controller gives instances the
+// docs/how-to/hollow.md: the webhook is never asked, and the controller gives instances the
 // first phase and the finalizer that they would have of it.
 func TestVMPlaneOnAHollowCluster(t *testing.T) {
 	s, err := hollow.New(hollow.Options{Models: hollow.Models{Binder: true, ServiceAccounts: true}})
@@ -50,6 +50,6 @@ func TestVMPlaneOnAHollowCluster(t *testing.T) {
 		t.Errorf("the run ended with %s: %s", r.Facts.Ended.Reason, r.Facts.Ended.Text)
 	}
 	if names := r.Facts.Series.Names(); slices.Contains(names, "windtunnel_vm_webhook_duration_seconds_count") {
-		t.Error("the webhook was asked: docs/hollow.md says that there is no admission")
+		t.Error("the webhook was asked: docs/how-to/hollow.md says that there is no admission")
 	}
 }

@@ -1,7 +1,7 @@
 // Package vm is the VM plane, the first reference plane under test: KubeVirt's
 // mechanisms as far as its published scale tests turn on them, with real
 // controllers on a real API server. What is modelled and what is real,
-// docs/reproducing-kubevirt-density.md says.
+// docs/how-to/reproducing-kubevirt-density.md says.
 //
 // Its processes are hidden verbs of windtunnel, started by a scenario's subjects
 // (examples/vm) and by people who want to look closer.

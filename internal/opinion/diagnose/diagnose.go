@@ -7,7 +7,7 @@
 // the records say of calls (Collect), the answers to a fixed list of PromQL
 // expressions over the run's own series (Facts.Ask), so that a reader can check
 // each of them, and what profiles say of locks. It passes no verdict (package slo
-// does) and compares no runs (package compare does). docs/diagnosis.md explains
+// does) and compares no runs (package compare does). docs/how-to/diagnosis.md explains
 // each cause.
 package diagnose
 

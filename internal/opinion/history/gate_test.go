@@ -46,7 +46,7 @@ func builds(t *testing.T, f *history.File, o history.Options) int {
 	return 0
 }
 
-// What docs/history.md promises of the gate: of 100 histories of 40 builds
+// What docs/how-to/builds.md promises of the gate: of 100 histories of 40 builds
 // without a change it fails in fewer than 5, however small the share; one of
 // 20 % is found within six builds in most, and within eight in nearly all.
 func TestGateOverManyBuilds(t *testing.T) {

@@ -1,7 +1,7 @@
 // Package recordtest makes record streams that no writer writes: damaged ones, and
 // ones that were made to do harm. Tests of whoever reads run directories call it.
 //
-// It knows the layout of docs/records.md and nothing of what is recorded.
+// It knows the layout of docs/reference/records.md and nothing of what is recorded.
 package recordtest
 
 import (

@@ -14,9 +14,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
-const page = "../../../docs/records.md"
+const page = "../../../docs/reference/records.md"
 
-// TestPageNamesEveryColumn holds docs/records.md against the rows' types.
+// TestPageNamesEveryColumn holds docs/reference/records.md against the rows' types.
 func TestPageNamesEveryColumn(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package apitest is a hollow cluster for tests that look behind it: they put objects
 // there as they are, ask what requests came, and let faults befall them. It is a real
-// API server but for what docs/hollow.md names, and for namespaces, which are made when
+// API server but for what docs/how-to/hollow.md names, and for namespaces, which are made when
 // something is first created in them.
 package apitest
 

@@ -5,7 +5,7 @@
 // Objects are kept as the bytes that clients read, and what a request means is
 // done with the API server's own libraries: patches, server-side apply, errors,
 // selectors. There is no admission, no validation but that of metadata and of
-// CustomResourceDefinitions' schemas, and no authorization; docs/hollow.md has
+// CustomResourceDefinitions' schemas, and no authorization; docs/how-to/hollow.md has
 // the list.
 package hollow
 

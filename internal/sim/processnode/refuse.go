@@ -91,7 +91,7 @@ func imageName(ref string) string {
 // unsupportedReasons says what a pod asks for that processes cannot be given; none: it can run.
 // What would only take rights away (dropped capabilities, seccomp, a root that is not
 // written) is no reason: processes have the rights of who started the kubelet, which
-// docs/workers.md says.
+// docs/how-to/workers.md says.
 func (p programs) unsupportedReasons(pod *corev1.Pod) (out []string) {
 	s := &pod.Spec
 	add := func(bad bool, format string, args ...any) {

@@ -119,10 +119,10 @@ func YAMLName(f reflect.StructField) string {
 // everyField is the heading of the generated part of a page, which is its last.
 const everyField = "## Every field, and what becomes of it\n"
 
-// Page holds the generated part of a page in docs; with -update it is written.
+// Page holds the generated part of a page in docs/how-to; with -update it is written.
 func Page(t *testing.T, name, generated string) {
 	t.Helper()
-	path := repotest.Path(t, "docs", name)
+	path := repotest.Path(t, "docs", "how-to", name)
 	raw, err := os.ReadFile(filepath.FromSlash(path))
 	if err != nil {
 		t.Fatal(err)

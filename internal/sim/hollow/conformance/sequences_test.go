@@ -120,7 +120,7 @@ func (g *generator) ends() (out []repotest.Step) {
 	return out
 }
 
-// declared says whether two answers differ in nothing but what docs/hollow.md
+// declared says whether two answers differ in nothing but what docs/how-to/hollow.md
 // declares: what is said of a patch whose outcome is no object.
 func declared(real, hollow string) bool {
 	const of = `422 {"details":{"causes":[{"field":"patch",`

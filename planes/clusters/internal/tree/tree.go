@@ -8,7 +8,7 @@
 // them decide, and do it.
 //
 // Defaults are Kosmos' semantics with what they cost, flaws included; what is better
-// has an option (Improved). docs/reproducing-kosmos.md says what is left out.
+// has an option (Improved). docs/how-to/reproducing-kosmos.md says what is left out.
 package tree
 
 import (

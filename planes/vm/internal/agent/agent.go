@@ -7,7 +7,7 @@
 // No guest runs: how long things take is a declared model (see Model), or, when
 // asked, one empty QEMU process for each machine. It also ends launcher pods,
 // as the kubelet of their node would once their machine is off; a fleet that
-// deletes them earlier is served too, see docs/reproducing-kubevirt-density.md.
+// deletes them earlier is served too, see docs/how-to/reproducing-kubevirt-density.md.
 package agent
 
 import (
