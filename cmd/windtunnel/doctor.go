@@ -18,11 +18,11 @@ func doctorVerb(env *environment) *cobra.Command {
 		Long: "doctor checks cores, memory, limits on open files, ports, inotify, control groups, disks,\n" +
 			"clocks and timers, and names the command that lifts each limit. It estimates how many\n" +
 			"nodes, pods and connections fit. Exit code: 0 if all checks pass, 2 if one raises a doubt,\n" +
-			"3 if runs do not work.",
-		Example: "  windtunnel doctor\n  windtunnel doctor --output json | jq .holds",
+			"3 if runs do not work. The summary fits a screen; --output table has every check.",
+		Example: "  windtunnel doctor\n  windtunnel doctor --output table\n  windtunnel doctor --output json | jq .holds",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := wantOneOf("--output", output, "table", "markdown", "json"); err != nil {
+			if err := wantOneOf("--output", output, doctorForms()...); err != nil {
 				return err
 			}
 			made, _ := versionsWithPlane() // the report says that there is no plane
@@ -39,9 +39,12 @@ func doctorVerb(env *environment) *cobra.Command {
 			return fmt.Errorf("no run can work on this machine")
 		},
 	}
-	addOutput(verb, &output, "table", "markdown", "json")
+	addOutput(verb, &output, doctorForms()...)
 	return verb
 }
+
+// doctorForms are those of the report, the default first.
+func doctorForms() []string { return []string{"summary", "table", "markdown", "json"} }
 
 func printReport(env *environment, r doctor.Report, output string) error {
 	switch output {
@@ -51,7 +54,11 @@ func printReport(env *environment, r doctor.Report, output string) error {
 		return r.Markdown(env.stdout)
 	}
 	paint := env.newPainter()
-	return r.Table(env.stdout, func(s doctor.State, text string) string {
+	colored := func(s doctor.State, text string) string {
 		return paint(map[doctor.State]colour{doctor.Fine: green, doctor.Doubt: yellow, doctor.Bad: red}[s], text)
-	})
+	}
+	if output == "table" {
+		return r.Table(env.stdout, colored)
+	}
+	return r.Summary(env.stdout, colored)
 }

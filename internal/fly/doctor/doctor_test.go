@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/windtunnel/windtunnel/internal/fly/doctor"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // good is a machine without a fault.
@@ -28,17 +30,16 @@ func good() doctor.Facts {
 	}
 }
 
-// Each fault is found by itself, with what follows and, nearly always, a remedy.
-func TestExamine(t *testing.T) {
-	if r := doctor.Examine(good()); r.State != doctor.Fine {
-		t.Fatalf("a good machine is %s: %+v", r.State, r.Checks)
-	}
-	for _, c := range []struct {
-		check  string
-		state  doctor.State
-		remedy string
-		spoil  func(*doctor.Facts)
-	}{
+// spoiling is a fault of a machine, and the check that finds it.
+type spoiling struct {
+	check  string
+	state  doctor.State
+	remedy string
+	spoil  func(*doctor.Facts)
+}
+
+func spoilings() []spoiling {
+	return []spoiling{
 		{"system", doctor.Bad, "", func(f *doctor.Facts) { f.Machine.Kernel = "Darwin 24" }},
 		{"control plane", doctor.Doubt, "windtunnel plane build v1.", func(f *doctor.Facts) { delete(f.Versions, "kubernetes") }},
 		{"cores", doctor.Bad, "", func(f *doctor.Facts) { f.UsableCores = 0.5 }},
@@ -65,7 +66,15 @@ func TestExamine(t *testing.T) {
 		{"clock", doctor.Doubt, "current_clocksource", func(f *doctor.Facts) { f.Clock, f.ClockRead = "hpet", 3000 }},
 		{"timers", doctor.Doubt, "ps -eo", func(f *doctor.Facts) { f.Timer.P99 = time.Second }},
 		{"priority", doctor.Doubt, "setcap", func(f *doctor.Facts) { f.MayPrefer = false }},
-	} {
+	}
+}
+
+// Each fault is found by itself, with what follows and, nearly always, a remedy.
+func TestExamine(t *testing.T) {
+	if r := doctor.Examine(good()); r.State != doctor.Fine {
+		t.Fatalf("a good machine is %s: %+v", r.State, r.Checks)
+	}
+	for _, c := range spoilings() {
 		f := good()
 		c.spoil(&f)
 		r := doctor.Examine(f)
@@ -125,6 +134,54 @@ func TestHolds(t *testing.T) {
 	if h := of(f, "nodes"); h.Count != 0 {
 		t.Errorf("without memory: %+v", h)
 	}
+}
+
+// The summary fits a screen whatever is wrong, and has the remedy of what is wrong alone.
+func TestSummary(t *testing.T) {
+	plain := func(_ doctor.State, text string) string { return text }
+	write := func(f doctor.Facts) string {
+		var b bytes.Buffer
+		if err := doctor.Examine(f).Summary(&b, plain); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if len(lines) > 22 {
+			t.Errorf("%d lines:\n%s", len(lines), &b)
+		}
+		for _, line := range lines {
+			if n := utf8.RuneCountInString(line); n > 79 {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+		return b.String()
+	}
+	repotest.Golden(t, "testdata/fine.golden", write(good()))
+	some, all := good(), good()
+	for _, c := range spoilings() {
+		f := good()
+		c.spoil(&f)
+		c.spoil(&all)
+		if c.check == "control plane" || c.check == "swap" {
+			c.spoil(&some)
+		}
+		remedy := strings.Join(strings.Fields(write(f)), " ")
+		if want := strings.Join(strings.Fields(remedyIn(doctor.Examine(f))), " "); !strings.Contains(remedy, want) {
+			t.Errorf("%s: no %q in %s", c.check, want, remedy)
+		}
+	}
+	all.MemoryLimit, all.Machine.CPU = 1<<30, strings.Repeat("a long name of a CPU ", 8)
+	repotest.Golden(t, "testdata/doubt.golden", write(some))
+	repotest.Golden(t, "testdata/bad.golden", write(all))
+}
+
+// remedyIn returns the remedy of the one thing that is not fine.
+func remedyIn(r doctor.Report) string {
+	for _, c := range r.Checks {
+		if c.State != doctor.Fine {
+			return c.Remedy
+		}
+	}
+	return ""
 }
 
 func TestForms(t *testing.T) {
