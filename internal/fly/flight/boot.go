@@ -2,7 +2,6 @@ package flight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,14 +16,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
-	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
-	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
-	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
-	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // bootPlane starts the plane, or reaches the one that exists.
@@ -188,7 +183,7 @@ func (r *run) startFleet(ctx context.Context) error {
 	// It outlives the cancelled steps: pods end on its nodes when a cluster is left.
 	f, err := fleet.Start(context.WithoutCancel(ctx), r.scenario.Fleet, fleet.Options{
 		Endpoint: r.plane.Endpoint("fleet"), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
-		Name: r.fleetName(), Stamp: r.newStamp(), Namespaces: r.workload.Owns, Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
+		Name: r.fleetName(), Stamp: r.newStamp(), Namespaces: r.workload.Owns, Stages: r.stages.Machine, Objects: r.stages.Objects, Connections: r.scenario.Fleet.Connections,
 		Version: r.options.Versions["windtunnel"],
 	})
 	if err != nil {
@@ -210,72 +205,6 @@ func (r *run) startFleet(ctx context.Context) error {
 	}
 	r.dir.newJournal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil
-}
-
-// stages is what the fleet's nodes and pods do; the zero value is the built-in
-// set fast.
-type stages struct {
-	machine *machine.Machine
-	objects []kwok.Document // that belong to them
-	sources []*kwok.Stage
-}
-
-// missingKinds joins an error for each stage, and each object of the stages' files, of a kind that
-// neither Kubernetes nor a definition brings to a plane of the run's own.
-func (s stages) missingKinds(brought steps.Definitions) error {
-	var errs []error
-	told := map[kwok.Resource]bool{}
-	for _, one := range s.sources {
-		r := one.Resource()
-		if err := brought.Lack(r.APIVersion, r.Kind); err != nil && !told[r] {
-			told[r] = true
-			errs = append(errs, one.Fault("spec.resourceRef", fmt.Errorf("%s: %w", r, err)))
-		}
-	}
-	for _, d := range s.objects {
-		if err := brought.Lack(d.APIVersion, d.Kind); err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %s %s: %w", d.Path, d.Line, d.Kind, d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// checkObjects refuses what of the files of fleet.stages can be no object beside stages:
-// kinds of kwok's kubelet, which a scenario's fleet does not serve, and objects in namespaces.
-func checkObjects(objects []kwok.Document) error {
-	var errs []error
-	for _, d := range objects {
-		switch group, _, _ := strings.Cut(d.APIVersion, "/"); {
-		case strings.HasSuffix("."+group, ".kwok.x-k8s.io"):
-			errs = append(errs, fmt.Errorf("%s:%d: %s %s: a scenario's fleet has stages only; windtunnel fleet --config serves this kind", d.Path, d.Line, d.Kind, d.Name))
-		case d.Namespace != "":
-			errs = append(errs, fmt.Errorf("%s:%d: %s %s: it belongs into a namespace: make it by a step", d.Path, d.Line, d.Kind, d.Name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// compileStages reads and compiles what the scenario says that nodes and pods do,
-// so that a faulty stage is known before anything is started.
-func compileStages(f scenario.Fleet, folder string) (out stages, err error) {
-	names, every := f.Stages, time.Duration(f.Status)
-	if len(names) == 0 && every == 0 {
-		return out, nil
-	}
-	if len(names) == 0 {
-		names = []string{"fast"}
-	}
-	file, err := builtin.Sets(names, folder)
-	if err != nil {
-		return out, err
-	}
-	builtin.BindClasses(file, f.StorageClasses)
-	if every > 0 && !file.Beat(every) {
-		return out, fmt.Errorf("fleet.status: no stage of %s posts the conditions of nodes after a delay", strings.Join(names, ", "))
-	}
-	out.machine, err = machine.Compile(file.Stages)
-	out.objects, out.sources = file.Others, file.Stages
-	return out, errors.Join(err, checkObjects(out.objects))
 }
 
 // callFailed tells whoever watches the run of the first call of a step that failed

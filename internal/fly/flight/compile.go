@@ -7,6 +7,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 )
 
@@ -21,7 +22,7 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 	folder := filepath.Dir(o.File)
 	var errs [5]error
 	r.workload, errs[0] = steps.Compile(r.scenario, o.File, r.newStamp())
-	r.stages, errs[1] = compileStages(r.scenario.Fleet, folder)
+	r.stages, errs[1] = stages.Compile(r.scenario.Fleet, folder)
 	r.members, errs[2] = compileMembers(r.scenario, folder)
 	errs[3] = adoptCaller(r.scenario, o.As)
 	r.installation, errs[4] = readInstallation(r.scenario, o.File)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -14,7 +15,7 @@ import (
 var ErrExec = errors.New("--no-exec: it would run on this machine")
 
 // effectsOf says what a scenario does beside sending calls. The error is ErrExec.
-func effectsOf(s *scenario.Scenario, in *installation, st stages, o Options) (plan.Effects, error) {
+func effectsOf(s *scenario.Scenario, in *installation, st stages.Set, o Options) (plan.Effects, error) {
 	e := plan.Effects{Runs: plan.RunsOf(s)}
 	if o.NoExec && len(e.Runs) > 0 {
 		return e, fmt.Errorf("%s: %w: %s", o.File, ErrExec, strings.Join(e.Runs, "; "))
@@ -26,7 +27,7 @@ func effectsOf(s *scenario.Scenario, in *installation, st stages, o Options) (pl
 	for _, object := range slices.Concat(in.definitions, in.manifests) {
 		e.Changes = append(e.Changes, "makes and deletes "+object.Kind+" "+strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"))
 	}
-	for _, d := range st.objects {
+	for _, d := range st.Objects {
 		e.Changes = append(e.Changes, "makes and deletes "+d.Kind+" "+d.Name)
 	}
 	for _, name := range o.Adopt {

@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
@@ -103,7 +104,7 @@ type run struct {
 	workload     *steps.Workload
 	created      *steps.Created
 	injected     *steps.Injected
-	stages       stages // of the fleet's nodes and pods
+	stages       stages.Set // of the fleet's nodes and pods
 	installation *installation
 	subjects     *subjects
 	namespaces   *namespaces

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
@@ -25,22 +26,22 @@ import (
 // members are the clusters beside the plane, and what there is in each.
 type members struct {
 	all    []*steps.Member // in the scenario's order
-	stages map[string]stages
+	stages map[string]stages.Set
 	begun  int // hollow ones that workers were told to be
 }
 
 // compileMembers compiles what nodes of members do, so that a faulty stage is known
 // before anything is started.
 func compileMembers(s *scenario.Scenario, folder string) (members, error) {
-	out := members{stages: map[string]stages{}}
+	out := members{stages: map[string]stages.Set{}}
 	for _, m := range s.Members {
-		if _, err := compileStages(scenario.Fleet{Stages: m.Stages}, folder); err != nil { // the hollow members' process has its own
+		if _, err := stages.Compile(scenario.Fleet{Stages: m.Stages}, folder); err != nil { // the hollow members' process has its own
 			return out, fmt.Errorf("members %s: %w", m.Name, err)
 		}
 		if m.Fleet == nil {
 			continue
 		}
-		compiled, err := compileStages(*m.Fleet, folder)
+		compiled, err := stages.Compile(*m.Fleet, folder)
 		if err != nil {
 			return out, fmt.Errorf("members %s: %w", m.Name, err)
 		}
@@ -150,7 +151,7 @@ func (r *run) startFleets(ctx context.Context, group *scenario.Members) error {
 	return steps.Each(ctx, own, func(ctx context.Context, m *steps.Member) error {
 		f, err := fleet.Start(context.WithoutCancel(ctx), *group.Fleet, fleet.Options{
 			Endpoint: m.Endpoint(plane.Fleet), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed + uint64(m.Target),
-			Cluster: m.Name, Name: m.Name, Stages: acts.machine, Objects: acts.objects, Connections: cmp.Or(group.Fleet.Connections, connectionsOfMember),
+			Cluster: m.Name, Name: m.Name, Stages: acts.Machine, Objects: acts.Objects, Connections: cmp.Or(group.Fleet.Connections, connectionsOfMember),
 			Version: r.options.Versions["windtunnel"],
 		})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -36,7 +37,7 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		return fmt.Errorf("make a folder for logs: %w", err)
 	}
-	acts, err := compileStages(o.Fleet, o.StagesDir)
+	acts, err := stages.Compile(o.Fleet, o.StagesDir)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	defer func() { err = errors.Join(err, p.Close()) }()
 	f, err := fleet.Start(ctx, o.Fleet, fleet.Options{ // without records: nobody reads them, and they would grow for weeks
 		Endpoint: p.Endpoint("fleet"), Clock: c, Log: o.Log, Seed: scenario.DefaultSeed,
-		Stages: acts.machine, Objects: acts.objects, Connections: o.Fleet.Connections,
+		Stages: acts.Machine, Objects: acts.Objects, Connections: o.Fleet.Connections,
 	})
 	if err != nil {
 		return ignoreInterrupt(ctx, err)

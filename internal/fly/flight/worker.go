@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
@@ -143,7 +144,7 @@ func (s *sender) openConnections(ctx context.Context, plan workerPlan) error {
 
 // readPlan makes of a plan where a worker's calls go and what the load is, and into acts,
 // unless that is nil, what nodes do. Its files are there for no longer than that takes.
-func (p workerPlan) readPlan(kubeconfig []byte, acts *stages) (e endpoint.Endpoint, w *steps.Workload, err error) {
+func (p workerPlan) readPlan(kubeconfig []byte, acts *stages.Set) (e endpoint.Endpoint, w *steps.Workload, err error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-")
 	if err != nil {
 		return e, nil, fmt.Errorf("make a folder for the plan: %w", err)
@@ -153,7 +154,7 @@ func (p workerPlan) readPlan(kubeconfig []byte, acts *stages) (e endpoint.Endpoi
 		w, err = p.compileScenario(folder)
 	}
 	if err == nil && acts != nil {
-		*acts, err = compileStages(w.Scenario.Fleet, folder)
+		*acts, err = stages.Compile(w.Scenario.Fleet, folder)
 	}
 	return e, w, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -102,7 +103,7 @@ func TestAPlanReadsNoFilesOfTheMachine(t *testing.T) {
 		if err := (workerPlan{Files: map[string][]byte{name: nil}}).writeFiles(t.TempDir()); err == nil {
 			t.Errorf("%s was written", name)
 		}
-		if _, err := compileStages(scenario.Fleet{Stages: []string{name}}, t.TempDir()); err == nil {
+		if _, err := stages.Compile(scenario.Fleet{Stages: []string{name}}, t.TempDir()); err == nil {
 			t.Errorf("stages %s were read", name)
 		}
 	}

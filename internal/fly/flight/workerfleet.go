@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
+	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/share"
@@ -71,7 +72,7 @@ type keeper struct {
 
 // newKeeper reads what the nodes do.
 func (p workerPlan) newKeeper(w worker) (*keeper, error) {
-	var acts stages
+	var acts stages.Set
 	e, workload, err := p.readPlan(p.FleetKubeconfig, &acts)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (p workerPlan) newKeeper(w worker) (*keeper, error) {
 	k := &keeper{worker: w, plan: p, scenario: workload.Scenario, config: workload.Scenario.Fleet, leaving: make(chan struct{})}
 	k.options = fleet.Options{
 		Endpoint: e, Records: w.records, Clock: w.clock, Log: w.log, Seed: p.Seed + uint64(part.Index), Name: p.FleetName, Share: part,
-		Stamp: p.Stamp, Namespaces: workload.Owns, Stages: acts.machine, Objects: acts.objects, Version: p.Version,
+		Stamp: p.Stamp, Namespaces: workload.Owns, Stages: acts.Machine, Objects: acts.Objects, Version: p.Version,
 		Connections: part.Portion(k.config.Connections),
 	}
 	k.host, err = ownAddress(w.leader)
