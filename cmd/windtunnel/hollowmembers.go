@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 )
 
@@ -23,7 +23,7 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		server, reach, err := flight.ServeHollow(group, "")
+		server, reach, err := member.ServeHollow(group, "")
 		if err != nil {
 			return err
 		}

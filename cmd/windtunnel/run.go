@@ -56,7 +56,7 @@ func runVerb(env *environment) *cobra.Command {
 			return err
 		}
 		if plan || rbac {
-			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Workers: workers.WorkerSettings, Log: env.newLogger()}
+			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Workers: workers.Settings, Log: env.newLogger()}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
@@ -77,7 +77,7 @@ func runVerb(env *environment) *cobra.Command {
 		options := flight.Options{
 			File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
 			Versions: binaryVersions(), Log: env.newLogger(), Notice: func(line string) { env.printNotice(line) }, Effects: cluster.effectsWriter(env), Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
-			Workers: workers.WorkerSettings,
+			Workers: workers.Settings,
 		}
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed

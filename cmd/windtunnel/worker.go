@@ -10,17 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
+	"github.com/windtunnel/windtunnel/internal/fly/share/worker"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 )
 
 // workerFlags say who sends the load of a run.
 type workerFlags struct {
-	flight.WorkerSettings
+	leader.Settings
 	processes bool
 	access    string
-	pods      flight.Pods
+	pods      leader.Pods
 	print     bool
 }
 
@@ -65,7 +66,7 @@ func (f *workerFlags) checkFlags() error {
 	}
 	switch {
 	case f.access != "":
-		f.Manual = &flight.ManualWorkers{Access: f.access, Leader: f.pods.Leader}
+		f.Manual = &leader.ManualWorkers{Access: f.access, Leader: f.pods.Leader}
 	case some && !f.processes:
 		f.Pods = &f.pods
 	}
@@ -81,15 +82,15 @@ func (f *workerFlags) printManifests(env *environment) error {
 	return err
 }
 
-// workerVerb is a worker of a run; package flight starts it.
+// workerVerb is a worker of a run; package leader starts it.
 func workerVerb(env *environment) *cobra.Command {
-	verb := &cobra.Command{Use: flight.WorkerArg + " ACCESS INDEX SPOOL", Short: "Send a share of a run's load", Args: cobra.ExactArgs(3), Hidden: true}
+	verb := &cobra.Command{Use: worker.Verb + " ACCESS INDEX SPOOL", Short: "Send a share of a run's load", Args: cobra.ExactArgs(3), Hidden: true}
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		process.Prefer()
 		trimExecutablePages()
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
-		o := flight.WorkerOptions{Spool: args[2], Local: args[0] == flight.StandardInput, Log: env.newLogger()}
+		o := worker.Options{Spool: args[2], Local: args[0] == worker.StandardInput, Log: env.newLogger()}
 		var err error
 		if o.Access, err = readAccess(env, args[0]); err != nil {
 			return err
@@ -97,7 +98,7 @@ func workerVerb(env *environment) *cobra.Command {
 		if o.Index, err = strconv.Atoi(args[1]); err != nil {
 			return fmt.Errorf("worker %q: want a number", args[1])
 		}
-		return flight.Work(ctx, o)
+		return worker.Work(ctx, o)
 	}
 	return verb
 }
@@ -105,7 +106,7 @@ func workerVerb(env *environment) *cobra.Command {
 // readAccess reads how a worker finds its leader.
 func readAccess(env *environment, file string) (a protocol.Access, err error) {
 	var raw []byte
-	if file == flight.StandardInput {
+	if file == worker.StandardInput {
 		raw, err = io.ReadAll(env.stdin)
 	} else {
 		raw, err = os.ReadFile(file)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -192,9 +192,9 @@ func TestWorkersAreAskedForWhole(t *testing.T) {
 		{workerFlags{}, true},
 		{workerFlags{processes: true}, false},
 		{workerFlags{access: "file"}, false},
-		{workerFlags{WorkerSettings: flight.WorkerSettings{Workers: 1}, access: "file"}, true},
-		{workerFlags{WorkerSettings: flight.WorkerSettings{Workers: 1}, access: "file", processes: true}, false},
-		{workerFlags{WorkerSettings: flight.WorkerSettings{Workers: 1}, access: "file", print: true}, false},
+		{workerFlags{Settings: leader.Settings{Workers: 1}, access: "file"}, true},
+		{workerFlags{Settings: leader.Settings{Workers: 1}, access: "file", processes: true}, false},
+		{workerFlags{Settings: leader.Settings{Workers: 1}, access: "file", print: true}, false},
 	} {
 		if err := tt.flags.checkFlags(); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt.flags, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
@@ -24,6 +25,12 @@ const (
 )
 
 func leaseName(run string) string { return "windtunnel-run-" + run }
+
+// Holder says to people who holds a run's lease.
+func Holder() string {
+	host, _ := os.Hostname() // who reads it can do without
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
 
 // Hold makes the lease of a run and renews it until release, which leaves it to be
 // deleted with all else that carries the run's stamp. Without the right to it the

@@ -28,7 +28,7 @@ func (r *run) watchForAbort(ctx context.Context) (_ context.Context, stop func()
 	wait.Go(func() {
 		w := abortWatch{AbortOn: *a}
 		for clock.Sleep(ctx, abortEvery) == nil {
-			if why := w.checkAbort(r.clock.Now(), r.senders.Progress(), r.senders.failedForGood(r.workload.Expects)); why != "" {
+			if why := w.checkAbort(r.clock.Now(), r.senders.Progress(), r.senders.FailedForGood(r.workload.Expects)); why != "" {
 				cancel(fmt.Errorf("%w: %s", ErrAborted, why))
 			}
 		}

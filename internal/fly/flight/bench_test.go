@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -43,8 +44,8 @@ func newBench(t *testing.T, text string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.generator.Close() })
-	b.senders = newSenders(b.log)
-	b.senders.own = b.generator
+	b.senders = leader.NewSenders(b.log)
+	b.senders.SetOwn(b.generator)
 	b.progress.setSources(b.senders, nil)
 	return b
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
@@ -69,19 +69,13 @@ func (r *run) enterCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, leaseHolder(), r.clock)
+	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, cleanup.Holder(), r.clock)
 	if err != nil {
 		r.dir.addWarning(fmt.Sprintf("windtunnel clean cannot tell this run from one that was killed: %v", err))
 	} else {
 		r.release = release
 	}
 	return r.workload.InterposeProxies(r.plane)
-}
-
-// leaseHolder says to people who holds a run's lease.
-func leaseHolder() string {
-	host, _ := os.Hostname() // who reads it can do without
-	return fmt.Sprintf("%s, process %d", host, os.Getpid())
 }
 
 // tellUnlimited says whose limits are not in force, each once.
@@ -101,6 +95,30 @@ func (r *run) noteFault(f plane.FaultEvent) {
 	}
 }
 
+// startWorkers starts those who share the run, if there are to be any, and waits until all
+// have come.
+func (r *run) startWorkers(ctx context.Context) error {
+	if r.options.Workers.CountAll() == 0 || r.workers != nil {
+		return nil
+	}
+	return r.trackPart(ctx, "workers", func() error {
+		w := leader.New(leader.Run{
+			Settings: r.options.Workers, ID: r.id, Self: r.options.Versions["windtunnel"], Text: r.native, Set: r.settings, Workload: r.workload,
+			Stamp: r.newStamp(), FleetName: r.fleetName(), Kubeconfig: r.options.Kubeconfig, Plane: r.plane, Dir: r.dir.Dir, Records: r.dir.records,
+			Clock: r.clock, Log: r.log, Senders: r.senders, Warn: r.dir.addWarning, StepName: r.progress.stepName,
+		})
+		r.atEnd(w.Close)
+		err := w.Start(ctx)
+		if err == nil {
+			r.workers = w
+		}
+		if err == nil && r.options.Workers.Workers > 0 {
+			r.created.TrackChanges()
+		}
+		return err
+	})
+}
+
 // installObjects brings what the scenario and its subjects need to the plane.
 func (r *run) installObjects(ctx context.Context) error {
 	if r.installation.isEmpty() {
@@ -117,7 +135,7 @@ func (r *run) startSubjects(ctx context.Context) error {
 	}
 	r.atEnd(r.subjects.close)
 	if r.options.Workers.Fleets > 0 {
-		r.subjects.elsewhere = r.subjectByCrew
+		r.subjects.elsewhere = r.workers.StartSubject
 	}
 	defer r.tellUnlimited()
 	return r.trackPart(ctx, "subjects", func() error { return r.subjects.startAll(ctx, r.plane, r.dir) })
@@ -149,7 +167,7 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.atEnd(func() { _ = r.generator.Close() })
-	r.senders.own = r.generator
+	r.senders.SetOwn(r.generator)
 	if err := r.reachMembers(); err != nil {
 		return err
 	}
@@ -178,7 +196,11 @@ func (r *run) startFleet(ctx context.Context) error {
 		return nil
 	}
 	if r.options.Workers.Fleets > 0 {
-		return r.populateByCrew(ctx)
+		if err := r.workers.KeepNodes(ctx); err != nil {
+			return err
+		}
+		r.dir.newJournal().FleetReady(r.scenario.Fleet.Nodes)
+		return nil
 	}
 	// It outlives the cancelled steps: pods end on its nodes when a cluster is left.
 	f, err := fleet.Start(context.WithoutCancel(ctx), r.scenario.Fleet, fleet.Options{

@@ -7,6 +7,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 )
@@ -15,7 +16,7 @@ import (
 // an error in it is known before anything is started: by Run, by Plan and by Check.
 func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 	r := &run{options: o, id: newID(), native: in.Native, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
-		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}, senders: newSenders(o.Log)}
+		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}, senders: leader.NewSenders(o.Log)}
 	if in.Format == "" {
 		r.settings = o.Set
 	}
@@ -29,7 +30,7 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, plan.Effects{}, err
 	}
-	if err := errors.Join(r.checkCrew(), r.checkFaults(), r.installation.missingKinds(r.workload, r.stages, o)); err != nil {
+	if err := errors.Join(o.Workers.Check(r.workload, r.ownsPlane()), r.checkFaults(), r.installation.missingKinds(r.workload, r.stages, o)); err != nil {
 		return nil, plan.Effects{}, err
 	}
 	effects, err := effectsOf(r.scenario, r.installation, r.stages, o)

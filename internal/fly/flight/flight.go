@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
@@ -70,7 +71,7 @@ type Options struct {
 	// before a miss is unknown; 0: record.DefaultMaxNeighbours.
 	MaxNeighbours float64
 
-	Workers WorkerSettings // who sends the load
+	Workers leader.Settings // who sends the load
 	Trust
 }
 
@@ -115,12 +116,12 @@ type run struct {
 	setup       *wire.Client    // for what comes before and after, in a cluster that is not the run's own; else nil
 	client      *wire.Client    // for what is asked of the plane beside the load
 	generator   *load.Generator // what sends the load
-	senders     *senders        // the generator, and workers if there are any
+	senders     *leader.Senders // the generator, and workers if there are any
 	instruments *instruments
 	fleet       *fleet.Fleet // nil: the scenario has no nodes
 	release     func()       // of the lease that says so in a cluster of others; nil: there is none
 	members     members
-	workers     *workerGroup      // nil: this process does all
+	workers     *leader.Workers   // nil: this process does all
 	unlimited   int               // limits that are not in force, as far as that is told
 	native      []byte            // the scenario in our own language
 	settings    map[string]string // parameters of native
@@ -177,7 +178,7 @@ func newRun(in Imported, o Options) (*run, error) {
 	if !r.installation.isEmpty() {
 		r.progress.of++
 	}
-	if r.options.Workers.countAll() > 0 {
+	if r.options.Workers.CountAll() > 0 {
 		r.progress.of++
 	}
 	return r, nil
@@ -234,8 +235,8 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 	if err := r.trackPart(ctx, "boot", func() error { return r.bootPlane(ctx) }); err != nil {
 		return bootError{err}
 	}
-	if r.sharedBefore() {
-		if err := r.startCrew(ctx); err != nil {
+	if r.options.Workers.StartFirst(r.scenario) {
+		if err := r.startWorkers(ctx); err != nil {
 			return err
 		}
 	}
@@ -259,7 +260,7 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 		return err
 	}
 	if r.options.Workers.Fleets > 0 { // those who only send come when there is something to send
-		if err := r.startCrew(ctx); err != nil {
+		if err := r.startWorkers(ctx); err != nil {
 			return err
 		}
 	}
@@ -282,7 +283,7 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 
 // flySteps does the scenario's steps, with what is measured of them beside.
 func (r *run) flySteps(ctx context.Context) error {
-	if err := r.startCrew(ctx); err != nil {
+	if err := r.startWorkers(ctx); err != nil {
 		return err
 	}
 	session := r.newSession()

@@ -27,7 +27,6 @@ import (
 type members struct {
 	all    []*steps.Member // in the scenario's order
 	stages map[string]stages.Set
-	begun  int // hollow ones that workers were told to be
 }
 
 // compileMembers compiles what nodes of members do, so that a faulty stage is known
@@ -56,16 +55,16 @@ func (r *run) startMembers(ctx context.Context) error {
 		return nil
 	}
 	return r.trackPart(ctx, "members", func() error {
-		var byCrew func(context.Context, plane.HollowGroup) ([]plane.HollowReach, int, error)
+		var shared func(context.Context, plane.HollowGroup) ([]plane.HollowReach, int, error)
 		if r.options.Workers.Fleets > 0 {
-			byCrew = r.membersByCrew
+			shared = r.workers.ServeMembers
 		}
 		err := r.plane.StartMembers(ctx, r.scenario.Members, plane.MemberOptions{
 			Options: plane.Options{
 				LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File), Log: r.log, Clock: r.clock,
 				TerminateTLS: r.workload.SlowsMembers(), Seed: r.scenario.Seed,
 			},
-			Plane: r.scenario.Plane, Linked: r.workload.LinksMember, Hollow: byCrew,
+			Plane: r.scenario.Plane, Linked: r.workload.LinksMember, Hollow: shared,
 		})
 		r.dir.manifest.Members = r.plane.MemberFacts()
 		if err != nil {
@@ -187,7 +186,7 @@ func (r *run) watchDeaths(ctx context.Context, cancel context.CancelCauseFunc) {
 			}
 			cancel(fmt.Errorf("%s died: %w", death.Component, death.Err))
 			return
-		case death := <-r.senders.died:
+		case death := <-r.senders.Died():
 			err := errors.New(death.Why)
 			r.dir.newJournal().Died(death.Subject, err)
 			cancel(fmt.Errorf("%s died: %w", death.Subject, err))

@@ -92,7 +92,7 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
 		},
 	}
-	if n := o.Workers.countAll(); n > 0 {
+	if n := o.Workers.CountAll(); n > 0 {
 		out.Workers = &record.WorkersFact{Count: n, Fleets: o.Workers.Fleets, Where: "processes", Tolerate: o.Workers.Tolerate}
 		switch {
 		case o.Workers.Pods != nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -57,7 +58,7 @@ type progress struct {
 	last      *underWay   // that began
 	outer     *underWay   // that began when no other was under way: calls are counted from its begin
 	begun, of int
-	senders   *senders
+	senders   *leader.Senders
 	fleet     *fleet.Fleet // nil: there is none, or workers have it
 }
 
@@ -104,7 +105,7 @@ func (p *progress) enterCleanUp() {
 }
 
 // setSources says what the progress is read from, as it comes into being.
-func (p *progress) setSources(s *senders, f *fleet.Fleet) {
+func (p *progress) setSources(s *leader.Senders, f *fleet.Fleet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.senders, p.fleet = s, f
@@ -170,7 +171,7 @@ func (p *progress) currentStatus() Status {
 		s.Step += fmt.Sprintf(" +%d", n-1)
 	}
 	if step.name == "populate" && p.nodes > 0 && p.senders != nil {
-		s.Done, s.Total = p.senders.countNodes(), p.nodes
+		s.Done, s.Total = p.senders.CountNodes(), p.nodes
 		if p.fleet != nil {
 			s.Done = p.fleet.Stats().Schedulable
 		}

@@ -1,4 +1,4 @@
-package flight
+package worker
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -40,15 +41,15 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 	}
 	text := []byte("scenario: x\nnamespaces: {count: 1}\nfleet: {nodes: 1}\nsteps: [{pause: 1ms}]\n")
 	for name, c := range map[string]struct {
-		plan workerPlan
+		plan message.Plan
 		want error
 	}{
-		"a program in a sender's kubeconfig": {workerPlan{Text: text, Kubeconfig: config, Senders: 1}, endpoint.ErrOutside},
-		"a program in a fleet's kubeconfig":  {workerPlan{Text: text, FleetKubeconfig: config}, endpoint.ErrOutside},
-		"a kubeconfig of the machine":        {workerPlan{Text: text, Cluster: path, Senders: 1}, errNotLocal},
+		"a program in a sender's kubeconfig": {message.Plan{Text: text, Kubeconfig: config, Senders: 1}, endpoint.ErrOutside},
+		"a program in a fleet's kubeconfig":  {message.Plan{Text: text, FleetKubeconfig: config}, endpoint.ErrOutside},
+		"a kubeconfig of the machine":        {message.Plan{Text: text, Cluster: path, Senders: 1}, errNotLocal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := c.plan.encodeJSON()
+			raw, err := c.plan.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer leader.Close()
-			err = Work(t.Context(), WorkerOptions{Access: leader.Access(), Spool: filepath.Join(t.TempDir(), "records.wt"), Log: slog.New(slog.DiscardHandler)})
+			err = Work(t.Context(), Options{Access: leader.Access(), Spool: filepath.Join(t.TempDir(), "records.wt"), Log: slog.New(slog.DiscardHandler)})
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
@@ -71,7 +72,7 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 // TestAHostileLeaderStartsNoSubject asks a keeper for a subject, which is a program.
 func TestAHostileLeaderStartsNoSubject(t *testing.T) {
 	k := &keeper{scenario: &scenario.Scenario{Subjects: []scenario.Subject{{Name: "x"}}}}
-	part, err := json.Marshal(keeperPart{Subject: &subjectPart{Name: "x"}})
+	part, err := json.Marshal(message.Keep{Subject: &message.Subject{Name: "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +98,10 @@ func TestAPlanReadsNoFilesOfTheMachine(t *testing.T) {
 	}
 	for _, name := range []string{outside, "../" + up} {
 		text := fmt.Sprintf("scenario: x\nnamespaces: {count: 1}\nbodies: {b: {file: %q}}\nsteps: [{name: c, create: {body: b, count: 1, pace: {constant: 1}}}]\n", name)
-		if _, err := (workerPlan{Text: []byte(text)}).compileScenario(t.TempDir()); err == nil {
+		if _, err := compileScenario(message.Plan{Text: []byte(text)}, t.TempDir()); err == nil {
 			t.Errorf("body file %s was read", name)
 		}
-		if err := (workerPlan{Files: map[string][]byte{name: nil}}).writeFiles(t.TempDir()); err == nil {
+		if err := (message.Plan{Files: map[string][]byte{name: nil}}).WriteFiles(t.TempDir()); err == nil {
 			t.Errorf("%s was written", name)
 		}
 		if _, err := stages.Compile(scenario.Fleet{Stages: []string{name}}, t.TempDir()); err == nil {

@@ -1,4 +1,4 @@
-package flight
+package member
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package flight
+package leader
 
 import (
 	"encoding/json"
@@ -6,42 +6,30 @@ import (
 	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 )
 
-// senders are all who send a run's load: the run's own generator and its workers, which
+// Senders are all who send a run's load: the run's own generator and its workers, which
 // say where they stand each second and whenever a part of the load ends.
-type senders struct {
+type Senders struct {
 	own *load.Generator
 	log *slog.Logger
 
 	// died is told once of the first subject of each worker that ended by itself.
-	died chan diedThere
+	died chan message.Death
 
 	mu      sync.Mutex
-	workers map[int]workerProgress
+	workers map[int]message.Progress
 }
 
-func newSenders(log *slog.Logger) *senders {
-	return &senders{log: log, died: make(chan diedThere, maxWorkerPods)}
-}
-
-// workerProgress is where a worker stands.
-type workerProgress struct {
-	Load       load.Tally `json:"load"`
-	Unexpected int        `json:"unexpected,omitempty"` // calls that failed for good though nobody expects it
-	Nodes      int        `json:"nodes,omitempty"`      // of its share of the fleet that are schedulable
-	Died       *diedThere `json:"died,omitempty"`       // the first of its subjects that ended by itself
-}
-
-// diedThere is a subject of a worker that ended by itself.
-type diedThere struct {
-	Subject string `json:"subject"`
-	Why     string `json:"why"`
+// NewSenders returns those of a run that has no generator yet.
+func NewSenders(log *slog.Logger) *Senders {
+	return &Senders{log: log, died: make(chan message.Death, maxWorkerPods)}
 }
 
 // takeProgress takes what a worker says.
-func (s *senders) takeProgress(worker int, said json.RawMessage) {
-	var p workerProgress
+func (s *Senders) takeProgress(worker int, said json.RawMessage) {
+	var p message.Progress
 	if err := json.Unmarshal(said, &p); err != nil {
 		s.log.Warn("what a worker says of itself cannot be read", slog.Int("worker", worker), slog.Any("error", err))
 		return
@@ -49,7 +37,7 @@ func (s *senders) takeProgress(worker int, said json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.workers == nil {
-		s.workers = map[int]workerProgress{}
+		s.workers = map[int]message.Progress{}
 	}
 	if p.Died != nil && s.workers[worker].Died == nil {
 		s.died <- *p.Died // there is room for one of each worker
@@ -58,7 +46,7 @@ func (s *senders) takeProgress(worker int, said json.RawMessage) {
 }
 
 // noteLost takes note that a worker sends nothing more.
-func (s *senders) noteLost(worker int) {
+func (s *Senders) noteLost(worker int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p, ok := s.workers[worker]; ok {
@@ -67,8 +55,14 @@ func (s *senders) noteLost(worker int) {
 	}
 }
 
+// SetOwn says what sends the load of the run itself.
+func (s *Senders) SetOwn(g *load.Generator) { s.own = g }
+
+// Died tells once of the first subject of each worker that ended by itself.
+func (s *Senders) Died() <-chan message.Death { return s.died }
+
 // Progress is where all of them stand together.
-func (s *senders) Progress() load.Progress {
+func (s *Senders) Progress() load.Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.workers) == 0 {
@@ -83,8 +77,8 @@ func (s *senders) Progress() load.Progress {
 	return load.Sum(all)
 }
 
-// failedForGood counts the calls that failed for good and that nobody expects to.
-func (s *senders) failedForGood(expected func(step string, code int) bool) int {
+// FailedForGood counts the calls that failed for good and that nobody expects to.
+func (s *Senders) FailedForGood(expected func(step string, code int) bool) int {
 	n := s.own.FailedForGood(expected)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +88,8 @@ func (s *senders) failedForGood(expected func(step string, code int) bool) int {
 	return n
 }
 
-// countNodes is how many of the fleet's nodes are schedulable, as far as workers have said.
-func (s *senders) countNodes() (n int) {
+// CountNodes is how many of the fleet's nodes are schedulable, as far as workers have said.
+func (s *Senders) CountNodes() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.workers {

@@ -1,4 +1,4 @@
-package flight
+package worker
 
 import (
 	"context"
@@ -15,7 +15,9 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
@@ -26,35 +28,11 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// keeperPart is what a worker that keeps nodes alive is told to do: one of these, which
-// lasts until it leaves.
-type keeperPart struct {
-	Nodes   bool         `json:"nodes,omitempty"` // its share of the plane's
-	Members *hollowPart  `json:"members,omitempty"`
-	Subject *subjectPart `json:"subject,omitempty"`
-}
-
-// hollowPart is a group of hollow members, of which a worker is its share.
-type hollowPart struct {
-	Group plane.HollowGroup `json:"group"`
-	From  int               `json:"from"` // number of the first among all of the run
-}
-
-// subjectPart is a subject that a worker starts.
-type subjectPart struct {
-	Name       string `json:"name"`
-	Folder     string `json:"folder"`             // of the scenario
-	Logs       string `json:"logs"`               // folder that gets NAME.log
-	Self       string `json:"self,omitempty"`     // version of windtunnel
-	Kubeconfig string `json:"kubeconfig"`         // path, which the subject is given where Identity is empty
-	Identity   []byte `json:"identity,omitempty"` // a kubeconfig of the subject's own
-}
-
 // keeper is a worker that keeps a share of the nodes alive, and has its share of hollow
 // members and of subjects.
 type keeper struct {
 	worker
-	plan     workerPlan
+	plan     message.Plan
 	scenario *scenario.Scenario
 	config   scenario.Fleet
 	options  fleet.Options
@@ -64,16 +42,16 @@ type keeper struct {
 	fleet    *fleet.Fleet // nil: not yet, or not any more
 	hollow   []*hollow.Server
 	programs []*plane.Plane // each with a subject
-	died     *diedThere     // the first subject that ended by itself
+	died     *message.Death // the first subject that ended by itself
 	watching guard.Group
 	leaving  chan struct{}
 	over     bool
 }
 
 // newKeeper reads what the nodes do.
-func (p workerPlan) newKeeper(w worker) (*keeper, error) {
+func newKeeper(p message.Plan, w worker) (*keeper, error) {
 	var acts stages.Set
-	e, workload, err := p.readPlan(p.FleetKubeconfig, &acts)
+	e, workload, err := readPlan(p, p.FleetKubeconfig, &acts)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +84,7 @@ func ownAddress(to string) (string, error) {
 // Prepare gets a part ready: nodes and subjects begin with Send, members are there when
 // it returns, since their addresses are what the leader is told.
 func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (protocol.Task, error) {
-	var part keeperPart
+	var part message.Keep
 	if err := json.Unmarshal(raw, &part); err != nil {
 		return nil, fmt.Errorf("read what is to be kept: %w", err)
 	}
@@ -120,7 +98,7 @@ func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (protocol.Task,
 	case part.Subject != nil:
 		return &subjectTask{k, *part.Subject}, nil
 	}
-	return nil, fmt.Errorf("%w: a part that this program does not know", ErrWorkers)
+	return nil, fmt.Errorf("%w: a part that this program does not know", message.ErrWorkers)
 }
 
 var errLeft = errors.New("the run is over")
@@ -141,13 +119,13 @@ func (k *keeper) addEnd(add, end func()) error {
 }
 
 // serveMembers makes the worker's share of hollow members.
-func (k *keeper) serveMembers(part hollowPart) (protocol.Task, error) {
+func (k *keeper) serveMembers(part message.Members) (protocol.Task, error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-") // stages in files are read when members are made
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for stages: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	if err := k.plan.writeFiles(folder); err != nil {
+	if err := k.plan.WriteFiles(folder); err != nil {
 		return nil, err
 	}
 	group := part.Group
@@ -157,7 +135,7 @@ func (k *keeper) serveMembers(part hollowPart) (protocol.Task, error) {
 			group.Names = append(group.Names, name)
 		}
 	}
-	server, reach, err := ServeHollow(group, k.host)
+	server, reach, err := member.ServeHollow(group, k.host)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +159,7 @@ type nodesTask keeper
 
 // Prepared tells the leader which nodes.
 func (t *nodesTask) Prepared() any {
-	return keptNodes{t.options.Share, t.options.Share.Count(t.config.Nodes)}
+	return message.Nodes{Share: t.options.Share, Nodes: t.options.Share.Count(t.config.Nodes)}
 }
 
 // Send makes the nodes, and returns when all of them can be scheduled to. They live on
@@ -210,7 +188,7 @@ func (t *nodesTask) Send(ctx context.Context, begin clock.Time) (any, error) {
 // subjectTask starts one of the worker's subjects.
 type subjectTask struct {
 	*keeper
-	part subjectPart
+	part message.Subject
 }
 
 // Prepared has nothing to tell: the subject begins when those before it are ready.
@@ -220,7 +198,7 @@ func (t *subjectTask) Prepared() any { return struct{}{} }
 func (t *subjectTask) Send(ctx context.Context, _ clock.Time) (any, error) {
 	i := slices.IndexFunc(t.scenario.Subjects, func(x scenario.Subject) bool { return x.Name == t.part.Name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: there is no subject %s", ErrWorkers, t.part.Name)
+		return nil, fmt.Errorf("%w: there is no subject %s", message.ErrWorkers, t.part.Name)
 	}
 	beside, err := t.planeBeside()
 	if err != nil {
@@ -262,7 +240,7 @@ func (k *keeper) watchSubject(beside *plane.Plane) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.died == nil && !k.over {
-			k.died = &diedThere{death.Component, death.Err.Error()}
+			k.died = &message.Death{Subject: death.Component, Why: death.Err.Error()}
 		}
 	case <-k.leaving:
 	}
@@ -272,7 +250,7 @@ func (k *keeper) watchSubject(beside *plane.Plane) {
 func (k *keeper) Progress() any {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	out := workerProgress{Died: k.died}
+	out := message.Progress{Died: k.died}
 	if k.fleet != nil {
 		out.Nodes = k.fleet.Stats().Schedulable
 	}

@@ -1,4 +1,4 @@
-package flight
+package leader
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -22,48 +21,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 )
 
-// Pods says that workers are pods of a Job on a Kubernetes that is there, the host.
-type Pods struct {
-	Kubeconfig  string // of the host
-	Namespace   string
-	Image       string // which holds the same file as this process
-	CPU, Memory string // quantities: requests and limits of each worker
-	Leader      string // HOST or HOST:PORT that pods reach this process at; empty: this machine's address towards the host
-	OnPlane     bool   // the host may be the plane under test
-}
-
-// jobOptions are the Job that workers of a run are.
-func (c WorkerSettings) jobOptions(run string) (job.Options, error) {
-	o := job.Options{Name: "windtunnel-" + run, Namespace: c.Pods.Namespace, Image: c.Pods.Image, Workers: c.countAll(), Verb: WorkerArg}
-	var err error
-	if o.CPU, err = parseQuantity("--worker-cpu", c.Pods.CPU); err != nil {
-		return o, err
-	}
-	o.Memory, err = parseQuantity("--worker-memory", c.Pods.Memory)
-	return o, err
-}
-
-func parseQuantity(flag, text string) (resource.Quantity, error) {
-	q, err := resource.ParseQuantity(text)
-	if err != nil || q.Sign() <= 0 {
-		return q, fmt.Errorf("%s %s: want a quantity above zero, such as 500m or 512Mi", flag, text)
-	}
-	return q, nil
-}
-
-// Manifests are what --worker-kubeconfig would make on the host, with a name in place of
-// the run's.
-func (c WorkerSettings) Manifests() ([]byte, error) {
-	if err := c.checkNumbers(); err != nil {
-		return nil, err
-	}
-	o, err := c.jobOptions("run")
-	if err != nil {
-		return nil, err
-	}
-	return o.Manifests()
-}
-
 // host is the Kubernetes that the workers' pods are on.
 type host struct {
 	client kubernetes.Interface
@@ -74,17 +31,17 @@ type host struct {
 }
 
 // openHost connects to the host and looks whether it can be one.
-func (c *workerGroup) openHost(ctx context.Context) (*host, error) {
-	p := c.run.options.Workers.Pods
+func (w *Workers) openHost(ctx context.Context) (*host, error) {
+	p := w.run.Pods
 	e, err := endpoint.FromKubeconfig(p.Kubeconfig, "")
 	if err != nil {
 		return nil, fmt.Errorf("--worker-kubeconfig: %w", err)
 	}
-	h, err := newHost(e, c.run.id)
+	h, err := newHost(e, w.run.ID)
 	if err != nil {
 		return nil, fmt.Errorf("--worker-kubeconfig %s: %w", p.Kubeconfig, err)
 	}
-	same, err := samePlane(ctx, h.client, c.run.plane.Endpoint(plane.Load))
+	same, err := samePlane(ctx, h.client, w.run.Plane.Endpoint(plane.Load))
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +49,10 @@ func (c *workerGroup) openHost(ctx context.Context) (*host, error) {
 		return nil, fmt.Errorf("--worker-kubeconfig %s is the plane under test, of whose load its workers would be a part: name another one, or add --workers-on-plane", p.Kubeconfig)
 	}
 	if same { // which has the run's lease
-		c.run.dir.addWarning("the workers were pods of the plane under test, and a part of its load")
+		w.run.Warn("the workers were pods of the plane under test, and a part of its load")
 		return h, nil
 	}
-	return h, h.holdLease(ctx, e, c.run)
+	return h, h.holdLease(ctx, e, w.run)
 }
 
 // newHost makes the client of a host: what it creates there is marked as the run's.
@@ -109,21 +66,21 @@ func newHost(e endpoint.Endpoint, run string) (h *host, err error) {
 }
 
 // holdLease has `windtunnel clean` know on the host that the run goes on.
-func (h *host) holdLease(ctx context.Context, e endpoint.Endpoint, r *run) error {
+func (h *host) holdLease(ctx context.Context, e endpoint.Endpoint, r Run) error {
 	ctx = context.WithoutCancel(ctx)
-	client, err := wire.New(e, wire.Options{UserAgent: "windtunnel-workers", Clock: r.clock})
+	client, err := wire.New(e, wire.Options{UserAgent: "windtunnel-workers", Clock: r.Clock})
 	if err != nil {
 		return err
 	}
-	release, err := cleanup.Hold(ctx, client, r.id, leaseHolder(), r.clock)
+	release, err := cleanup.Hold(ctx, client, r.ID, cleanup.Holder(), r.Clock)
 	if err != nil {
-		r.dir.addWarning(fmt.Sprintf("windtunnel clean cannot tell the workers of this run from those of one that was killed: %v", err))
+		r.Warn(fmt.Sprintf("windtunnel clean cannot tell the workers of this run from those of one that was killed: %v", err))
 		return client.Close()
 	}
 	h.leave = func() {
 		release()
-		if err := errors.Join(cleanup.Drop(ctx, client, r.id), client.Close()); err != nil {
-			r.dir.addWarning(err.Error())
+		if err := errors.Join(cleanup.Drop(ctx, client, r.ID), client.Close()); err != nil {
+			r.Warn(err.Error())
 		}
 	}
 	return nil
@@ -183,15 +140,15 @@ func (h *host) leaderAddress(wanted string) (listen, name string, err error) {
 
 // checkReach says when workers that reach the leader elsewhere than on this machine have a
 // plane that only this machine reaches. Those that only answer at the ends of paths need none.
-func (c *workerGroup) checkReach(leader string) error {
-	asks := c.run.options.Workers.Fleets > 0
-	for step := range c.run.scenario.AllSteps() {
+func (w *Workers) checkReach(leader string) error {
+	asks := w.run.Fleets > 0
+	for step := range w.run.Workload.Scenario.AllSteps() {
 		asks = asks || step.Pace() != nil
 	}
 	if !asks {
 		return nil
 	}
-	address, err := c.run.plane.Endpoint(plane.Load).Address()
+	address, err := w.run.Plane.Endpoint(plane.Load).Address()
 	if err != nil {
 		return err
 	}
@@ -206,25 +163,25 @@ func (c *workerGroup) checkReach(leader string) error {
 }
 
 // startPods makes the Job of the workers.
-func (c *workerGroup) startPods(ctx context.Context) error {
-	access, err := json.Marshal(c.leader.Access())
+func (w *Workers) startPods(ctx context.Context) error {
+	access, err := json.Marshal(w.leader.Access())
 	if err != nil {
 		return fmt.Errorf("say where the leader is: %w", err)
 	}
-	o, err := c.run.options.Workers.jobOptions(c.run.id)
+	o, err := w.run.jobOptions(w.run.ID)
 	if err != nil {
 		return err
 	}
-	o.Clock = c.run.clock
-	if c.host.job, err = job.Start(ctx, c.host.client, o, access); err != nil {
+	o.Clock = w.run.Clock
+	if w.host.job, err = job.Start(ctx, w.host.client, o, access); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c.host.stop = stop
-	c.wait.Go(func() {
-		c.host.job.Watch(watching, func(worker int, why error) {
+	w.host.stop = stop
+	w.wait.Go(func() {
+		w.host.job.Watch(watching, func(worker int, why error) {
 			if worker >= 0 && worker < o.Workers {
-				c.leader.Lose(worker, why)
+				w.leader.Lose(worker, why)
 			}
 		})
 	})
