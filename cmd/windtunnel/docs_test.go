@@ -102,19 +102,38 @@ func TestCommandLinesAreValid(t *testing.T) {
 			if number++; strings.HasPrefix(line, "```") {
 				inside, console = !inside, strings.HasPrefix(line, "```console")
 			}
-			m := called.FindStringSubmatch(line)
-			if !inside || m == nil || console && !strings.HasPrefix(line, "$") {
-				continue
-			}
-			n++
-			if err := valid(strings.Fields(m[1])); err != nil {
-				t.Errorf("%s:%d: %s: %v", page, number, strings.TrimSpace(line), err)
+			for _, command := range shown(line, inside, console) {
+				n++
+				if err := valid(strings.Fields(command)); err != nil {
+					t.Errorf("%s:%d: windtunnel %s: %v", page, number, command, err)
+				}
 			}
 		}
 	}
 	if n < 20 {
 		t.Errorf("only %d commands were found", n)
 	}
+}
+
+// cell is a command in a table's cell: the tables of the published reports have a column
+// of them.
+var cell = regexp.MustCompile("`windtunnel ((?:run|ab) examples/[^`…]*)`")
+
+// shown returns the commands of windtunnel in a line, without its name: of a code block,
+// or in the cells of a table.
+func shown(line string, inside, console bool) (commands []string) {
+	if !inside {
+		if strings.HasPrefix(line, "|") {
+			for _, m := range cell.FindAllStringSubmatch(line, -1) {
+				commands = append(commands, m[1])
+			}
+		}
+		return commands
+	}
+	if m := called.FindStringSubmatch(line); m != nil && (!console || strings.HasPrefix(line, "$")) {
+		commands = append(commands, m[1])
+	}
+	return commands
 }
 
 // valid checks a command line without doing what it says.
@@ -150,12 +169,8 @@ func TestDocumentedRunsCanBegin(t *testing.T) {
 		number := 0
 		for line := range strings.Lines(string(raw)) {
 			number++
-			m := called.FindStringSubmatch(line)
-			if m == nil {
-				continue
-			}
-			args := strings.Fields(m[1])
-			if len(args) < 2 || args[0] != "run" || !strings.HasPrefix(args[1], "examples/") || strings.ContainsAny(m[1], "[…") {
+			args := runOf(line)
+			if args == nil {
 				continue
 			}
 			args[1] = filepath.Join("../..", args[1])
@@ -174,6 +189,23 @@ func TestDocumentedRunsCanBegin(t *testing.T) {
 	if n < 10 {
 		t.Errorf("only %d runs were found", n)
 	}
+}
+
+// runOf returns the arguments of a line, or of a table's first cell, that runs an example
+// as it stands there.
+func runOf(line string) []string {
+	m := called.FindStringSubmatch(line)
+	if strings.HasPrefix(line, "|") {
+		m = cell.FindStringSubmatch(line)
+	}
+	if m == nil || strings.ContainsAny(m[1], "[…") {
+		return nil
+	}
+	args := strings.Fields(m[1])
+	if len(args) < 2 || args[0] != "run" || !strings.HasPrefix(args[1], "examples/") {
+		return nil
+	}
+	return args
 }
 
 // lacksProgram reports whether a plan was refused because the reader has to build, or to
