@@ -39,8 +39,8 @@ var otherMeanings = map[string]string{
 	"scenario/testdata/former.yaml": "reads the former words",
 }
 
-// keptRuns are folders of runs that say what they said when they were flown.
-var keptRuns = []string{"experiments/", "bench/kwok/", "internal/opinion/judge/testdata/format1/"}
+// keptRuns are folders of runs, and of history, that keep the words of their time.
+var keptRuns = []string{"experiments/", "docs/history/", "bench/kwok/", "internal/opinion/judge/testdata/format1/"}
 
 // pageWords are former words of the report's and the live page's texts.
 var pageWords = append([]formerWord{{`(?i)\blives\b`, "lifecycles"}, {`\b[Ll]ife\b`, "lifecycle"}}, formerWords...)
