@@ -74,11 +74,9 @@ func runVerb(env *environment) *cobra.Command {
 		ctx, cancel := env.flightContext(cmd.Context())
 		defer cancel()
 		shown := newProgress(env)
-		options := flight.Options{
-			File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
-			Versions: binaryVersions(), Log: env.newLogger(), Notice: func(line string) { env.printNotice(line) }, Effects: cluster.effectsWriter(env), Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
-			Workers: workers.Settings,
-		}
+		options := env.flightOptions(shown)
+		options.File, options.Set, options.Overrides, options.Env, options.Out, options.MaxNeighbours = args[0], values, overrides, named, out, float64(others)
+		options.Kubeconfig, options.Trust, options.Effects, options.Workers = cluster.kubeconfig, cluster.trust, cluster.effectsWriter(env), workers.Settings
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed
 		}
@@ -97,6 +95,14 @@ func runVerb(env *environment) *cobra.Command {
 		return left.printResult(env, result)
 	}
 	return verb
+}
+
+// flightOptions are those that every run has which a person watches.
+func (env *environment) flightOptions(shown *progress) flight.Options {
+	return flight.Options{
+		Command: env.args, Versions: binaryVersions(), Log: env.newLogger(), Notice: func(line string) { env.printNotice(line) },
+		Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
+	}
 }
 
 // parseSet cuts name=value.

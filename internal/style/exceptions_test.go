@@ -24,8 +24,8 @@ var levels = [][]string{
 	{"internal/fly"},
 	{".", "planes/internal"},
 	{"planes/app", "planes/clusters", "planes/edge", "planes/vm"},
-	{"planes"}, // their verbs
-	{"cmd", "bench", "examples", "tools", "internal/style", "plane"},
+	{"planes", "examples"}, // their verbs; the scenarios that come along
+	{"cmd", "bench", "tools", "internal/style", "plane"},
 }
 
 // opinions are the rooms to the right of the record: functions of what a run
@@ -40,7 +40,7 @@ var flying = []string{"internal/fly", "internal/sim"}
 
 // public are the packages that other modules may import. A reference plane is the
 // third kind of folder outside internal: only cmd imports it.
-var public = []string{".", "scenario"}
+var public = []string{".", "scenario", "examples"}
 
 // guarded are the rooms that deal with what comes from outside while a run is under
 // way, and unguarded those in them that do not: what is below guard, tests, and what
