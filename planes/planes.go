@@ -10,12 +10,12 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app"
 	"github.com/windtunnel/windtunnel/planes/clusters"
 	"github.com/windtunnel/windtunnel/planes/edge"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm"
 )
 
 // Host is the program that the planes' processes are verbs of.
-type Host = cli.Host
+type Host = process.Host
 
 // Verbs returns the processes of all planes, as hidden verbs of their host.
 func Verbs(host Host) []*cobra.Command {

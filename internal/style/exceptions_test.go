@@ -66,7 +66,7 @@ var doors = map[string][]string{
 	"github.com/google/pprof":                {"internal/fly/observe/profile", "internal/opinion/diagnose"},
 	"github.com/google/cel-go":               {"scenario", "internal/sim/stage"},
 	"github.com/itchyny/gojq":                {"internal/sim/stage", "internal/interop/kubeburner", "scenario"},
-	"github.com/spf13/cobra":                 {"cmd/windtunnel", "plane", "planes/internal/kit/cli", "planes"},
+	"github.com/spf13/cobra":                 {"cmd/windtunnel", "plane", "planes/internal/kit/process", "planes"},
 	"go.yaml.in/yaml/v3":                     {"scenario", "internal/text/strictyaml", "internal/template", "internal/interop", "internal/sim/stage", "internal/opinion/report", "internal/sim/hollow"},
 	"golang.org/x/net/http2":                 {"internal/api/wire", "internal/sim/apitest", "internal/sim/hollow/h2"},
 	"github.com/parquet-go/parquet-go":       {"internal/interop/parquet"},

@@ -411,16 +411,16 @@ func TestGoroutinesAreGuarded(t *testing.T) {
 
 // TestPlanesGoThroughTheDoor keeps the ways shut by which a process of a plane could
 // reach an API server past package door: it has no configuration of a client but the one
-// that package cli gives it.
+// that package process gives it.
 func TestPlanesGoThroughTheDoor(t *testing.T) {
 	tr := load(t)
 	for _, f := range tr.files {
-		if f.test || !within(f.folder, "planes") || f.folder == "planes/internal/kit/cli" || exceptions[f.path+":door"] != "" {
+		if f.test || !within(f.folder, "planes") || f.folder == "planes/internal/kit/process" || exceptions[f.path+":door"] != "" {
 			continue
 		}
 		for _, path := range f.imports() {
 			if slices.Contains([]string{module + "internal/api/endpoint", module + "internal/api/wire", "k8s.io/client-go/tools/clientcmd"}, path) {
-				t.Errorf("%s: imports %s: a plane's clients are made of cli.Process.NewConfig, whose calls go through internal/api/door", f.path, path)
+				t.Errorf("%s: imports %s: a plane's clients are made of process.Env.Config, whose calls go through internal/api/door", f.path, path)
 			}
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {

@@ -18,7 +18,7 @@ func BenchmarkStablePass(b *testing.B) {
 	r, _ := hollowRig(b)
 	c := r.run(func(o *controller.Options) {
 		o.Resync, o.Workers = time.Millisecond, 1
-		o.Limiter = limiter.New(limiter.Rate{QPS: 1e6, Burst: 1e6})
+		o.Limiter = limiter.Rate{QPS: 1e6, Burst: 1e6}
 	})
 	r.create("light", "light")
 	repotest.Eventually(b, "it is running", func() bool { return r.get("light").Status.Phase == api.Running })

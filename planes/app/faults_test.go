@@ -33,7 +33,7 @@ func newFaultyApps(t *testing.T, r *rig, change func(*controller.Options)) *faul
 	t.Helper()
 	apps := &faultyApps{rig: r, log: &planetest.Lines{Also: t.Output()}}
 	r.run(func(o *controller.Options) {
-		o.NoEvents, o.Log = false, slog.New(slog.NewTextHandler(apps.log, nil))
+		o.Events, o.Log = true, slog.New(slog.NewTextHandler(apps.log, nil))
 		change(o)
 	})
 	for i := range 5 {

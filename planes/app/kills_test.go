@@ -122,9 +122,9 @@ func (kills *killRig) startKillable(shard string, m *moment) *killable {
 	out := &killable{moment: m}
 	config := rest.CopyConfig(kills.config)
 	planetest.Intercept(config, out.sendCounted)
-	o := profiled(kills.t, "v18")
-	o.Config, o.Limiter, o.Workers, o.Resync, o.Shard = config, limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), 2, time.Second, shard
-	o.NoEvents, o.Registry, o.Clock, o.Log = true, instrument.New(""), clock.Start(), slog.New(slog.NewTextHandler(io.Discard, nil))
+	o, _ := profiled(kills.t, "v18")
+	o.Config, o.Limiter, o.Workers, o.Resync, o.ShardID = config, limiter.Rate{QPS: 1000, Burst: 1000}, 2, time.Second, shard
+	o.Events, o.Registry, o.Clock, o.Log = false, instrument.New(""), clock.Start(), slog.New(slog.NewTextHandler(io.Discard, nil))
 	if kills.direct {
 		o.Gateway.URL = cluster.Registered
 	}

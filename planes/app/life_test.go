@@ -247,7 +247,7 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	shards := []string{shardA, shardB}
-	r.webhook(webhook.Options{Listen: "127.0.0.1:0", Shards: shards, Validate: true})
+	r.webhook(webhook.Options{Listen: "127.0.0.1:0", Schedulable: shards, Types: true})
 	var running []*running
 	for _, shard := range shards {
 		running = append(running, r.shard(shard))

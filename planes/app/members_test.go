@@ -29,6 +29,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // memberEndpoint is a member under test.
@@ -100,7 +101,8 @@ func (r *rig) gateway(aggregated bool) *gate {
 	r.t.Cleanup(func() { _ = ready.Close() })
 	g.stop = planetest.Start(r.t, func(ctx context.Context) error {
 		return gateway.Run(ctx, gateway.Options{
-			Config: r.config, Listen: "127.0.0.1:0", Aggregate: aggregated, Registry: g.registry, Clock: clock.Start(), Log: planetest.Log(r.t),
+			Env:    process.Env{Config: r.config, Registry: g.registry, Clock: clock.Start(), Log: planetest.Log(r.t)},
+			Listen: "127.0.0.1:0", Aggregate: aggregated,
 		})
 	})
 	repotest.Eventually(r.t, "the gateway serves", func() bool {

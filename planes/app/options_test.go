@@ -86,7 +86,7 @@ func inStablePass(t *testing.T, r *rig) {
 		{"skip-empty-patch", func(f *controller.Features) { f.SkipEmptyPatch = false }, map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1}},
 		{"skip-equal-status", func(f *controller.Features) { f.SkipEqualStatus = false }, map[string]int{"PATCH applications/status": 1}},
 		{"skip-equal-revision", func(f *controller.Features) { f.SkipEqualRevision = false }, map[string]int{"PUT applicationrevisions": 1}},
-		{"two collections", func(f *controller.Features) { f.TwoCollections, f.SkipEqualStatus = true, false }, map[string]int{"PATCH applications/status": 2}},
+		{"two collections", func(f *controller.Features) { f.Collections, f.SkipEqualStatus = 2, false }, map[string]int{"PATCH applications/status": 2}},
 	} {
 		c := r.run(func(o *controller.Options) { tt.change(&o.Features) })
 		c.passesMore(0, 1) // it finds the application

@@ -21,7 +21,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/planes/app"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
@@ -75,16 +74,6 @@ func newRigAt(t testing.TB, at endpoint.Endpoint) *rig {
 	return r
 }
 
-// profiled returns what the command makes of a profile.
-func profiled(t testing.TB, profile string) controller.Options {
-	t.Helper()
-	o, _, err := app.Options("--profile=" + profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
 // running is a controller under test, with what it sent.
 type running struct {
 	*rig
@@ -110,9 +99,9 @@ func (r *rig) runAs(profile string, change func(*controller.Options)) *running {
 		}
 		return ""
 	})
-	o := profiled(r.t, profile)
-	o.Config, o.Limiter, o.Registry, o.Clock = config, limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), out.registry, clock.Start()
-	o.Resync, o.NoEvents = time.Hour, true
+	o, _ := profiled(r.t, profile)
+	o.Config, o.Limiter, o.Registry, o.Clock = config, limiter.Rate{QPS: 1000, Burst: 1000}, out.registry, clock.Start()
+	o.Resync, o.Events = time.Hour, false
 	o.Log = slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	change(&o)
 	out.stop = planetest.Start(r.t, func(ctx context.Context) error { return controller.Run(ctx, o) })

@@ -28,7 +28,7 @@ const (
 func (r *rig) shard(id string, changes ...func(*controller.Options)) *running {
 	r.t.Helper()
 	return r.run(func(o *controller.Options) {
-		o.Shard, o.Features.AdoptMoved = id, true
+		o.ShardID, o.Features.AdoptMoved = id, true
 		for _, change := range changes {
 			change(o)
 		}

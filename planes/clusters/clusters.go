@@ -13,53 +13,56 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/site"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // Verbs returns the processes of the plane. The defaults of their flags are Kosmos'.
-func Verbs(host cli.Host) []*cobra.Command {
-	return []*cobra.Command{managerVerb(host), membersVerb(host), linkVerb(host), networkManagerVerb(host), networkAgentsVerb(host)}
+func Verbs(host process.Host) []*cobra.Command {
+	return append(treeVerbs(host), linkVerbs(host)...)
 }
 
-func managerVerb(host cli.Host) *cobra.Command {
-	p, o := cli.New(host), tree.Default()
-	verb := p.Verb("tree-manager", "Run the manager of the clusters plane", "", func(ctx context.Context) error {
-		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-tree-manager"), p.Registry, p.Clock, p.Log
-		if err := o.Validate(); err != nil {
-			return err
-		}
-		p.Registry.Times()
-		return p.Serve(ctx, func() error {
-			if err := api.Install(ctx, o.Config); err != nil {
-				return err
-			}
-			return tree.Run(ctx, o)
-		})
-	})
-	f := verb.Flags()
-	f.Var(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of each client, for the host and for each member")
-	o.Words().AddFlags(f)
-	cli.AddPreset(verb, o.Words(), words.ImprovedPreset, "what is better than Kosmos', but for flags that are given")
-	return verb
+func treeVerbs(host process.Host) []*cobra.Command {
+	t, m := tree.Default(), members.Default()
+	return []*cobra.Command{
+		host.Verb(process.Spec{
+			Name: "tree-manager", Short: "Run the manager of the clusters plane", Options: t.Words(), Env: &t.Env,
+			Preset: process.Preset{Usage: "set the flags that are not given to what is better than Kosmos'"},
+			Run: func(ctx context.Context) error {
+				if err := api.Install(ctx, t.Config); err != nil {
+					return err
+				}
+				return tree.Run(ctx, t)
+			},
+		}),
+		host.Verb(process.Spec{
+			Name: "tree-members", Short: "Join members to a cluster tree, and watch that both sides agree", Options: m.Words(), Check: m.Validate, Env: &m.Env,
+			Run: func(ctx context.Context) error { return members.Run(ctx, m) },
+		}),
+	}
 }
 
-func membersVerb(host cli.Host) *cobra.Command {
-	p, o := cli.New(host), members.Options{LeafMode: api.LeafAll}
-	verb := p.Verb("tree-members", "Join members to a cluster tree, and watch that both sides agree", "", func(ctx context.Context) error {
-		o.Config, o.Registry, o.Log = p.NewConfig("windtunnel-tree-members"), p.Registry, p.Log
-		if err := o.Validate(); err != nil {
-			return err
-		}
-		return members.Run(ctx, o, func(work func() error, routes ...instrument.Route) error { return p.Serve(ctx, work, routes...) })
-	})
-	f := verb.Flags()
-	f.StringVar(&o.Folder, "members", "", "`folder` with NAME.kubeconfig of each")
-	f.StringVar(&o.LeafMode, "leaf-mode", o.LeafMode, "what a member is on the host: all (one node), party (one for each value of a label), node (one for each of its nodes)")
-	f.StringVar(&o.Label, "leaf-label", "", "`LABEL` of member nodes that selects their party, with --leaf-mode=party")
-	f.BoolVar(&o.Services, "services", false, "members get the definitions by which they import services, and these are compared")
-	f.IntVar(&o.Nodes, "nodes", 0, "`NUMBER` of nodes that a member must have before it joins")
-	return verb
+func linkVerbs(host process.Host) []*cobra.Command {
+	l, m, a := site.Default(), netconfig.Default(), netconfig.AgentDefault()
+	return []*cobra.Command{
+		host.Verb(process.Spec{
+			Name: "link", Short: "Hold two clusters in network namespaces, joined by the network of the clusters plane", Options: l.Words(), Check: l.Validate, Env: &l.Env,
+			Run: func(ctx context.Context) error { return site.Hold(ctx, l) },
+		}),
+		host.Verb(process.Spec{
+			Name: "network-manager", Short: "Run the network-manager of the clusters plane", Options: m.Words(), Env: &m.Env,
+			Run: func(ctx context.Context) error {
+				if err := netconfig.Install(ctx, m.Config); err != nil {
+					return err
+				}
+				return netconfig.Run(ctx, m)
+			},
+		}),
+		host.Verb(process.Spec{
+			Name: "network-agents", Short: "Run an agent for each node of the clusters plane, which changes nothing", Options: a.WordsOrNone(), Env: &a.Env,
+			Run: func(ctx context.Context) error { return netconfig.RunAgents(ctx, a) },
+		}),
+	}
 }

@@ -33,7 +33,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"tree-members":                                  "no folder of kubeconfigs",
 		"tree-members --members x --leaf-mode some":     "leaf-mode",
 		"tree-members --members x --leaf-mode party":    "leaf-label",
-		"tree-members --members x --nodes -1":           "nodes: want 0 or more",
+		"tree-members --members x --nodes -1":           "nodes -1: want at least 0",
 		"tree-members --members " + t.TempDir() + "/no": "there is no NAME.kubeconfig",
 	})
 }
@@ -42,5 +42,5 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 // declared.
 func TestOptionsInDocs(t *testing.T) {
 	o := tree.Default()
-	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kosmos.md"), "options of tree-manager", o.Words().Table(words.ImprovedPreset, "Kosmos'"))
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kosmos.md"), "options of tree-manager", o.Words().Table("Kosmos'", words.ImprovedPreset))
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -103,18 +103,15 @@ func (r *rig) node(c kubernetes.Interface, name string, labels map[string]string
 // join registers the members and begins to watch that they agree with the host.
 func (r *rig) join(s shape) {
 	r.t.Helper()
-	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Services: true, Registry: instrument.New(""), Log: planetest.Log(r.t)}
-	var handler atomic.Value
-	planetest.Start(r.t, func(ctx context.Context) error {
-		return members.Run(ctx, o, func(work func() error, routes ...instrument.Route) error {
-			handler.Store(routes[0].Handler)
-			return work()
-		})
-	})
+	o := members.Options{
+		Env:    process.Env{Config: r.endpoint.Config("members-test"), Registry: instrument.New(""), Log: planetest.Log(r.t)},
+		Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Services: true,
+	}
+	r.watch = o.Registry
+	planetest.Start(r.t, func(ctx context.Context) error { return members.Run(ctx, o) })
 	repotest.Eventually(r.t, "all members are registered", func() bool {
 		return value(r.t, o.Registry, "tree_members_registered") == float64(len(r.members))
 	})
-	r.watch = handler.Load().(http.Handler)
 }
 
 // manager is a tree that runs.
@@ -134,7 +131,7 @@ func (r *rig) manage(change func(*tree.Options)) *manager {
 	if change != nil {
 		change(&o)
 	}
-	if err := o.Validate(); err != nil {
+	if err := o.Words().Check(); err != nil {
 		r.t.Fatal(err)
 	}
 	m := &manager{t: r.t, registry: o.Registry, hostAt: strings.TrimPrefix(r.endpoint.Server(), "https://")}
@@ -273,5 +270,5 @@ func (r *rig) nodes() (out []string) {
 
 // improved is the preset.
 func improved(o *tree.Options) {
-	o.Words().Apply(words.ImprovedPreset, func(string) bool { return false })
+	o.Words().Apply(words.ImprovedPreset)
 }

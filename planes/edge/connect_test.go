@@ -40,7 +40,7 @@ func connect(b *testing.B, transport, certificates string) {
 	before := live()
 	b.ResetTimer()
 	stop := planetest.Start(r.t, func(ctx context.Context) error {
-		return fleet.Run(ctx, o, func(_ []instrument.Route, work func() error) error { return work() })
+		return fleet.Run(ctx, o)
 	})
 	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, registry) == b.N })
 	b.StopTimer()
@@ -82,7 +82,7 @@ func rest(b *testing.B, transport string, edges int, every time.Duration) {
 	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = edges, 1, 1e6, fleet.CertificatesShared, false
 	o.Keepalive, o.Transport = every, transport
 	stop := planetest.Start(r.t, func(ctx context.Context) error {
-		return fleet.Run(ctx, o, func(_ []instrument.Route, work func() error) error { return work() })
+		return fleet.Run(ctx, o)
 	})
 	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, o.Registry) == edges })
 	before, cpu := keepalives(b, hubs), used(b)

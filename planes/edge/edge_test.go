@@ -20,7 +20,7 @@ import (
 // TestOptionsInDocs holds that the page has the options of the hub as they are declared.
 func TestOptionsInDocs(t *testing.T) {
 	o := hub.Default()
-	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kubeedge-100k.md"), "options of edge-hub", o.Words().Table(words.ImprovedPreset, "KubeEdge's"))
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kubeedge-100k.md"), "options of edge-hub", o.Words().Table("KubeEdge's", words.ImprovedPreset))
 }
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {

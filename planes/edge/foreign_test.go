@@ -104,7 +104,7 @@ func TestFleetLeavesTheNodesOfOthers(t *testing.T) {
 				o := fleetOptions(r, 1)
 				o.Lease = o.Lease / 10 // the first renewal comes at a random moment of it
 				r.foreignFleet(&o)
-				return fleet.Run(ctx, o, func(_ []instrument.Route, work func() error) error { return work() })
+				return fleet.Run(ctx, o)
 			})
 			if want := what + " exists already and was not made by this run: it is left alone: --prefix gives the edges other names"; err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("the fleet ends with %v, want %s", err, want)

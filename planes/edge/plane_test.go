@@ -21,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
@@ -53,7 +54,7 @@ func (r *rig) hubOptions() hub.Options {
 	o := hub.Default()
 	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
 	o.Config = r.server.Endpoint().Config("edge-hub-test")
-	o.Config.QPS, o.Round, o.Workers = -1, 100*time.Millisecond, 4
+	o.Limiter, o.Round, o.Workers = limiter.Rate{QPS: 1e6, Burst: 1e6}, 100*time.Millisecond, 4
 	o.ResendAfter = 200 * time.Millisecond
 	return o
 }
@@ -67,9 +68,8 @@ func (r *rig) fleet(edges int, change func(*fleet.Options)) (stop func()) {
 	if change != nil {
 		change(&o)
 	}
-	return planetest.Start(r.t, func(ctx context.Context) error {
-		return fleet.Run(ctx, o, func(routes []instrument.Route, work func() error) error { r.check = routes[0]; return work() })
-	})
+	r.check = o.Registry
+	return planetest.Start(r.t, func(ctx context.Context) error { return fleet.Run(ctx, o) })
 }
 
 // pods adds pods to edges, one after the other; they use the ConfigMap settings.
@@ -106,7 +106,7 @@ func (r *rig) converged() {
 }
 
 func improved(o *hub.Options) {
-	o.Words().Apply(words.ImprovedPreset, func(string) bool { return false })
+	o.Words().Apply(words.ImprovedPreset)
 }
 
 // TestLifeOfPods holds that edges join, run their pods, hold what the API server

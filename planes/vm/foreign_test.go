@@ -15,8 +15,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -31,7 +31,7 @@ func (r *rig) verb(args ...string) {
 	}
 	r.t.Cleanup(planetest.Start(r.t, func(ctx context.Context) error {
 		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
-		root.AddCommand(vm.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel})...)
+		root.AddCommand(vm.Verbs(process.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel})...)
 		root.SetArgs(append(args, "--kubeconfig", kubeconfig))
 		return root.ExecuteContext(ctx)
 	}))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,10 +24,10 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/agent"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/controller"
-	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 )
 
 // rig is a VM plane against an API server in memory.
@@ -115,24 +116,24 @@ func (r *rig) doubles() int {
 	return len(all) - len(made)
 }
 
+// env is what a process of the plane works with.
+func (r *rig) env() process.Env {
+	return process.Env{Config: r.config(), Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: planetest.Quiet()}
+}
+
 func (r *rig) controller() func() {
-	o := controller.Options{
-		Config: r.config(), Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Threads: 10, OtherThreads: 3,
-		StatusSubresource: r.sub, NodeTimeout: time.Minute, Migrations: controller.DefaultMigrationLimits(),
-		Launcher: launcher.Options{Image: "i", OverheadRatio: 1, QEMUTimeout: time.Minute},
-		Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: planetest.Quiet(),
-	}
+	o := controller.Default()
+	o.Env, o.Limiter, o.StatusSubresource, o.Events = r.env(), limiter.Rate{QPS: 1000, Burst: 1000}, r.sub, false
+	o.NodeTimeout = time.Minute
 	r.change(&o)
 	return planetest.Start(r.t, func(ctx context.Context) error { return controller.Run(ctx, o) })
 }
 
 func (r *rig) agent() func() {
-	m := agent.DefaultModel()
+	o := agent.Default()
+	o.Env, o.Limiter, o.StatusSubresource, o.MaxDevices = r.env(), limiter.Rate{QPS: 1000, Burst: 1000}, r.sub, 110
+	m := &o.Model
 	m.Start, m.Guest, m.Stop, m.Unmount, m.Concurrency = 20*time.Millisecond, 5*time.Millisecond, 5*time.Millisecond, time.Millisecond, 4
-	o := agent.Options{
-		Config: r.config(), Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Threads: 10, Scope: agent.ScopeNode, MaxDevices: 110,
-		Heartbeat: time.Minute, StatusSubresource: r.sub, Model: m, Seed: 1, Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: planetest.Quiet(),
-	}
 	r.agents(&o)
 	return planetest.Start(r.t, func(ctx context.Context) error { return agent.Run(ctx, o) })
 }
@@ -393,20 +394,20 @@ func TestFaultsHoldInstancesForTheirTime(t *testing.T) {
 
 func TestLimitIsSetByTheKubeVirtObject(t *testing.T) {
 	r := newRig(t, "a")
-	l := limiter.New(limiter.Rate{QPS: 5, Burst: 10})
-	stop := planetest.Start(r.t, func(ctx context.Context) error {
-		return controller.Run(ctx, controller.Options{
-			Config: r.config(), Limiter: l, Threads: 1, OtherThreads: 1, NodeTimeout: time.Minute,
-			Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: planetest.Quiet(),
-		})
-	})
+	o := controller.Default()
+	o.Env, o.Limiter = r.env(), limiter.Rate{QPS: 5, Burst: 10}
+	stop := planetest.Start(r.t, func(ctx context.Context) error { return controller.Run(ctx, o) })
 	defer stop()
 	kv := &api.Installation{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt", Namespace: "kubevirt"}}
 	kv.Spec.Configuration.Controller.RestClient.RateLimiter.TokenBucketRateLimiter = &api.TokenBucket{QPS: 200, Burst: 400}
 	if _, err := r.client.Installations.Create(t.Context(), kv); err != nil {
 		t.Fatal(err)
 	}
-	r.until("the limit has changed", func() bool { return l.Rate() == limiter.Rate{QPS: 200, Burst: 400} })
+	r.until("the limit has changed", func() bool {
+		w := httptest.NewRecorder()
+		o.Registry.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/limiter", nil))
+		return w.Body.String() == "200/400\n"
+	})
 }
 
 func TestNodeWithoutHeartbeatIsGivenUp(t *testing.T) {

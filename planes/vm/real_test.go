@@ -30,10 +30,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/agent"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/controller"
-	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/webhook"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -63,34 +63,30 @@ func play(ctx context.Context, role string) error {
 	}
 	config, registry, c := ep.Config("vm-test"), instrument.New("kubevirt"), clock.Start()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	rate := limiter.Rate{QPS: 50, Burst: 100}
+	env, rate := process.Env{Config: config, Registry: registry, Clock: c, Log: log}, limiter.Rate{QPS: 50, Burst: 100}
 	switch role {
 	case "webhook":
-		return webhook.Run(ctx, webhook.Options{Config: config, Listen: "127.0.0.1:0", Registry: registry, Clock: c, Log: log})
+		return webhook.Run(ctx, webhook.Options{Env: env, Listen: "127.0.0.1:0"})
 	case "agent":
-		m := agent.DefaultModel()
-		m.Start, m.Guest, m.Stop = 300*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
-		return agent.Run(ctx, agent.Options{
-			Config: config, Limiter: rate, Threads: 10, Scope: agent.ScopeNode, MaxDevices: 110, Heartbeat: time.Minute,
-			Model: m, Seed: 1, Registry: registry, Clock: c, Log: log,
-		})
+		o := agent.Default()
+		o.Env, o.Limiter, o.MaxDevices = env, rate, 110
+		o.Model.Start, o.Model.Guest, o.Model.Stop = 300*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
+		return agent.Run(ctx, o)
 	}
-	return controller.Run(ctx, controller.Options{
-		Config: config, Limiter: limiter.New(rate), Threads: 10, OtherThreads: 3, NodeTimeout: 5 * time.Minute,
-		Migrations: controller.DefaultMigrationLimits(), Launcher: launcher.Options{Image: "i", OverheadRatio: 1, QEMUTimeout: time.Minute},
-		Registry: registry, Clock: c, Log: log,
-	})
+	o := controller.Default()
+	o.Env, o.Limiter = env, rate
+	return controller.Run(ctx, o)
 }
 
-// process is one of the plane's processes.
-type process struct {
+// killed is one of the plane's processes, which a test kills.
+type killed struct {
 	t    *testing.T
 	role string
 	env  []string
 	cmd  *exec.Cmd
 }
 
-func (p *process) start() {
+func (p *killed) start() {
 	p.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -105,7 +101,7 @@ func (p *process) start() {
 	}
 }
 
-func (p *process) end(s os.Signal) {
+func (p *killed) end(s os.Signal) {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Signal(s)
 		_ = p.cmd.Wait()
@@ -221,9 +217,9 @@ func instances(ctx context.Context, c *api.Client, names int, phase api.Phase) (
 func TestRealPlaneSurvivesKills(t *testing.T) {
 	c, env := realRig(t)
 	const count = 30
-	processes := map[string]*process{}
+	processes := map[string]*killed{}
 	for _, role := range []string{"webhook", "controller", "agent"} {
-		p := &process{t: t, role: role, env: env}
+		p := &killed{t: t, role: role, env: env}
 		processes[role] = p
 		p.start()
 		t.Cleanup(func() { p.end(syscall.SIGTERM) })

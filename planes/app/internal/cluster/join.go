@@ -19,7 +19,68 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
+
+// Options are which members join.
+type Options struct {
+	process.Env
+	Folder string // of kubeconfigs
+	Spread Spread // labels that members get
+}
+
+// Default returns options without a folder.
+func Default() Options { return Options{Spread: Spread{}} }
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Folder, "members", "`FOLDER` of kubeconfigs, NAME.kubeconfig each; in a scenario $(MEMBERS)"),
+		words.Custom(o.Spread, "spread", "`LABEL=N`, a label that members get in turn, of N values: region=3 gives region-0, region-1, region-2; can be repeated"),
+	}
+}
+
+// Run joins the members of a folder and waits until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	members, err := Read(o.Folder, o.Spread)
+	if err != nil {
+		return err
+	}
+	return o.Work(ctx, func(ctx context.Context, _ *process.Group) error {
+		if err := Join(ctx, o.Config, members); err != nil {
+			return err
+		}
+		o.Log.Info("members have joined", "members", len(members))
+		return nil
+	})
+}
+
+// Spread is how many values each label has.
+type Spread map[string]int
+
+// String returns LABEL=N,...
+func (s Spread) String() string {
+	var out []string
+	for key, n := range s {
+		out = append(out, key+"="+strconv.Itoa(n))
+	}
+	return strings.Join(out, ",")
+}
+
+// Set reads LABEL=N; it can be given several times.
+func (s Spread) Set(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	n, err := strconv.Atoi(value)
+	if !ok || key == "" || err != nil || n < 1 {
+		return fmt.Errorf("%q: want LABEL=N such as region=3", text)
+	}
+	s[key] = n
+	return nil
+}
+
+// Type says what the flag takes.
+func (s Spread) Type() string { return "LABEL=N" }
 
 // suffix is that of a member's kubeconfig in a folder of them.
 const suffix = ".kubeconfig"

@@ -17,7 +17,7 @@ import (
 )
 
 // adoptsMoved says whether this controller takes over what other shards made.
-func (c *Controller) adoptsMoved() bool { return c.o.Features.AdoptMoved && c.o.Shard != "" }
+func (c *Controller) adoptsMoved() bool { return c.o.Features.AdoptMoved && c.o.ShardID != "" }
 
 // adoption takes over what another shard made of an application.
 type adoption struct{ app *application }
@@ -80,7 +80,7 @@ func (a adoption) checkShard(ctx context.Context) error {
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("application: %w", err)
-	case err != nil || app.UID != a.app.object.UID || app.Labels[api.LabelShard] != a.app.c.o.Shard:
+	case err != nil || app.UID != a.app.object.UID || app.Labels[api.LabelShard] != a.app.c.o.ShardID:
 		return fmt.Errorf("the application is another shard's by now (%w)", loop.ErrQuiet) // the cache is about to say so
 	}
 	return nil
@@ -172,7 +172,7 @@ func claimAll[T resource.Object](ctx context.Context, app *application, client r
 // claimObject gives an object the label of this shard, and lets the next pass wait until
 // the cache shows it.
 func claimObject[T resource.Object](ctx context.Context, app *application, client resource.Client[T], store cache.Store, kind string, o T) (T, error) {
-	if shard := app.c.o.Shard; o.GetLabels()[api.LabelShard] != shard {
+	if shard := app.c.o.ShardID; o.GetLabels()[api.LabelShard] != shard {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		defer app.c.metrics.timeOwnRequest("Patch", kind)()

@@ -72,7 +72,7 @@ func (a *application) patchStatus(ctx context.Context) error {
 
 // setCondition sets a condition; its time is that of its last change.
 func (a *application) setCondition(kind string, status corev1.ConditionStatus, reason, message string) {
-	next := api.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(a.c.wallNow().Truncate(time.Second))}
+	next := api.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(a.c.o.Now().Truncate(time.Second))}
 	all := slices.Clone(a.object.Status.Conditions)
 	i := slices.IndexFunc(all, func(c api.Condition) bool { return c.Type == kind })
 	switch {

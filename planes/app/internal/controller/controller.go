@@ -10,7 +10,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -27,7 +26,9 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // Controller is a running controller.
@@ -71,30 +72,25 @@ func (c *Controller) runPrepared(ctx context.Context) error {
 	if err := c.recordEvents(broadcaster); err != nil {
 		return err
 	}
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := c.addHandlers(); err != nil {
-		return err
-	}
-	if err := loop.Start(ctx, &wait, c.allInformers()...); err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil
+	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+		if err := c.addHandlers(); err != nil {
+			return err
 		}
-		return err
-	}
-	c.drift.startWatches(ctx, &wait)
-	wait.Go(func() { c.loop.Run(ctx) })
-	o.Log.Info("controller runs", "limiter", o.Limiter.Rate().String(), "workers", o.Workers, "shard", o.Shard)
-	o.Registry.Ready()
-	<-ctx.Done()
-	return nil
+		if err := g.Sync(ctx, c.allInformers()...); err != nil {
+			return err
+		}
+		c.drift.startWatches(ctx, &g.WaitGroup)
+		g.Run(ctx, c.loop)
+		o.Log.Info("controller runs", "limiter", o.Limiter.String(), "workers", o.Workers, "shard", o.ShardID)
+		return nil
+	})
 }
 
 // newController makes what a controller consists of.
 func newController(o Options) (*Controller, error) {
-	config, err := clientConfig(o)
+	limit := limiter.New(o.Limiter)
+	o.Registry.Handle("/limiter", limit)
+	config, err := clientConfig(o, limit)
 	if err != nil {
 		return nil, fmt.Errorf("app-controller: %w", err)
 	}
@@ -114,8 +110,8 @@ func newController(o Options) (*Controller, error) {
 		o.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
 	}
 	selector := ""
-	if o.Shard != "" {
-		selector = api.LabelShard + "=" + o.Shard
+	if o.ShardID != "" {
+		selector = api.LabelShard + "=" + o.ShardID
 	}
 	indices := cache.Indexers{}
 	if o.Features.IndexTrackers {
@@ -141,7 +137,7 @@ func newController(o Options) (*Controller, error) {
 	if err := c.setTransforms(); err != nil {
 		return nil, err
 	}
-	c.loop = loop.New(loop.Options{Name: "application", Threads: o.Workers, Metrics: o.Registry.Queues(), Reconcile: c.reconcile, Log: o.Log})
+	c.loop = o.Loop("application", o.Workers, c.reconcile)
 	if o.Features.ParsePackages {
 		c.tools.Templates.Parsed = c.metrics.packages.Inc
 	}
@@ -155,12 +151,13 @@ func newController(o Options) (*Controller, error) {
 
 // clientConfig returns the configuration of the client of all requests but those that
 // write events.
-func clientConfig(o Options) (*rest.Config, error) {
+func clientConfig(o Options, limit *limiter.Reloadable) (*rest.Config, error) {
 	config := rest.CopyConfig(o.Config)
-	config.RateLimiter = o.Limiter
-	config.UserAgent = "windtunnel-app-controller"
+	config.RateLimiter = limit
 	config.Timeout = 0 // watches are open for long
-	direct, err := o.Gateway.Transport(config)
+	gateway := o.Gateway
+	gateway.Seed, gateway.Client = o.Seed, o.ShardID
+	direct, err := gateway.Transport(config)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +191,3 @@ func (c *chance) nextRandom() float64 {
 	defer c.mu.Unlock()
 	return c.rng.Float64()
 }
-
-// wallNow returns the wall time, for stamps.
-func (c *Controller) wallNow() time.Time { return c.o.Clock.Wall(c.o.Clock.Now()) }

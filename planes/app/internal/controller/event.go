@@ -24,9 +24,9 @@ import (
 // limit of its own of the same size, as controller-runtime's do: they are in no
 // metric of the controller's requests.
 func (c *Controller) recordEvents(b record.EventBroadcaster) error {
-	if !c.o.NoEvents {
+	if c.o.Events {
 		config := rest.CopyConfig(c.o.Config)
-		config.UserAgent, config.RateLimiter = "windtunnel-app-controller-events", limiter.New(c.o.Limiter.Rate())
+		config.UserAgent, config.RateLimiter = "windtunnel-app-controller-events", limiter.New(c.o.Limiter)
 		core, err := typedcore.NewForConfig(config)
 		if err != nil {
 			return fmt.Errorf("app-controller: %w", err)

@@ -69,7 +69,7 @@ func (e *execution) beginWorkflow() *api.WorkflowStatus {
 	if s.Workflow != nil && s.Workflow.AppRevision == e.plan.Revision {
 		return s.Workflow
 	}
-	s.Workflow, s.Services, s.AppliedResources = workflow.NewStatus(e.plan.Revision, e.graph, e.app.c.wallNow()), nil, nil
+	s.Workflow, s.Services, s.AppliedResources = workflow.NewStatus(e.plan.Revision, e.graph, e.app.c.o.Now()), nil, nil
 	if e.context != nil {
 		s.Workflow.ContextBackend = &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: e.app.object.Namespace, Name: contextName(e.app.object),
@@ -82,21 +82,21 @@ func (e *execution) beginWorkflow() *api.WorkflowStatus {
 // is one of the pass.
 func (e *execution) driveRun(ctx context.Context, run *workflow.Run) (wait time.Duration, err error) {
 	for {
-		a := run.Next(e.app.c.wallNow())
+		a := run.Next(e.app.c.o.Now())
 		switch a.Kind {
 		case workflow.Stop:
 			return a.Wait, nil
 		case workflow.Evaluate:
 			e.noteVisit(a.Step)
 			runs, err := e.plan.Condition(a.Step, workflow.ByName(e.app.object.Status.Workflow), e.memory.Outputs)
-			run.Decide(runs, err, e.app.c.wallNow())
+			run.Decide(runs, err, e.app.c.o.Now())
 		case workflow.Execute:
 			e.noteVisit(a.Step)
 			outcome := e.runStep(ctx, a.Step)
 			if outcome.Err != nil && ctx.Err() != nil {
 				return 0, outcome.Err
 			}
-			run.Done(outcome, e.app.c.wallNow())
+			run.Done(outcome, e.app.c.o.Now())
 		case workflow.Save:
 			if e.context == nil {
 				continue

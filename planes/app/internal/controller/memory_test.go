@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 func TestUntilWhole(t *testing.T) {
@@ -136,7 +137,7 @@ func trackerStore(t testing.TB, indexed bool, n int) (*Controller, *api.Applicat
 	}
 	registry := instrument.New("")
 	c := &Controller{
-		o:        Options{Registry: registry},
+		o:        Options{Env: process.Env{Registry: registry}},
 		metrics:  newMetrics(registry, clock.Start(), 1),
 		trackers: cache.NewSharedIndexInformer(&cache.ListWatch{}, &api.Tracker{}, time.Hour, indices),
 	}

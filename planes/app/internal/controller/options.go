@@ -2,38 +2,32 @@ package controller
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Options are what a controller is told.
 type Options struct {
-	Config         *rest.Config        // of its client; its rate limiter is replaced
-	Limiter        *limiter.Reloadable // of all its calls but those that write events
-	Workers        int                 // concurrent reconciles
-	Shard          string              // handles what is labelled with it; empty: everything
-	Resync         time.Duration       // between two passes over an application that is as it should be
+	process.Env
+	Limiter        limiter.Rate  // of all calls but those that write events, which have as much
+	Workers        int           // concurrent reconciles
+	ShardID        string        // handles what is labelled with it; empty: everything
+	Resync         time.Duration // between two passes over an application that is as it should be
 	InformerResync time.Duration
 	RevisionLimit  int // kept of an application beside the one in use
 	MaxDispatch    int // objects of an application that are applied or kept at the same time
-	NoEvents       bool
+	Events         bool
+	Install        bool           // kinds and definitions are brought to the server
 	Gateway        cluster.Direct // how members are reached; without a URL by the hub's API server
 	Seed           uint64         // of all that is chosen by chance
 	Features       Features
 	Mapper         meta.RESTMapper // nil: asks the server
-	Registry       *instrument.Registry
-	Clock          clock.Clock
-	Log            *slog.Logger
 }
 
 // Features are what was, or could be, better than it was. The zero value is
@@ -56,7 +50,7 @@ type Features struct {
 	SkipEmptyPatch    bool // a patch that changes nothing is not sent
 	SkipEqualStatus   bool // a status that is as it was is not sent
 	SkipEqualRevision bool // a revision that is as it was is not sent
-	TwoCollections    bool // garbage is collected twice in a pass, with a status each
+	Collections       int  // of garbage in a pass, 1 or 2, with a status each; 0: 1
 
 	// What v1.6 does not any more.
 	ParsePackages bool // each evaluation parses the packages that templates may import
@@ -69,26 +63,65 @@ type Features struct {
 	Jitter        float64 // share of Resync that is added by chance
 }
 
+// The profiles: values of options that differ from version to version, and what is better.
+const (
+	ProfileV175     = "v175"
+	ProfileV18      = "v18" // the defaults
+	ProfileImproved = words.ImprovedPreset
+)
+
+// Default returns the options of KubeVela v1.8.0 with the settings of its chart.
+func Default() Options {
+	var o Options
+	o.Words().Reset()
+	return o
+}
+
 // Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error {
-	var errs []error
-	if o.Workers < 1 || o.MaxDispatch < 1 {
-		errs = append(errs, fmt.Errorf("concurrent-reconciles %d, max-dispatch-concurrent %d: want at least 1 of each", o.Workers, o.MaxDispatch))
+func (o *Options) Validate() error { return errors.Join(o.Words().Check(), o.Gateway.Validate()) }
+
+// Words declares what a user may choose. The limiter is in no profile: a comparison is one
+// of mechanisms, at the same rate.
+func (o *Options) Words() words.Set {
+	f := &o.Features
+	const (
+		compressed = "PreDispatchDryRun=true, ZstdResourceTracker=true, ZstdApplicationRevision=true, "
+		filtered   = "InformerCacheFilterUnnecessaryFields=true, SharedDefinitionStorageForApplicationRevision=true, DisableWorkflowContextConfigMapCache=true"
+		unfiltered = "InformerCacheFilterUnnecessaryFields=false, SharedDefinitionStorageForApplicationRevision=false, DisableWorkflowContextConfigMapCache=false"
+	)
+	v175, on, off := func(v bool) words.Value[bool] { return words.In(ProfileV175, v, "") }, words.Default(true, ""), words.Default(false, "")
+	improved := words.Improved(true, "")
+	return words.Set{
+		words.Of(&o.Workers, "concurrent-reconciles", "`NUMBER` of applications reconciled in parallel", words.Default(4, "")).AtLeast(1),
+		words.Of(&o.Limiter.QPS, "kube-api-qps", "client-side rate limit in requests/s; PUT /limiter changes it at run time", words.Default[float32](400, "")).Above(0),
+		words.Of(&o.Limiter.Burst, "kube-api-burst", "`NUMBER` of requests that may exceed the client-side rate limit at once", words.Default(600, "")).AtLeast(1),
+		words.Of(&o.Resync, "application-re-sync-period", "`DURATION` between two resyncs of an application without drift", words.Default(5*time.Minute, "")).Above(0),
+		words.Of(&o.InformerResync, "informer-sync-period", "`DURATION` between two resyncs of the informers", words.Default(10*time.Hour, "")).Above(0),
+		words.Of(&o.RevisionLimit, "application-revision-limit", "`NUMBER` of old revisions to keep", words.Default(2, "")).AtLeast(0),
+		words.Of(&o.MaxDispatch, "max-dispatch-concurrent", "`NUMBER` of objects of an application applied in parallel", words.Default(10, ""), words.In(ProfileV175, 1, "")).AtLeast(1),
+		words.Of(&o.ShardID, "shard-id", "handle applications labeled with this `SHARD` only; default all"),
+		words.Of(&f.IndexTrackers, "optimize-list-op", "find an application's resource trackers by an index", on, v175(false)),
+		words.Of(&f.DisableRevision, "optimize-disable-application-revision", "create no revisions", off),
+		words.Of(&f.InMemoryContext, "optimize-enable-in-memory-workflow-context", "keep the state of workflows in memory", off),
+		words.Of(&f.DisableDoubleCheck, "optimize-disable-resource-apply-double-check", "check the health of a component once, not twice", off),
+		words.Of(&f.SkipEmptyPatch, "skip-empty-patch", "send no patch that changes nothing", on, v175(false)),
+		words.Of(&f.SkipEqualStatus, "skip-equal-status", "send no status that has not changed", on, v175(false)),
+		words.Of(&f.SkipEqualRevision, "skip-equal-revision", "send no revision that has not changed", on, v175(false)),
+		words.Of(&f.Collections, "gc-passes", "`NUMBER` of garbage collections in each pass, 1 or 2, each of which writes a status",
+			words.Default(1, ""), words.In(ProfileV175, 2, "")).AtLeast(1).AtMost(2),
+		words.Of(&f.ParsePackages, "parse-packages-anew", "parse the packages that templates may import for every evaluation, as before v1.6", off),
+		words.Of(&f.FoldSecrets, "fold-secrets", "compare a Secret's stringData with its data", off, improved),
+		words.Of(&f.CompressFirst, "compress-first", "create revisions in their final form, so that none is written twice", off, improved),
+		words.Of(&f.WatchDrift, "watch-drift", "watch the metadata of the hub's own objects: read no object again that nobody changed, and repair a changed one at once", off, improved),
+		words.Of(&f.AdoptMoved, "adopt-moved", "take over revisions and resource trackers of an application that somebody moved to this shard by its label alone", off, improved),
+		words.Of(&f.Jitter, "resync-jitter", "random `SHARE` of the resync period to add, 0 to 1", words.Default(0.0, ""), words.Improved(0.1, "")).AtLeast(0).AtMost(1),
+		words.Of(&o.Gateway.URL, "cluster-gateway-url", "`URL` of the gateway to connect to directly, or "+cluster.Registered+" for the replicas that have registered; default: by the plane's API server"),
+		words.Of(&o.Gateway.CAFile, "cluster-gateway-ca-file", "PEM `FILE` of the authority of the URL's certificate"),
+		words.Of(&o.Gateway.Connections, "cluster-gateway-connections", "`NUMBER` of direct connections to the gateway, each to a random replica", words.Default(1, "")).AtLeast(1),
+		words.Of(&o.Seed, "seed", "`SEED` of random choices: the jitter of the resync, the replica of a connection", words.Default(uint64(0), "")),
+		words.Custom(&gates{set: map[string]bool{}, features: f}, "feature-gates", "KubeVela feature `GATES`, as NAME=BOOL separated by commas: "+gateNames(),
+			words.Default(compressed+filtered, ""), words.In(ProfileV175, compressed+unfiltered, "")),
+		words.Of(&o.Events, "events", "write event objects", on),
+		words.Of(&o.Install, "install", "install kinds and definitions in the plane", on),
 	}
-	if o.Resync <= 0 || o.InformerResync <= 0 {
-		errs = append(errs, fmt.Errorf("application-re-sync-period %v, informer-sync-period %v: want more than 0 of each", o.Resync, o.InformerResync))
-	}
-	if o.RevisionLimit < 0 {
-		errs = append(errs, fmt.Errorf("application-revision-limit %d: want 0 or more", o.RevisionLimit))
-	}
-	errs = append(errs, o.Gateway.Validate())
-	if o.Features.Jitter < 0 || o.Features.Jitter > 1 {
-		errs = append(errs, fmt.Errorf("resync-jitter %g: want 0 to 1", o.Features.Jitter))
-	}
-	for _, kind := range []string{o.Features.TrackerCompression, o.Features.RevisionCompression} {
-		if kind != api.Uncompressed && kind != api.Zstd && kind != api.Gzip {
-			errs = append(errs, fmt.Errorf("compression %q: want %s or %s", kind, api.Zstd, api.Gzip))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -200,7 +200,7 @@ func (p *pass) pauseWorkflow(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	if wait > 0 {
-		p.app.requeueAfter(untilWhole(p.c.wallNow(), wait))
+		p.app.requeueAfter(untilWhole(p.c.o.Now(), wait))
 	} else {
 		p.app.requeueAfter(p.c.o.Resync)
 	}
@@ -217,7 +217,7 @@ func (p *pass) settlePublished(ctx context.Context) error {
 		return err
 	}
 	finished, passes := true, 1
-	if p.c.o.Features.TwoCollections {
+	if p.c.o.Features.Collections > 1 {
 		passes = 2
 	}
 	for range passes {

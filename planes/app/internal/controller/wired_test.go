@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // hub is a hollow one with the kinds and definitions of the plane.
@@ -55,8 +56,9 @@ func newHub(t *testing.T) *hub {
 		t.Fatal(err)
 	}
 	return &hub{Options{
-		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, MaxDispatch: 1,
-		NoEvents: true, Gateway: cluster.Direct{Connections: 1}, Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Env:     process.Env{Config: config, Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
+		Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, MaxDispatch: 1,
+		Gateway:  cluster.Direct{Connections: 1},
 		Features: Features{TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEqualStatus: true, SkipEqualRevision: true, IndexTrackers: true, UncachedConfigMaps: true},
 	}, client.Resource(api.GroupVersion().WithResource(api.Resource(api.KindApplication))).Namespace("default")}
 }

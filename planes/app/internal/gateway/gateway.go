@@ -13,26 +13,37 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Options are what a gateway is told.
 type Options struct {
-	Config    *rest.Config
+	process.Env
 	Listen    string // host:port, TLS; port 0 takes any
 	Aggregate bool   // register it with the hub's API server, which then proxies to it
-	Registry  *instrument.Registry
-	Clock     clock.Clock
-	Log       *slog.Logger
+}
+
+// Default returns KubeVela's options.
+func Default() Options {
+	var o Options
+	o.Words().Reset()
+	return o
+}
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Listen, "gateway-listen", "`HOST:PORT` of the gateway, TLS", words.Default("127.0.0.1:0", "")),
+		words.Of(&o.Aggregate, "aggregated", "let the plane's API server proxy to the gateway; if there are several replicas, to the last that registered", words.Default(true, "")),
+	}
 }
 
 // Server is a running gateway.
@@ -61,17 +72,12 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("app-gateway: %w", err)
 	}
 	s := &Server{o: o, members: newMembers(hub, o.Log), callers: callers, metrics: newMetrics(o.Registry), buffers: &buffers{}}
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := s.members.startMembers(ctx, &wait); err != nil {
-		if ctx.Err() != nil {
-			return nil
+	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+		if err := s.members.startMembers(ctx, &g.WaitGroup); err != nil {
+			return fmt.Errorf("app-gateway: %w", err)
 		}
-		return fmt.Errorf("app-gateway: %w", err)
-	}
-	return s.serveGateway(ctx, config)
+		return s.serveGateway(ctx, config)
+	})
 }
 
 func (s *Server) serveGateway(ctx context.Context, config *rest.Config) error {
@@ -119,7 +125,7 @@ func (s *Server) serveGateway(ctx context.Context, config *rest.Config) error {
 // issueCertificate makes the certificate: for the names of the Service, by which the hub's
 // API server checks it, and for the address.
 func (s *Server) issueCertificate() (tls.Certificate, error) {
-	now := s.o.Clock.Wall(s.o.Clock.Now())
+	now := s.o.Now()
 	authority, err := pki.NewAuthority("app-gateway", now)
 	if err != nil {
 		return tls.Certificate{}, err

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -25,7 +24,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/admission"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // The configurations, and the paths that KubeVela's webhook serves.
@@ -37,15 +37,30 @@ const (
 
 // Options are what a webhook is told.
 type Options struct {
-	Config   *rest.Config
-	Listen   string        // host:port to serve admission on; port 0 takes any
-	Shards   []string      // one of them is chosen for an application without one; none: nothing is
-	Seed     uint64        // of that choice
-	Validate bool          // types are looked for
-	Delay    time.Duration // of each validation, as of one that asks elsewhere
-	Registry *instrument.Registry
-	Clock    clock.Clock
-	Log      *slog.Logger
+	process.Env
+	Listen      string        // host:port to serve admission on; port 0 takes any
+	Schedulable []string      // shards: one of them is chosen for an application without one; none: nothing is
+	Seed        uint64        // of that choice
+	Types       bool          // are looked for
+	Delay       time.Duration // of each validation, as of one that asks elsewhere
+}
+
+// Default returns KubeVela's options.
+func Default() Options {
+	var o Options
+	o.Words().Reset()
+	return o
+}
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Listen, "admission-listen", "`HOST:PORT` of the admission webhook, TLS", words.Default("127.0.0.1:0", "")),
+		words.Texts(&o.Schedulable, "schedulable-shards", "`SHARDS`, separated by commas, of which an application without a shard gets one at random; default none"),
+		words.Of(&o.Seed, "seed", "`SEED` of the choice of shards", words.Default(uint64(0), "")),
+		words.Of(&o.Types, "validate", "refuse applications that name types which nobody has defined", words.Default(true, "")),
+		words.Of(&o.Delay, "delay", "added `DURATION` of each validation, as if it called another service", words.Default(time.Duration(0), "")),
+	}
 }
 
 // Run serves admission until ctx ends, as admission.Serve does.
@@ -66,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 			return o.mutateApplication(q, choiceBySeed(o.Seed))
 		}, Took: took(pathMutate),
 	}}
-	if o.Validate {
+	if o.Types {
 		hooks = append(hooks, admission.Hook{
 			Configuration: Configuration, Name: "validating.core.oam.dev.v1beta1.applications", Path: pathValidate, Validating: true, Rule: webhookRule(),
 			Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
@@ -82,9 +97,7 @@ func Run(ctx context.Context, o Options) error {
 			}, Took: took(pathValidate),
 		})
 	}
-	return admission.Serve(ctx, admission.Options{
-		Name: "app-webhook", Config: o.Config, Listen: o.Listen, Ready: o.Registry.Ready, Clock: o.Clock, Log: o.Log,
-	}, hooks...)
+	return admission.Serve(ctx, admission.Options{Name: "app-webhook", Env: o.Env, Listen: o.Listen}, hooks...)
 }
 
 func webhookRule() registrationv1.RuleWithOperations {
@@ -110,10 +123,10 @@ func (o Options) mutateApplication(q *admissionv1.AdmissionRequest, chance func(
 	if err := json.Unmarshal(q.Object.Raw, app); err != nil {
 		return admission.Deny(err)
 	}
-	if len(o.Shards) == 0 || app.Labels[api.LabelShard] != "" {
+	if len(o.Schedulable) == 0 || app.Labels[api.LabelShard] != "" {
 		return admission.Allow()
 	}
-	labels := map[string]string{api.LabelShard: o.Shards[chance(q.Namespace+"/"+cmp.Or(q.Name, string(q.UID)), len(o.Shards))]}
+	labels := map[string]string{api.LabelShard: o.Schedulable[chance(q.Namespace+"/"+cmp.Or(q.Name, string(q.UID)), len(o.Schedulable))]}
 	for k, v := range app.Labels {
 		labels[k] = v
 	}

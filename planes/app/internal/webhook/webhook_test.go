@@ -28,7 +28,7 @@ func TestShards(t *testing.T) {
 		{`{"metadata":{"name":"a","labels":{"controller.core.oam.dev/scheduled-shard-id":"z"}}}`, "", []string{"x", "y"}},
 		{`{"metadata":{"name":"a"}}`, "", nil},
 	} {
-		got := Options{Shards: tt.shards}.mutateApplication(request(tt.object), second)
+		got := Options{Schedulable: tt.shards}.mutateApplication(request(tt.object), second)
 		if !got.Allowed || !strings.Contains(string(got.Patch), tt.want) || (tt.want == "") != (got.Patch == nil) {
 			t.Errorf("%s, %v: %+v %s", tt.object, tt.shards, got, got.Patch)
 		}

@@ -42,14 +42,6 @@ type Options struct {
 // Default returns Kosmos' options.
 func Default() Options { return Options{Compute: ComputeFull, Previous: true} }
 
-// Validate says what is wrong with what a user may choose.
-func (o *Options) Validate() error {
-	if o.Compute != ComputeFull && o.Compute != ComputeIncremental {
-		return fmt.Errorf("compute %q: want %s or %s", o.Compute, ComputeFull, ComputeIncremental)
-	}
-	return nil
-}
-
 // Counts is what a manager has done.
 type Counts struct {
 	Passes   int // over what there was to compute

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,39 +27,51 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Options are what is told of members.
 type Options struct {
-	Config   *rest.Config // of the host
-	Folder   string       // of kubeconfigs, NAME.kubeconfig of each member
-	LeafMode string       // api.LeafAll, LeafParty or LeafNode
-	Nodes    int          // that a member must have before it joins
-	Label    string       // of LeafParty: a leaf for each of its values
-	Services bool         // members get the definitions by which they import services, which are compared
-	Registry *instrument.Registry
-	Log      *slog.Logger
+	process.Env        // whose configuration is that of the host
+	Folder      string // of kubeconfigs, NAME.kubeconfig of each member
+	LeafMode    string // api.LeafAll, LeafParty or LeafNode
+	Nodes       int    // that a member must have before it joins
+	Label       string // of LeafParty: a leaf for each of its values
+	Services    bool   // members get the definitions by which they import services, which are compared
+}
+
+// Default returns Kosmos' options, without a folder.
+func Default() Options {
+	var o Options
+	o.Words().Reset()
+	return o
 }
 
 // Validate joins all that is wrong with what a user may choose.
 func (o *Options) Validate() error {
-	var errs []error
+	errs := []error{o.Words().Check()}
 	if o.Folder == "" {
 		errs = append(errs, errors.New("members: no folder of kubeconfigs is given"))
-	}
-	if !slices.Contains([]string{api.LeafAll, api.LeafParty, api.LeafNode}, o.LeafMode) {
-		errs = append(errs, fmt.Errorf("leaf-mode %q: want one of %v", o.LeafMode, []string{api.LeafAll, api.LeafParty, api.LeafNode}))
 	}
 	if o.LeafMode == api.LeafParty && o.Label == "" {
 		errs = append(errs, errors.New("leaf-mode party: leaf-label is not given"))
 	}
-	if o.Nodes < 0 {
-		errs = append(errs, errors.New("nodes: want 0 or more"))
-	}
 	return errors.Join(errs...)
+}
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Folder, "members", "`FOLDER` with NAME.kubeconfig of each member"),
+		words.Of(&o.LeafMode, "leaf-mode", "virtual nodes of a member on the host",
+			words.Default(api.LeafAll, "one"), words.Or(api.LeafParty, "one for each value of --leaf-label"), words.Or(api.LeafNode, "one for each of its nodes")),
+		words.Of(&o.Label, "leaf-label", "`LABEL` of member nodes that selects their party, with --leaf-mode=party"),
+		words.Of(&o.Services, "services", "install the definitions by which members import services, and compare the services", words.Default(false, "")),
+		words.Of(&o.Nodes, "nodes", "`NUMBER` of nodes that a member must have before it joins", words.Default(0, "")).AtLeast(0),
+	}
 }
 
 // known is the file with a context for all members, which is no member's own.
@@ -70,9 +81,9 @@ const known = "members.kubeconfig"
 // a time: each takes a tenth of a second, and there may be thousands of them.
 const atATime = 16
 
-// Run joins the members in a folder, one after another, and watches until ctx ends.
-// serve answers a route while what it is given works.
-func Run(ctx context.Context, o Options, serve func(work func() error, routes ...instrument.Route) error) error {
+// Run joins the members in a folder, one after another, and watches until ctx ends. The
+// registry answers agree.Path.
+func Run(ctx context.Context, o Options) error {
 	files, err := filepath.Glob(filepath.Join(o.Folder, "*.kubeconfig"))
 	if err != nil {
 		return fmt.Errorf("members in %s: %w", o.Folder, err)
@@ -90,34 +101,26 @@ func Run(ctx context.Context, o Options, serve func(work func() error, routes ..
 	}
 	w := newWatch(host, o.Services)
 	defer w.wait.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return serve(func() error { return w.watchMembers(ctx, files, o) }, instrument.Route{Path: agree.Path, Handler: agree.New(clock.Start(), w.differences)})
+	o.Registry.Handle(agree.Path, agree.New(clock.Start(), w.differences))
+	return o.Work(ctx, func(ctx context.Context, _ *process.Group) error { return w.watchMembers(ctx, files, o) })
 }
 
-// watchMembers joins what there are kubeconfigs of, and looks on.
+// watchMembers joins what there are kubeconfigs of.
 func (w *watch) watchMembers(ctx context.Context, files []string, o Options) error {
 	informers := []cache.SharedIndexInformer{w.pods, w.nodes, w.clusters, w.configs, w.secrets, w.claims, w.volumes}
 	if w.exports != nil {
 		informers = append(informers, w.exports.allInformers()...)
 	}
 	if err := errors.Join(w.slim(), loop.Start(ctx, &w.wait, informers...)); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
 		return fmt.Errorf("watch the host: %w", err)
 	}
 	o.Registry.MustRegister(w.joined, w)
 	o.Registry.Ready() // joining waits for what is started after subjects
 	if err := w.joinAll(ctx, files, o); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return errors.Join(err, ctx.Err())
 	}
 	w.joined.Set(float64(len(files)))
 	o.Log.Info("all members are registered", "members", len(files))
-	<-ctx.Done()
 	return nil
 }
 

@@ -2,10 +2,8 @@ package netconfig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -21,42 +19,52 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // What an agent watches.
 const (
-	WatchAll = "all" // Kosmos': the configurations of all nodes, of which it uses its own
-	WatchOwn = "own"
+	WatchAll  = "all" // Kosmos': the configurations of all nodes, of which it uses its own
+	WatchOwn  = "own"
+	WatchNone = "none" // no agent runs
 )
 
 // AgentOptions are those of the agents of nodes.
 type AgentOptions struct {
+	process.Env
 	Watch    string        // WatchAll or WatchOwn
 	Debounce time.Duration // for which a change waits for others
 	Drift    time.Duration // between looks whether a node still is as it should be
 	Limiter  limiter.Rate  // of each agent
-	Config   *rest.Config
-	Log      *slog.Logger
 	Counts   *AgentCounts
 }
 
 // AgentDefault returns Kosmos' options.
 func AgentDefault() AgentOptions {
-	return AgentOptions{Watch: WatchAll, Debounce: 5 * time.Second, Drift: 30 * time.Second, Limiter: limiter.Rate{QPS: 5, Burst: 10}}
+	var o AgentOptions
+	o.Words().Reset()
+	return o
 }
 
-// Validate says what is wrong with what a user may choose.
-func (o *AgentOptions) Validate() error {
-	switch {
-	case o.Watch != WatchAll && o.Watch != WatchOwn:
-		return fmt.Errorf("watch %q: want %s or %s", o.Watch, WatchAll, WatchOwn)
-	case o.Debounce < 0 || o.Drift <= 0:
-		return errors.New("debounce and drift: want times, drift above 0")
+// Words declares what a user may choose.
+func (o *AgentOptions) Words() words.Set { return o.words() }
+
+// WordsOrNone declares it where there may be no agents.
+func (o *AgentOptions) WordsOrNone() words.Set {
+	return o.words(words.Or(WatchNone, "no agent runs"))
+}
+
+func (o *AgentOptions) words(more ...words.Value[string]) words.Set {
+	return words.Set{
+		words.Of(&o.Watch, "watch", "configurations that each agent watches",
+			append([]words.Value[string]{words.Default(WatchAll, "those of all nodes"), words.Or(WatchOwn, "its node's")}, more...)...),
+		words.Of(&o.Debounce, "debounce", "`DURATION` for which a configuration change waits for others", words.Default(5*time.Second, "")).AtLeast(0),
+		words.Of(&o.Drift, "drift", "`DURATION` between checks for drift of a node", words.Default(30*time.Second, "")).Above(0),
+		words.Custom(&o.Limiter, "agent-limiter", "client-side rate limit `QPS/BURST` of each agent", words.Default("5/10", "")),
 	}
-	return nil
 }
 
 // AgentCounts is what agents have done, of all of them together.
@@ -222,42 +230,41 @@ func (w weighedBody) Read(p []byte) (int, error) {
 
 // RunAgents runs an agent for each ClusterNode there is, until ctx ends, which brings
 // nothing anywhere: what agents cost an API server is all that there is of them.
-func RunAgents(ctx context.Context, o AgentOptions, r *instrument.Registry) error {
-	o.Counts = &AgentCounts{}
-	nodes, err := NodeInformer(o.Config)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	defer cancel()
-	ends := map[string]context.CancelFunc{} // of the informer's one goroutine
-	_, err = nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(one any) {
-		name, _ := loop.Key(one)
-		own, end := context.WithCancel(ctx)
-		ends[name] = end
-		wait.Go(func() {
-			if err := RunAgent(own, o, Machine{Name: name, Apply: func(*link.Config) error { return nil }}); err != nil && own.Err() == nil {
-				o.Log.Error("an agent has ended", "node", name, "error", err)
-			}
-		})
-	}, DeleteFunc: func(one any) {
-		if name, _ := loop.Key(one); ends[name] != nil {
-			ends[name]()
-			delete(ends, name)
+func RunAgents(ctx context.Context, o AgentOptions) error {
+	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+		if o.Watch == WatchNone {
+			return nil
 		}
-	}})
-	if err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
-	if err := loop.Start(ctx, &wait, nodes); err != nil {
-		return err
-	}
-	r.MustRegister(o.Counts)
-	r.Ready()
-	<-ctx.Done()
-	return nil
+		if err := Install(ctx, o.Config); err != nil {
+			return err
+		}
+		o.Counts = &AgentCounts{}
+		nodes, err := NodeInformer(o.Config)
+		if err != nil {
+			return err
+		}
+		ends := map[string]context.CancelFunc{} // of the informer's one goroutine
+		_, err = nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(one any) {
+			name, _ := loop.Key(one)
+			own, end := context.WithCancel(ctx)
+			ends[name] = end
+			g.Go(func() {
+				if err := RunAgent(own, o, Machine{Name: name, Apply: func(*link.Config) error { return nil }}); err != nil && own.Err() == nil {
+					o.Log.Error("an agent has ended", "node", name, "error", err)
+				}
+			})
+		}, DeleteFunc: func(one any) {
+			if name, _ := loop.Key(one); ends[name] != nil {
+				ends[name]()
+				delete(ends, name)
+			}
+		}})
+		if err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+		o.Registry.MustRegister(o.Counts)
+		return g.Sync(ctx, nodes)
+	})
 }
 
 // Describe implements prometheus.Collector: what there is, Collect says.

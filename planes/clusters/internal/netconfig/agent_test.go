@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
@@ -52,7 +53,7 @@ func (m *machine) set(broken bool) {
 
 func (r *rig) agents(drift time.Duration, watch string) AgentOptions {
 	return AgentOptions{Watch: watch, Debounce: 10 * time.Millisecond, Drift: drift, Limiter: limiter.Rate{QPS: 1000, Burst: 1000},
-		Config: r.config, Log: slog.New(slog.DiscardHandler), Counts: &AgentCounts{}}
+		Env: process.Env{Config: r.config, Log: slog.New(slog.DiscardHandler)}, Counts: &AgentCounts{}}
 }
 
 // run runs something until the test or the returned function ends it.
@@ -160,7 +161,7 @@ func TestElection(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := ElectorOptions{Duration: 900 * time.Millisecond, Renew: 600 * time.Millisecond, Retry: 100 * time.Millisecond, Check: 100 * time.Millisecond,
-		Config: r.config, Log: slog.New(slog.DiscardHandler)}
+		Env: process.Env{Config: r.config, Log: slog.New(slog.DiscardHandler)}}
 	ends := map[string]func(){}
 	for i := range 3 {
 		name := r.node("a", i).Name
@@ -197,13 +198,13 @@ func TestElection(t *testing.T) {
 
 func TestAgentOptionsThatDoNotFit(t *testing.T) {
 	agent, elector := AgentDefault(), ElectorDefault()
-	if err := errors.Join(agent.Validate(), elector.Validate()); err != nil {
+	if err := errors.Join(agent.Words().Check(), elector.Validate()); err != nil {
 		t.Fatal(err)
 	}
 	agent.Watch = "some"
 	slow := ElectorOptions{Duration: time.Second, Renew: 2 * time.Second, Retry: time.Second, Check: time.Second}
 	still := AgentOptions{Watch: WatchAll}
-	if agent.Validate() == nil || slow.Validate() == nil || still.Validate() == nil {
+	if agent.Words().Check() == nil || slow.Validate() == nil || still.Words().Check() == nil {
 		t.Error("options that do not fit are taken")
 	}
 }

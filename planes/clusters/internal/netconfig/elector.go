@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Namespace is where the leases of elections are: Kosmos' own. Kosmos has one in each
@@ -24,25 +24,37 @@ const Namespace = "kosmos-system"
 
 // ElectorOptions are those of the electors of nodes.
 type ElectorOptions struct {
+	process.Env
 	Duration time.Duration // for which a lease holds
 	Renew    time.Duration // after which a leader that could not renew it gives up
 	Retry    time.Duration // between tries to get or to renew it
 	Check    time.Duration // between looks of a leader whether the roles are as they should be
-	Config   *rest.Config
-	Log      *slog.Logger
 }
 
 // ElectorDefault returns Kosmos' options.
 func ElectorDefault() ElectorOptions {
-	return ElectorOptions{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second, Check: time.Minute}
+	var o ElectorOptions
+	o.Words().Reset()
+	return o
+}
+
+// Words declares what a user may choose.
+func (o *ElectorOptions) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Duration, "lease-duration", "`DURATION` of the lease of an election", words.Default(15*time.Second, "")),
+		words.Of(&o.Renew, "renew-deadline", "`DURATION` after which a gateway that cannot renew its lease gives up", words.Default(10*time.Second, "")),
+		words.Of(&o.Retry, "retry-period", "`DURATION` between attempts to acquire or renew a lease", words.Default(2*time.Second, "")).Above(0),
+		words.Of(&o.Check, "role-check", "`DURATION` between a gateway's checks that it alone has the role", words.Default(time.Minute, "")).Above(0),
+	}
 }
 
 // Validate says what is wrong with what a user may choose.
 func (o *ElectorOptions) Validate() error {
-	if o.Retry <= 0 || o.Renew <= o.Retry || o.Duration <= o.Renew || o.Check <= 0 {
-		return errors.New("election: want 0 < retry < renew < duration, and a check above 0")
+	err := o.Words().Check()
+	if o.Renew <= o.Retry || o.Duration <= o.Renew {
+		err = errors.Join(err, errors.New("election: want retry-period < renew-deadline < lease-duration"))
 	}
-	return nil
+	return err
 }
 
 // RunElector stands for a node in its cluster's election of a gateway until ctx ends. The

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/netip"
 	"slices"
@@ -19,26 +18,38 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Options are a network-manager's.
 type Options struct {
+	process.Env
 	link.Options
-	Limiter  limiter.Rate
-	Window   time.Duration // with link.ComputeIncremental: changes within it are computed together
-	Config   *rest.Config
-	Registry *instrument.Registry
-	Log      *slog.Logger
+	Limiter limiter.Rate
+	Window  time.Duration // with link.ComputeIncremental: changes within it are computed together
 }
 
 // Default returns Kosmos' options, and for a window the time for which its agents wait
 // for further changes anyway.
 func Default() Options {
-	return Options{Options: link.Default(), Limiter: limiter.Rate{QPS: 40, Burst: 60}, Window: 5 * time.Second}
+	var o Options
+	o.Words().Reset()
+	return o
+}
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST`", words.Default("40/60", "")),
+		words.Of(&o.Compute, "compute", "configurations that an event computes",
+			words.Default(link.ComputeFull, "those of all nodes"), words.Or(link.ComputeIncremental, "those that the change concerns")),
+		words.Of(&o.Previous, "prev-annotation", "store the previous configuration beside each", words.Default(true, "")),
+		words.Of(&o.Window, "window", "`DURATION` in which changes are collected and computed together, with --compute=incremental", words.Default(5*time.Second, "")).AtLeast(0),
+	}
 }
 
 // Kosmos' ranges of the devices' addresses, where a cluster says none.
@@ -77,16 +88,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	w.manager = link.NewManager(o.Options, s)
-	w.loop = loop.New(loop.Options{Name: "clusternode", Threads: 1, Metrics: o.Registry.Queues(), Reconcile: w.reconcile, Log: o.Log})
+	w.loop = o.Loop("clusternode", 1, w.reconcile)
 	o.Registry.MustRegister(collector{w.manager})
-	return w.runWorker(ctx, o.Registry)
+	return o.Work(ctx, w.runWorker)
 }
 
-func (w *worker) runWorker(ctx context.Context, r *instrument.Registry) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	defer cancel()
+func (w *worker) runWorker(ctx context.Context, g *process.Group) error {
 	watched := map[string]cache.SharedIndexInformer{nodeKey: w.nodes, clusterKey: w.groups}
 	for prefix, informer := range watched {
 		enqueue := func(o any) {
@@ -98,7 +105,7 @@ func (w *worker) runWorker(ctx context.Context, r *instrument.Registry) error {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
-	if err := loop.Start(ctx, &wait, w.groups, w.nodes); err != nil {
+	if err := g.Sync(ctx, w.groups, w.nodes); err != nil {
 		return err
 	}
 	// What is there already is known before anything is computed: of a part of the nodes, all
@@ -108,8 +115,7 @@ func (w *worker) runWorker(ctx context.Context, r *instrument.Registry) error {
 			w.readChange(prefix + name)
 		}
 	}
-	r.Ready()
-	w.loop.Run(ctx)
+	g.Run(ctx, w.loop)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/machine/network"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // The networks of pods within a cluster.
@@ -40,12 +42,27 @@ type Options struct {
 	NoRules     bool   // rules of iptables are left out: pods reach each other without them, hosts do not
 }
 
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.NetworkType, "network-type", "network type of both clusters",
+			words.Default(link.P2P, "node to node"), words.Or(link.Gateway, "by one gateway of each cluster")),
+		words.Of(&o.CNI, "cni", "how pods of one cluster reach each other", words.Default(CNIRouted, ""), words.Or(CNIVXLAN, "")),
+		words.Of(&o.Family, "ip-family", "IP family of the linked addresses",
+			words.Default(link.Family4, ""), words.Or(link.Family6, ""), words.Or(link.FamilyAll, "")),
+		words.Of(&o.Overlap, "overlap", "give both clusters the same range of pods, and let each reach the other's by another range (GlobalMap)", words.Default(false, "")),
+		words.Of(&o.Encrypt, "encrypt", "encryption of packets between gateways, WireGuard in user space",
+			words.Default(EncryptNone, ""), words.Or(EncryptWireGuard, "")),
+		words.Of(&o.Bandwidth, "bandwidth", "maximum send bandwidth of a machine in `BITS` per second; 0: no limit", words.Default(uint64(0), "")),
+		words.Of(&o.Unlinked, "agents", "let agents bring to machines what a network-manager computes, and elect gateways; default: the link stands from the start", words.Default(false, "")),
+	}
+}
+
 // Validate says what is wrong with what a user may choose.
 func (o *Options) Validate() error {
-	var errs []error
+	all := o.complete()
+	errs := []error{all.Words().Check()}
 	switch {
-	case o.Encrypt != "" && o.Encrypt != EncryptNone && o.Encrypt != EncryptWireGuard:
-		errs = append(errs, fmt.Errorf("encrypt %q: want %s or %s", o.Encrypt, EncryptNone, EncryptWireGuard))
 	case o.Encrypt == EncryptWireGuard && o.NetworkType != link.Gateway:
 		errs = append(errs, fmt.Errorf("encrypt %s: it is between gateways, which network-type %s has none of", o.Encrypt, o.NetworkType))
 	case o.Encrypt == EncryptWireGuard && o.Unlinked:
@@ -54,19 +71,17 @@ func (o *Options) Validate() error {
 	if o.Encrypt == EncryptWireGuard && (o.hasIPv6() || o.Overlap) {
 		errs = append(errs, fmt.Errorf("encrypt %s: it is for IPv4, and for ranges that do not overlap", o.Encrypt))
 	}
-	if o.Family != "" && o.Family != link.Family4 && o.Family != link.Family6 && o.Family != link.FamilyAll {
-		errs = append(errs, fmt.Errorf("ip-family %q: want %s, %s or %s", o.Family, link.Family4, link.Family6, link.FamilyAll))
-	}
 	if o.Bandwidth > 0 && o.Bandwidth < minBandwidth {
 		errs = append(errs, fmt.Errorf("bandwidth %d: want at least %s a second", o.Bandwidth, unit.Count(uint64(minBandwidth), "bits")))
 	}
-	if o.NetworkType != link.P2P && o.NetworkType != link.Gateway {
-		errs = append(errs, fmt.Errorf("network-type %q: want %s or %s", o.NetworkType, link.P2P, link.Gateway))
-	}
-	if o.CNI != CNIRouted && o.CNI != CNIVXLAN {
-		errs = append(errs, fmt.Errorf("cni %q: want %s or %s", o.CNI, CNIRouted, CNIVXLAN))
-	}
 	return errors.Join(errs...)
+}
+
+// complete returns options in which what may be empty is not.
+func (o *Options) complete() Options {
+	out := *o
+	out.Family, out.Encrypt = cmp.Or(o.Family, link.Family4), cmp.Or(o.Encrypt, EncryptNone)
+	return out
 }
 
 // Devices and what is said of them.
@@ -93,9 +108,7 @@ type Topology struct {
 
 // Build makes it. What was made is gone again when it fails.
 func Build(o Options) (*Topology, error) {
-	if o.Family == "" {
-		o.Family = link.Family4
-	}
+	o = o.complete()
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -9,20 +9,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Annotation of a ClusterNode: with the value Down its machine is without power. It is
@@ -34,12 +34,58 @@ const (
 
 // Options say what runs.
 type Options struct {
-	Topology *netns.Topology // one that is Unlinked
+	process.Env
+	Network  netns.Options
+	Rules    bool            // gateways masquerade
+	Prefix   string          // of the names of namespaces
+	Topology *netns.Topology // for Run: one that is Unlinked
 	Agent    netconfig.AgentOptions
 	Elector  netconfig.ElectorOptions
-	Config   *rest.Config
-	Registry *instrument.Registry
-	Log      *slog.Logger
+}
+
+// Default returns Kosmos' options.
+func Default() Options {
+	var o Options
+	o.Words().Reset()
+	return o
+}
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	return errors.Join(o.Words().Check(), o.Network.Validate(), o.Elector.Validate())
+}
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return slices.Concat(o.Network.Words(), words.Set{
+		words.Of(&o.Rules, "rules", "let gateways masquerade by nftables, so that hosts reach pods of the other cluster", words.Default(true, "")),
+		words.Of(&o.Prefix, "prefix", "`PREFIX` of the names of namespaces in "+namedNamespaces, words.Default("windtunnel", "")),
+	}, o.Agent.Words(), o.Elector.Words())
+}
+
+// namedNamespaces is the folder of names that ip netns knows.
+const namedNamespaces = "/run/netns"
+
+// Hold builds the network, publishes its namespaces, and takes all back when ctx ends.
+func Hold(ctx context.Context, o Options) (err error) {
+	o.Network.NoRules = !o.Rules
+	if o.Topology, err = netns.Build(o.Network); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Topology.Close()) }()
+	withdraw, err := o.Topology.Publish(namedNamespaces, o.Prefix)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, withdraw()) }()
+	o.Registry.MustRegister(o.Topology.Collector())
+	if !o.Network.Unlinked {
+		return o.Work(ctx, func(context.Context, *process.Group) error { return nil })
+	}
+	if err := netconfig.Install(ctx, o.Config); err != nil {
+		return err
+	}
+	return Run(ctx, o)
 }
 
 // site is what runs.
@@ -60,7 +106,7 @@ type site struct {
 // a cluster is its first gateway: who is elected when all come at once, chance would say.
 func Run(ctx context.Context, o Options) error {
 	o.Agent.Counts = &netconfig.AgentCounts{}
-	o.Agent.Config, o.Elector.Config, o.Agent.Log, o.Elector.Log = o.Config, o.Config, o.Log, o.Log
+	o.Agent.Env, o.Elector.Env = o.Env, o.Env
 	if err := netconfig.Join(ctx, o.Config, o.Topology.Clusters(), o.Topology.Nodes()); err != nil {
 		return err
 	}

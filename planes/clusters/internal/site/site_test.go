@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // flying is a host in memory with a network-manager, and a topology whose machines live
@@ -69,7 +70,7 @@ func fly(t *testing.T, built netns.Options) *flying {
 	m.Compute, m.Previous, m.Window = link.ComputeIncremental, false, 10*time.Millisecond
 	m.Config, m.Registry, m.Log = f.config, instrument.New(""), silent
 	f.run(func(ctx context.Context) error { return netconfig.Run(ctx, m) })
-	o := Options{Topology: f.topology, Config: f.config, Registry: f.registry, Log: silent, Agent: netconfig.AgentDefault(),
+	o := Options{Topology: f.topology, Env: process.Env{Config: f.config, Registry: f.registry, Log: silent}, Agent: netconfig.AgentDefault(),
 		Elector: netconfig.ElectorOptions{Duration: 3 * time.Second, Renew: 2 * time.Second, Retry: 200 * time.Millisecond, Check: time.Second}}
 	o.Agent.Debounce, o.Agent.Drift, o.Agent.Limiter = 20*time.Millisecond, time.Second, limiter.Rate{QPS: 1000, Burst: 1000}
 	f.run(func(ctx context.Context) error { return Run(ctx, o) })

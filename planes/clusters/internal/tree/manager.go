@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // manager runs a tree: it lets members join and leave, and holds what works for all of
@@ -17,7 +18,6 @@ type manager struct {
 	pods    *loop.Loop // nil: each member has its own
 	copies  *copyController
 	exports *exportController // nil unless services are imported
-	wait    sync.WaitGroup
 
 	mu       sync.Mutex
 	stopping map[string]func() // ends a member and waits, by name
@@ -29,25 +29,17 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer m.wait.Wait()
 	defer m.stopMembers()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := m.addHandlers(); err != nil {
-		return err
-	}
-	if err := loop.Start(ctx, &m.wait, m.tree.hub.allInformers()...); err != nil {
-		if ctx.Err() != nil {
-			return nil
+	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+		if err := m.addHandlers(); err != nil {
+			return err
 		}
-		return err
-	}
-	for _, l := range m.allLoops() {
-		m.wait.Go(func() { l.Run(ctx) })
-	}
-	o.Registry.Ready()
-	<-ctx.Done()
-	return nil
+		if err := g.Sync(ctx, m.tree.hub.allInformers()...); err != nil {
+			return err
+		}
+		g.Run(ctx, m.allLoops()...)
+		return nil
+	})
 }
 
 func newManager(o Options) (*manager, error) {

@@ -60,7 +60,7 @@ func changeMark(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark, change 
 // writeEvent writes an event.
 func (t *tree) writeEvent(ctx context.Context, c *api.Client, key, kind string) error {
 	namespace, name := cutKey(key)
-	now := metav1.NewTime(t.wallNow())
+	now := metav1.NewTime(t.o.Now())
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", name, now.UnixNano())}}
 	e.InvolvedObject = corev1.ObjectReference{Kind: kind, APIVersion: api.GroupServices + "/" + api.Version, Namespace: namespace, Name: name}
 	e.Type, e.Reason, e.Message = corev1.EventTypeNormal, "Synced", "slices are as they should be"

@@ -143,7 +143,7 @@ func (c *nodeController) renewLease(ctx context.Context, l *leaf) error {
 	c.mu.Lock()
 	lease := c.leases[l.node]
 	c.mu.Unlock()
-	now, seconds := metav1.NewMicroTime(c.tree.wallNow()), int32(c.tree.o.LeaseDuration.Seconds())
+	now, seconds := metav1.NewMicroTime(c.tree.o.Now()), int32(c.tree.o.LeaseDuration.Seconds())
 	var err error
 	made := false
 	if lease == nil {
@@ -269,7 +269,7 @@ func (c *nodeController) patchTaintsAndStatus(ctx context.Context, taints []core
 
 // desiredLeaf returns a leaf as the hub is to have it.
 func (c *nodeController) desiredLeaf(l *leaf, v *view) *corev1.Node {
-	return desiredNode(c.member.name, l, v, c.tree.wallNow())
+	return desiredNode(c.member.name, l, v, c.tree.o.Now())
 }
 
 func (c *nodeController) patchNode(ctx context.Context, node string, patch map[string]any, part ...string) error {

@@ -1,16 +1,12 @@
 package tree
 
 import (
-	"errors"
-	"log/slog"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -55,7 +51,7 @@ const (
 
 // Options are what a tree is told.
 type Options struct {
-	Config         *rest.Config // of the hub
+	process.Env    // whose configuration is that of the hub
 	LeafReads      string
 	PodWorkers     int // of each queue of pods
 	PodQueue       string
@@ -77,26 +73,21 @@ type Options struct {
 	LeaseInterval  time.Duration
 	LeaseDuration  time.Duration
 	StatusInterval time.Duration
-	Registry       *instrument.Registry
-	Clock          clock.Clock
-	Log            *slog.Logger
 }
 
 // Default returns Kosmos' semantics.
 func Default() Options {
-	o := Options{Limiter: limiter.Rate{QPS: 40, Burst: 60}}
+	var o Options
 	o.Words().Reset()
 	return o
 }
-
-// Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error { return errors.Join(o.Words().Check(), o.Limiter.Validate()) }
 
 // Words declares what a user may choose: Kosmos' value is the default, of which the
 // text says what it costs. The limiter is in no preset: a comparison is one of
 // mechanisms, at the same rate.
 func (o *Options) Words() words.Set {
 	return words.Set{
+		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of each client, for the host and for each member", words.Default("40/60", "")),
 		words.Of(&o.LeafReads, "leaf-reads", "what the status of a virtual node is computed from",
 			words.Default(ReadsPerNode, "for the status of one virtual node that stands for n nodes, n+2 lists every 10 s"),
 			words.Improved(ReadsCached, "no lists"),

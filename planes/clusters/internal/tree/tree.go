@@ -13,7 +13,6 @@ package tree
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -45,7 +44,7 @@ func newTree(o Options) (*tree, error) {
 // newClient returns a client of the hub or of members; side says which, in metrics.
 func (t *tree) newClient(side string, config *rest.Config) (*api.Client, error) {
 	config = rest.CopyConfig(config)
-	config.UserAgent = "windtunnel-tree-manager"
+	config.UserAgent = t.o.Config.UserAgent
 	t.o.Registry.Watch(config)
 	return api.NewClient(config, api.ClientOptions{Rate: t.o.Limiter, Timeout: t.o.RequestTimeout, Waited: func(name string, seconds float64) {
 		t.metrics.waited.WithLabelValues(side, name).Observe(seconds)
@@ -66,9 +65,6 @@ func (t *tree) newLoop(name string, threads int, reconcile func(context.Context,
 		},
 	})
 }
-
-// wallNow is the time as it is written into objects.
-func (t *tree) wallNow() time.Time { return t.o.Clock.Wall(t.o.Clock.Now()) }
 
 // startTimer gives the seconds since the call to what it returns.
 func (t *tree) startTimer(observe func(seconds float64)) func() {

@@ -7,14 +7,11 @@ package direct
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,33 +19,32 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Options are what the edges are told.
 type Options struct {
-	Config        *rest.Config
-	Edges         int
-	Prefix        string // of their names
-	Shard, Shards int    // of them, those whose number leaves Shard divided by Shards
-	JoinRate      float64
-	Registry      *instrument.Registry
-	Log           *slog.Logger
+	process.Env // the process has the edges whose number leaves Shard divided by Shards
+	Edges       int
+	Prefix      string // of their names
+	JoinRate    float64
 }
 
 // Default returns a hundred edges.
-func Default() Options { return Options{Edges: 100, Prefix: "edge", JoinRate: 100} }
+func Default() Options {
+	var o Options
+	o.Words().Reset()
+	return o
+}
 
-// Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error {
-	var errs []error
-	if o.Edges < 1 {
-		errs = append(errs, fmt.Errorf("edges %d: want at least 1", o.Edges))
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Edges, "edges", "`NUMBER` of edges of all shards", words.Default(100, "")).AtLeast(1),
+		words.Of(&o.Prefix, "prefix", "`PREFIX` of edge names", words.Default("edge", "")),
+		words.Of(&o.JoinRate, "join-rate", "`NUMBER` of edges that connect per second", words.Default(100.0, "")).Above(0),
 	}
-	if o.JoinRate <= 0 {
-		errs = append(errs, errors.New("join-rate: want more than 0"))
-	}
-	return errors.Join(errs...)
 }
 
 // watchPaths are what an edge watches, as a kubelet does: its node, its pods, and what
@@ -72,22 +68,21 @@ func watchPaths(node string) []string {
 type edges struct {
 	o     Options
 	names []string
-	wait  sync.WaitGroup
 	open  atomic.Int64
 	taken atomic.Uint64
 	ended *prometheus.CounterVec
 }
 
-// Run lets the edges watch until ctx ends. serve is given what answers for them,
-// /connected, which says no until every watch has begun, and calls work.
-func Run(ctx context.Context, o Options, serve func(routes []instrument.Route, work func() error) error) error {
+// Run lets the edges watch until ctx ends. The registry answers /connected, which says no
+// until every watch has begun.
+func Run(ctx context.Context, o Options) error {
 	e := &edges{o: o}
 	for i := o.Shard; i < o.Edges; i += o.Shards {
 		e.names = append(e.names, fmt.Sprintf("%s-%d", o.Prefix, i))
 	}
 	e.registerMetrics()
-	routes := []instrument.Route{{Path: "/connected", Handler: http.HandlerFunc(e.serveConnected)}}
-	return serve(routes, func() error { return e.joinEdges(ctx) })
+	o.Registry.Handle("/connected", http.HandlerFunc(e.serveConnected))
+	return o.Work(ctx, e.joinEdges)
 }
 
 func (e *edges) registerMetrics() {
@@ -106,8 +101,7 @@ func (e *edges) serveConnected(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-func (e *edges) joinEdges(ctx context.Context) error {
-	defer e.wait.Wait()
+func (e *edges) joinEdges(ctx context.Context, g *process.Group) error {
 	gap := time.Duration(float64(time.Second) / e.o.JoinRate)
 	e.o.Registry.Ready()
 	for _, name := range e.names {
@@ -116,13 +110,12 @@ func (e *edges) joinEdges(ctx context.Context) error {
 			return err
 		}
 		for _, path := range watchPaths(name) {
-			e.wait.Go(func() { e.keepWatching(ctx, client, path) })
+			g.Go(func() { e.keepWatching(ctx, client, path) })
 		}
-		if clock.Sleep(ctx, gap) != nil {
-			return nil
+		if err := clock.Sleep(ctx, gap); err != nil {
+			return err
 		}
 	}
-	<-ctx.Done()
 	return nil
 }
 

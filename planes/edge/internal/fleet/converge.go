@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
@@ -70,12 +68,13 @@ func newChecker(f *Fleet) (*checker, error) {
 	return c, errors.Join(errs...)
 }
 
-func (c *checker) startInformers(ctx context.Context) error {
+// informers are all that are compared with what edges have.
+func (c *checker) informers() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{c.pods, c.nodes, c.configs, c.secrets}
 	if c.devices != nil {
 		all = append(all, c.devices, c.models, c.statuses)
 	}
-	return loop.Start(ctx, &c.fleet.wait, all...)
+	return all
 }
 
 // wanted is an object that an edge is to have.

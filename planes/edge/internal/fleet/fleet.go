@@ -25,7 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/stream"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // Fleet is the edges of one process.
@@ -54,16 +54,18 @@ type Fleet struct {
 	began, allConnected        atomic.Int64 // clock.Time of the first dial, and of when all were connected first; 0: not yet
 }
 
-// Run runs a fleet until ctx ends; it returns when all has ended. serve is given what
-// answers for it, and calls work: /differences names objects that are not as they are
-// to be, /connected says no until every edge is connected.
-func Run(ctx context.Context, o Options, serve func(routes []instrument.Route, work func() error) error) error {
+// Run runs a fleet until ctx ends; it returns when all has ended. The registry answers
+// /differences, which names objects that are not as they are to be, and /connected, which
+// says no until every edge is connected.
+func Run(ctx context.Context, o Options) error {
 	f, err := newFleet(o)
 	if err != nil {
 		return err
 	}
-	routes := []instrument.Route{{Path: agree.Path, Handler: f.check}, {Path: "/connected", Handler: http.HandlerFunc(f.sayConnected)}}
-	return serve(routes, func() error { return f.runEdges(ctx) })
+	o.Registry.Handle(agree.Path, f.check)
+	o.Registry.Handle("/connected", http.HandlerFunc(f.sayConnected))
+	defer f.wait.Wait()
+	return o.Work(ctx, f.runEdges)
 }
 
 func (f *Fleet) sayConnected(w http.ResponseWriter, _ *http.Request) {
@@ -76,7 +78,7 @@ func (f *Fleet) sayConnected(w http.ResponseWriter, _ *http.Request) {
 
 func newFleet(o Options) (*Fleet, error) {
 	config := rest.CopyConfig(o.Config)
-	config.UserAgent, config.Timeout, config.QPS = "windtunnel-edge-fleet", 0, -1
+	config.Timeout, config.QPS = 0, -1
 	o.Registry.Watch(config)
 	client, err := api.NewClient(config)
 	if err != nil {
@@ -99,8 +101,7 @@ func newFleet(o Options) (*Fleet, error) {
 	return f, nil
 }
 
-func (f *Fleet) runEdges(ctx context.Context) (err error) {
-	defer f.wait.Wait()
+func (f *Fleet) runEdges(ctx context.Context, g *process.Group) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f.fail = cancel
@@ -118,15 +119,12 @@ func (f *Fleet) runEdges(ctx context.Context) (err error) {
 	if f.hubs, err = f.findHubs(ctx); err != nil {
 		return err
 	}
-	if err := f.check.startInformers(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	if err := g.Sync(ctx, f.check.informers()...); err != nil {
 		return err
 	}
-	f.wait.Go(func() { f.schedule.runDue(ctx) })
+	g.Go(func() { f.schedule.runDue(ctx) })
 	for range f.o.Dialers {
-		f.wait.Go(func() { f.runDialer(ctx) })
+		g.Go(func() { f.runDialer(ctx) })
 	}
 	f.began.Store(int64(f.clockNow()))
 	gap := time.Duration(float64(time.Second) / f.o.JoinRate)

@@ -11,6 +11,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -27,7 +28,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
@@ -59,14 +61,15 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer h.wait.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	h.ctx = func() context.Context { return ctx }
+	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+		h.ctx = func() context.Context { return ctx }
+		return h.runHub(ctx, g)
+	})
+}
+
+func (h *Hub) runHub(ctx context.Context, g *process.Group) (err error) {
 	if h.authority, err = h.loadAuthority(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return errors.Join(err, ctx.Err())
 	}
 	if h.poller, err = link.NewPoller(ctx); err != nil {
 		return err
@@ -81,25 +84,22 @@ func Run(ctx context.Context, o Options) error {
 		if err := h.devices.addHandlers(ctx); err != nil {
 			return err
 		}
-		h.wait.Go(func() { h.devices.runTurns(ctx) })
+		g.Go(func() { h.devices.runTurns(ctx) })
 		informers = append(informers, h.devices.models, h.devices.informer)
 	}
 	if s, ok := h.store.(*crdStore); ok {
 		informers = append([]cache.SharedIndexInformer{s.objects, s.nodes}, informers...)
 	}
 	for _, i := range informers { // one after the other: what is dispatched looks into those before
-		if err := loop.Start(ctx, &h.wait, i); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		if err := g.Sync(ctx, i); err != nil {
 			return err
 		}
 	}
-	h.wait.Go(func() { h.upstream.startWorkers(ctx) })
-	if o.Store != StoreNone {
-		h.wait.Go(func() { h.runRounds(ctx) })
+	g.Go(func() { h.upstream.startWorkers(ctx) })
+	if h.o.Store != StoreNone {
+		g.Go(func() { h.runRounds(ctx) })
 	}
-	h.wait.Go(func() { h.endSilentSessions(ctx) })
+	g.Go(func() { h.endSilentSessions(ctx) })
 	return h.serveEdges(ctx)
 }
 
@@ -108,7 +108,7 @@ func newHub(o Options) (*Hub, error) {
 		o.NodeFilter = FilterOff
 	}
 	config := rest.CopyConfig(o.Config)
-	config.UserAgent, config.Timeout = "windtunnel-edge-hub", 0
+	config.Timeout, config.RateLimiter = 0, limiter.New(o.Limiter)
 	o.Registry.Watch(config)
 	client, err := api.NewClient(config)
 	if err != nil {
@@ -152,9 +152,7 @@ func newHub(o Options) (*Hub, error) {
 const byNode = "node" // index of pods
 
 // wallMillis returns the time for messages, in ms since 1970.
-func (h *Hub) wallMillis() int64 { return h.wallNow().UnixMilli() }
-
-func (h *Hub) wallNow() time.Time { return h.o.Clock.Wall(h.o.Clock.Now()) }
+func (h *Hub) wallMillis() int64 { return h.o.Now().UnixMilli() }
 
 // recordAcknowledged writes down what an edge has.
 func (h *Hub) recordAcknowledged(ctx context.Context, s *session, m *outgoing) {

@@ -1,13 +1,10 @@
 package hub
 
 import (
-	"log/slog"
 	"time"
 
-	"k8s.io/client-go/rest"
-
-	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -53,10 +50,11 @@ const (
 
 // Options are what a hub is told.
 type Options struct {
-	Config                         *rest.Config
-	Name                           string // of this hub, among several of a plane
-	Address                        string // where edges reach it, without a port
-	WebsocketPort, EnrolmentPort   int    // 0: one that is free, and after a restart the same again
+	process.Env
+	Limiter                        limiter.Rate // of all calls
+	Name                           string       // of this hub, among several of a plane
+	Address                        string       // where edges reach it, without a port
+	WebsocketPort, EnrolmentPort   int          // 0: one that is free, and after a restart the same again
 	Owner, Resync, Store           string
 	NodeFilter, PodFilter          string
 	Birth, LimitAnswer             string
@@ -79,9 +77,6 @@ type Options struct {
 	DeviceWorkers                  int           // of what devices report
 	DeviceLookup                   string
 	ModelWait                      time.Duration // for the model of a new device, and with it all others wait; 0: what comes later is sent then
-	Registry                       *instrument.Registry
-	Clock                          clock.Clock
-	Log                            *slog.Logger
 }
 
 // Default returns KubeEdge's semantics.
@@ -91,15 +86,14 @@ func Default() Options {
 	return o
 }
 
-// Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error { return o.Words().Check() }
-
 // Words declares what a user may choose: KubeEdge's value is the default, of which the
 // text says what it costs.
 func (o *Options) Words() words.Set {
 	return words.Set{
+		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` shared by all requests of the hub",
+			words.Default("2500/5000", "")), // 5 and 10 times the node limit of 500
 		words.Of(&o.Name, "name", "`NAME` of this hub, if there are several", words.Default("hub", "")),
-		words.Of(&o.Address, "address", "`IP` where edges reach it", words.Default("127.0.0.1", "")),
+		words.Of(&o.Address, "address", "`IP` where edges reach the hub", words.Default("127.0.0.1", "")),
 		words.Of(&o.WebsocketPort, "websocket-port", "`PORT` of WebSocket connections; KubeEdge's is 10000; 0: a free one", words.Default(0, "")).AtLeast(0),
 		words.Of(&o.EnrolmentPort, "enrolment-port", "`PORT` of enrolment; KubeEdge's is 10002; 0: a free one", words.Default(0, "")).AtLeast(0),
 		words.Of(&o.Owner, "owner", "edges whose events the hub handles",
@@ -153,10 +147,10 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.WriteTimeout, "write-timeout", "write timeout for an edge that does not read; 0: none",
 			words.Default(time.Duration(0), "none"), words.Improved(15*time.Second, "")).AtLeast(0),
 		words.Of(&o.HandshakeTimeout, "handshake-timeout", "handshake timeout of a new connection; KubeEdge has none", words.Default(30*time.Second, "")),
-		words.Of(&o.Admit, "admit", "maximum handshakes per second; 0: no limit",
+		words.Of(&o.Admit, "admit", "maximum `NUMBER` of handshakes per second; 0: no limit",
 			words.Default(0.0, "no limit"), words.Improved(400.0, "")).AtLeast(0),
 		words.Of(&o.QUIC, "quic", "also accept edges over QUIC, on a port of its own", words.Default(false, "")),
-		words.Of(&o.Devices, "devices", "edges have devices, whose definitions are installed", words.Default(false, "")),
+		words.Of(&o.Devices, "devices", "install the definitions of devices, and handle the devices of edges", words.Default(false, "")),
 		words.Of(&o.DeviceWorkers, "device-workers", "`NUMBER` of workers for device reports",
 			words.Default(1, "one worker writes the reports of all devices"), words.Improved(16, "reports of a device stay in order")).AtLeast(1),
 		words.Of(&o.DeviceLookup, "device-lookup", "how the hub knows whether a model is still used",
@@ -165,7 +159,7 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.ModelWait, "model-wait", "how long a new device without a model blocks all others; 0: the model is sent when it comes",
 			words.Default(10*time.Second, "a new device whose model is missing blocks all others for so long"),
 			words.Improved(time.Duration(0), "the model is sent when it comes")).AtLeast(0),
-		words.Of(&o.Authorize, "authorize", "the name in an edge's certificate must be its node's", words.Default(false, "")),
+		words.Of(&o.Authorize, "authorize", "require the name of the node in an edge's certificate", words.Default(false, "")),
 		words.Of(&o.Crypto, "crypto-tls", "leave the records of connections to crypto/tls", words.Default(false, "")),
 	}
 }

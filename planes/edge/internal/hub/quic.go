@@ -43,7 +43,7 @@ func (h *Hub) listenQUIC(ctx context.Context, accepting *sync.WaitGroup, config 
 // verifyEdge checks an edge's certificate here and not in crypto/tls, whose refusals QUIC
 // tells nobody of: they are counted.
 func (h *Hub) verifyEdge(state tls.ConnectionState) error {
-	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: h.authority.Pool(), CurrentTime: h.wallNow(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: h.authority.Pool(), CurrentTime: h.o.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		h.metrics.connects.WithLabelValues(refusalReason(err)).Inc()
 	}

@@ -34,7 +34,7 @@ func annotateBackoff() wait.Backoff { return wait.Backoff{Steps: 3, Duration: ti
 // start together agree by who was first at the API server.
 func (h *Hub) loadAuthority(ctx context.Context) (*trust.Authority, error) {
 	secrets := h.client.CoreV1().Secrets(api.Namespace)
-	a, err := trust.NewAuthority(h.wallNow())
+	a, err := trust.NewAuthority(h.o.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (h *Hub) renewToken(ctx context.Context, a *trust.Authority) error {
 	secrets := h.client.CoreV1().Secrets(api.Namespace)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: api.SecretToken},
-		Data:       map[string][]byte{api.KeyToken: []byte(a.Token(h.wallNow().Add(trust.TokenLasts)))},
+		Data:       map[string][]byte{api.KeyToken: []byte(a.Token(h.o.Now().Add(trust.TokenLasts)))},
 	}
 	_, err := secrets.Create(ctx, s, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -83,12 +83,12 @@ func (h *Hub) serveEdges(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, sockets.Close())
 	}
-	certificate, err := h.authority.Server([]net.IP{net.ParseIP(h.o.Address)}, nil, h.wallNow())
+	certificate, err := h.authority.Server([]net.IP{net.ParseIP(h.o.Address)}, nil, h.o.Now())
 	if err != nil {
 		return errors.Join(err, sockets.Close(), enrolment.Close())
 	}
 	server := &http.Server{
-		Handler: h.authority.Handler(h.wallNow, func(path string, code int) { h.metrics.enrolments.WithLabelValues(path, strconv.Itoa(code)).Inc() }),
+		Handler: h.authority.Handler(h.o.Now, func(path string, code int) { h.metrics.enrolments.WithLabelValues(path, strconv.Itoa(code)).Inc() }),
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert,
 		},

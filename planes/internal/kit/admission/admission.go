@@ -20,10 +20,10 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // Hook is one webhook.
@@ -41,12 +41,9 @@ type Hook struct {
 
 // Options are what a server of webhooks is told.
 type Options struct {
-	Name   string // of the program: in errors and in its certificate
-	Config *rest.Config
-	Listen string // host:port; port 0 takes any
-	Ready  func() // called when the hooks are registered
-	Clock  clock.Clock
-	Log    *slog.Logger
+	process.Env        // whose registry is ready when the hooks are registered
+	Name        string // of the program: in errors and in its certificate
+	Listen      string // host:port; port 0 takes any
 }
 
 // Serve serves hooks until ctx ends, then takes their registrations back, so that
@@ -76,7 +73,7 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 	err = registerAll(ctx, o, "https://"+listener.Addr().String(), ca, hooks)
 	if err == nil {
 		o.Log.Info("webhook serves", "address", listener.Addr().String())
-		o.Ready()
+		o.Registry.Ready()
 		select {
 		case <-ctx.Done():
 		case err = <-ended:
@@ -114,7 +111,7 @@ func isLoopback(host string) bool {
 
 // issueCertificate makes a certificate for the loopback address and its authority.
 func issueCertificate(o Options) (tls.Certificate, []byte, error) {
-	now := o.Clock.Wall(o.Clock.Now())
+	now := o.Now()
 	authority, err := pki.NewAuthority(o.Name, now)
 	if err != nil {
 		return tls.Certificate{}, nil, err

@@ -14,6 +14,7 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 func TestHandler(t *testing.T) {
@@ -50,7 +51,7 @@ func TestHandler(t *testing.T) {
 }
 
 func TestRegistration(t *testing.T) {
-	_, ca, err := issueCertificate(Options{Name: "a-webhook", Clock: clock.Start()})
+	_, ca, err := issueCertificate(Options{Name: "a-webhook", Env: process.Env{Clock: clock.Start()}})
 	if err != nil {
 		t.Fatal(err)
 	}

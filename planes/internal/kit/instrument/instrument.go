@@ -33,6 +33,7 @@ type Registry struct {
 	queues queues
 	calls  calls
 	ready  atomic.Bool
+	mux    *http.ServeMux
 }
 
 // New returns a registry with the metrics of queues, clients, the Go runtime
@@ -43,10 +44,11 @@ func New(prefix string) *Registry {
 	if prefix != "" {
 		prefix += "_"
 	}
-	r := &Registry{Registry: prometheus.NewRegistry(), prefix: prefix}
+	r := &Registry{Registry: prometheus.NewRegistry(), prefix: prefix, mux: http.NewServeMux()}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.queues.registerMetrics(r)
 	r.calls.registerMetrics(r)
+	r.addRoutes()
 	return r
 }
 
@@ -77,22 +79,16 @@ type Server struct {
 	Address string
 }
 
-// Route is one more path that a server answers.
-type Route struct {
-	Path string
-	http.Handler
-}
+// Handle lets servers answer one more path.
+func (r *Registry) Handle(path string, h http.Handler) { r.mux.Handle(path, h) }
 
-// Serve answers /metrics, /healthz, /readyz, /debug/pprof and further routes on address.
-func (r *Registry) Serve(ctx context.Context, address string, more ...Route) (*Server, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+// ServeHTTP answers /metrics, /healthz, /readyz, /debug/pprof and what Handle was told.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) { r.mux.ServeHTTP(w, q) }
+
+func (r *Registry) addRoutes() {
+	r.Handle("/metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
+	r.mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	r.mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !r.IsReady() {
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 			return
@@ -100,13 +96,18 @@ func (r *Registry) Serve(ctx context.Context, address string, more ...Route) (*S
 		fmt.Fprintln(w, "ok")
 	})
 	for path, handler := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
-		mux.HandleFunc("/debug/pprof/"+path, handler)
+		r.mux.HandleFunc("/debug/pprof/"+path, handler)
 	}
-	for _, route := range more {
-		mux.Handle(route.Path, route)
+}
+
+// Serve answers on an address.
+func (r *Registry) Serve(ctx context.Context, address string) (*Server, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	s := &Server{
-		http:    &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
+		http:    &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second},
 		done:    make(chan struct{}),
 		Address: listener.Addr().String(),
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
 // asVerb is the variable by which Main knows that it is a child.
@@ -24,7 +24,7 @@ const asVerb = "WINDTUNNEL_TEST_VERB"
 
 // Main runs the tests of a package, or, in a child that Spawn has started, a verb of the
 // plane: so a process of the plane can be killed. Call it in TestMain.
-func Main(m *testing.M, verbs func(cli.Host) []*cobra.Command) {
+func Main(m *testing.M, verbs func(process.Host) []*cobra.Command) {
 	if os.Getenv(asVerb) == "" {
 		os.Exit(m.Run())
 	}
@@ -33,7 +33,7 @@ func Main(m *testing.M, verbs func(cli.Host) []*cobra.Command) {
 		os.Exit(3)
 	}()
 	root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(verbs(cli.Host{Stdout: os.Stdout, Stderr: os.Stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
+	root.AddCommand(verbs(process.Host{Stdout: os.Stdout, Stderr: os.Stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	}})...)
 	if err := root.ExecuteContext(context.Background()); err != nil {

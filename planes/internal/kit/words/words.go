@@ -3,7 +3,7 @@
 // the check, the presets and the table in the docs follow from that one declaration.
 //
 //	words.Set{
-//		words.Of(&o.Owner, "owner", "whose edges' events the hub handles",
+//		words.Of(&o.Owner, "owner", "edges whose events the hub handles",
 //			words.Default("all", "every edge's"), words.Improved("own", "those of its own edges")),
 //		words.Of(&o.Window, "window", "maximum `NUMBER` of unacknowledged messages to an edge",
 //			words.Default(1, ""), words.Improved(16, "")).AtLeast(1),
@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,29 +24,29 @@ import (
 // Scalar is what an option may hold. A text with several values is a choice: others
 // are refused.
 type Scalar interface {
-	string | int | int64 | uint64 | float64 | bool | time.Duration
+	string | int | int64 | uint64 | float32 | float64 | bool | time.Duration
 }
 
 // Value is one value of an option.
-type Value[T Scalar] struct {
+type Value[T any] struct {
 	value  T
 	preset string // which has it; "" the default, "-" none
 	about  string
 }
 
 // Default is the value that the real system has; about says what it does.
-func Default[T Scalar](value T, about string) Value[T] { return Value[T]{value, "", about} }
+func Default[T any](value T, about string) Value[T] { return Value[T]{value, "", about} }
 
 // In is the value that a preset gives the option.
-func In[T Scalar](preset string, value T, about string) Value[T] {
+func In[T any](preset string, value T, about string) Value[T] {
 	return Value[T]{value, preset, about}
 }
 
 // Improved is the value of the preset of that name.
-func Improved[T Scalar](value T, about string) Value[T] { return In(ImprovedPreset, value, about) }
+func Improved[T any](value T, about string) Value[T] { return In(ImprovedPreset, value, about) }
 
 // Or is a further value of a choice, of no preset.
-func Or[T Scalar](value T, about string) Value[T] { return Value[T]{value, "-", about} }
+func Or[T any](value T, about string) Value[T] { return Value[T]{value, "-", about} }
 
 // ImprovedPreset is the name of the preset of what is better than the original.
 const ImprovedPreset = "improved"
@@ -54,11 +55,8 @@ const ImprovedPreset = "improved"
 type Option struct {
 	flag, usage string
 	values      []value
-	choice      bool               // others than values are refused
-	set         func(string) error // the value, as a flag writes it
-	add         func(*pflag.FlagSet, string)
-	text        func() string  // the value now
-	number      func() float64 // the value now, for bounds
+	choice      bool // others than values are refused
+	holder      *holder
 	bounds      []bound
 }
 
@@ -69,21 +67,75 @@ type bound struct {
 	wants string
 }
 
+// holder is where an option's value is, as a flag reads and writes it.
+type holder struct {
+	pflag.Value
+	placeholder string
+	given       []string // by the user, in order
+}
+
+// Set takes what the user gives.
+func (h *holder) Set(text string) error {
+	if err := h.Value.Set(text); err != nil {
+		return err
+	}
+	h.given = append(h.given, text)
+	return nil
+}
+
+// Type returns the placeholder of the value in help.
+func (h *holder) Type() string { return h.placeholder }
+
+// String returns the value, empty for an empty list.
+func (h *holder) String() string {
+	if h.Value == nil { // pflag asks a zero value
+		return ""
+	}
+	if text := h.Value.String(); text != "[]" {
+		return text
+	}
+	return ""
+}
+
 // Of declares the option that at holds. usage is the flag's help, without its values; a
-// `NAME` in it stands for the value. The first of values is the default.
+// `NAME` in it is the placeholder of the value. The first of values is the default.
 func Of[T Scalar](at *T, flag, usage string, values ...Value[T]) Option {
-	o := Option{flag: flag, usage: usage, text: func() string { return formatValue(*at) }, number: func() float64 { return toNumber(*at) }}
+	o := Option{flag: flag, usage: usage, holder: &holder{Value: valueAt(at)}}
 	for _, v := range values {
-		o.values = append(o.values, value{formatValue(v.value), v.preset, v.about})
+		o.values = append(o.values, value{fmt.Sprint(v.value), v.preset, v.about})
 	}
 	_, isText := any(*at).(string)
 	o.choice = isText && len(values) > 1
-	o.set = func(s string) error {
-		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-		addFlag(fs, at, flag, "")
-		return fs.Set(flag, s)
+	switch any(*at).(type) {
+	case bool:
+		o.holder.placeholder = "bool" // it has none: the flag alone says yes
+	case time.Duration:
+		o.holder.placeholder = "DURATION"
+	case string:
+		o.holder.placeholder = "TEXT"
+		if o.choice {
+			o.holder.placeholder = "WORD"
+		}
+	default:
+		o.holder.placeholder = "NUMBER"
 	}
-	o.add = func(fs *pflag.FlagSet, usage string) { addFlag(fs, at, flag, usage) }
+	return o
+}
+
+// Texts declares an option that has several texts, separated by commas, and none by default.
+func Texts(at *[]string, flag, usage string) Option {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.StringSliceVar(at, flag, nil, "")
+	return Option{flag: flag, usage: usage, holder: &holder{Value: fs.Lookup(flag).Value, placeholder: "TEXTS"}}
+}
+
+// Custom declares an option that reads and writes itself; the Type of at is its placeholder.
+// A preset comes before what the user gives, which at may add to it.
+func Custom(at pflag.Value, flag, usage string, values ...Value[string]) Option {
+	o := Option{flag: flag, usage: usage, holder: &holder{Value: at, placeholder: at.Type()}}
+	for _, v := range values {
+		o.values = append(o.values, value{v.value, v.preset, v.about})
+	}
 	return o
 }
 
@@ -109,13 +161,18 @@ func (o Option) withBound(wants string, holds func(float64) bool) Option {
 
 // checkValue says what is wrong with the option's value.
 func (o Option) checkValue() error {
-	now := o.text()
+	now := o.holder.String()
 	if o.choice && !slices.ContainsFunc(o.values, func(v value) bool { return v.text == now }) {
 		return fmt.Errorf("%s %q: want one of %s", o.flag, now, strings.Join(o.valueTexts(), ", "))
 	}
 	for _, b := range o.bounds {
-		if !b.holds(o.number()) {
+		if !b.holds(number(now)) {
 			return fmt.Errorf("%s %s: want %s", o.flag, now, b.wants)
+		}
+	}
+	if v, ok := o.holder.Value.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", o.flag, err)
 		}
 	}
 	return nil
@@ -148,6 +205,13 @@ func (o Option) valueIn(preset string) (value, bool) {
 	return o.values[i], true
 }
 
+// set sets a declared value, which was written by the same code that reads it.
+func (o Option) set(text string) {
+	if err := o.holder.Value.Set(text); err != nil {
+		panic(fmt.Sprintf("option %s: %v", o.flag, err))
+	}
+}
+
 // Set are the options of a process, in the order of its help.
 type Set []Option
 
@@ -155,25 +219,34 @@ type Set []Option
 func (s Set) Reset() {
 	for _, o := range s {
 		if v, ok := o.valueIn(""); ok {
-			mustSet(o, v.text)
+			o.set(v.text)
 		}
 	}
 }
 
-// Apply gives the options of a preset its values, but for those that keep says.
-func (s Set) Apply(preset string, keep func(flag string) bool) {
+// Apply gives the options of a preset its values, and then what the user has given.
+func (s Set) Apply(preset string) {
 	for _, o := range s {
-		if v, ok := o.valueIn(preset); ok && !keep(o.flag) {
-			mustSet(o, v.text)
+		if v, ok := o.valueIn(preset); ok {
+			o.set(v.text)
+			for _, given := range o.holder.given {
+				o.set(given)
+			}
 		}
 	}
 }
 
-// mustSet sets a declared value, which was written by the same code that reads it.
-func mustSet(o Option, text string) {
-	if err := o.set(text); err != nil {
-		panic(fmt.Sprintf("option %s: %v", o.flag, err))
+// Presets returns the names of the presets that change an option, sorted.
+func (s Set) Presets() (out []string) {
+	for _, o := range s {
+		for _, v := range o.values {
+			if v.preset != "" && v.preset != "-" {
+				out = append(out, v.preset)
+			}
+		}
 	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Check joins what is wrong with the values, as a user may have given them.
@@ -188,20 +261,30 @@ func (s Set) Check() error {
 // AddFlags adds a flag for each option, whose default is the value now.
 func (s Set) AddFlags(fs *pflag.FlagSet) {
 	for _, o := range s {
-		o.add(fs, o.helpText())
+		f := fs.VarPF(o.holder, o.flag, "", o.helpText())
+		if o.holder.placeholder == "bool" {
+			f.NoOptDefVal = "true"
+		}
 	}
 }
 
-// Table is a Markdown table of the options that a preset changes: what the original
-// does, and what the preset does.
-func (s Set) Table(preset, original string) string {
+// Table is a Markdown table of the options that presets change: what the original does,
+// and what each preset does.
+func (s Set) Table(original string, presets ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| option | %s | %s |\n|---|---|---|\n", original, preset)
+	fmt.Fprintf(&b, "| option | %s | %s |\n|---|---|%s\n", original, strings.Join(presets, " | "), strings.Repeat("---|", len(presets)))
 	for _, o := range s {
-		better, changes := o.valueIn(preset)
 		usual, _ := o.valueIn("")
+		cells, changes := []string{"`" + o.flag + "`", usual.tableCell()}, false
+		for _, preset := range presets {
+			v, other := o.valueIn(preset)
+			if !other {
+				v = usual
+			}
+			cells, changes = append(cells, v.tableCell()), changes || other
+		}
 		if changes {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.flag, usual.tableCell(), better.tableCell())
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 		}
 	}
 	return b.String()
@@ -215,42 +298,35 @@ func (v value) tableCell() string {
 	return v.text + ": " + v.about
 }
 
-// addFlag adds the flag of an option.
-func addFlag(fs *pflag.FlagSet, at any, name, usage string) {
-	switch at := at.(type) {
+// valueAt returns what reads and writes a scalar, as pflag does.
+func valueAt[T Scalar](at *T) pflag.Value {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	switch at := any(at).(type) {
 	case *string:
-		fs.StringVar(at, name, *at, usage)
+		fs.StringVar(at, "at", *at, "")
 	case *int:
-		fs.IntVar(at, name, *at, usage)
+		fs.IntVar(at, "at", *at, "")
 	case *int64:
-		fs.Int64Var(at, name, *at, usage)
+		fs.Int64Var(at, "at", *at, "")
 	case *uint64:
-		fs.Uint64Var(at, name, *at, usage)
+		fs.Uint64Var(at, "at", *at, "")
+	case *float32:
+		fs.Float32Var(at, "at", *at, "")
 	case *float64:
-		fs.Float64Var(at, name, *at, usage)
+		fs.Float64Var(at, "at", *at, "")
 	case *bool:
-		fs.BoolVar(at, name, *at, usage)
+		fs.BoolVar(at, "at", *at, "")
 	case *time.Duration:
-		fs.DurationVar(at, name, *at, usage)
+		fs.DurationVar(at, "at", *at, "")
 	}
+	return fs.Lookup("at").Value
 }
 
-// formatValue is a value as its flag takes it.
-func formatValue(v any) string { return fmt.Sprint(v) }
-
-// toNumber is a value as bounds compare it: a duration in seconds.
-func toNumber(v any) float64 {
-	switch v := v.(type) {
-	case int:
-		return float64(v)
-	case int64:
-		return float64(v)
-	case uint64:
-		return float64(v)
-	case float64:
-		return v
-	case time.Duration:
-		return v.Seconds()
+// number is the text of a value as bounds compare it: a duration in seconds.
+func number(text string) float64 {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
 	}
-	return 0
+	d, _ := time.ParseDuration(text) // of anything else bounds say nothing
+	return d.Seconds()
 }

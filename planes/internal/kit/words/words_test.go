@@ -1,6 +1,9 @@
 package words_test
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,13 +37,22 @@ func TestDefaultsAndPresets(t *testing.T) {
 	if want := (options{"all", "hub", 1, 10 * time.Second, true}); o != want {
 		t.Errorf("defaults %+v", o)
 	}
-	o.words().Apply(words.ImprovedPreset, func(flag string) bool { return flag == "window" })
-	if want := (options{"own", "hub", 1, 0, true}); o != want {
-		t.Errorf("improved %+v", o)
+	set := o.words()
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.AddFlags(fs)
+	if err := fs.Parse([]string{"--window=2"}); err != nil {
+		t.Fatal(err)
 	}
-	o.words().Apply("unheard of", func(string) bool { return false })
-	if want := (options{"own", "hub", 1, 0, true}); o != want {
+	set.Apply(words.ImprovedPreset)
+	if want := (options{"own", "hub", 2, 0, true}); o != want {
+		t.Errorf("improved, but for the window: %+v", o)
+	}
+	set.Apply("unheard of")
+	if want := (options{"own", "hub", 2, 0, true}); o != want {
 		t.Errorf("a preset of no option changed %+v", o)
+	}
+	if got := set.Presets(); !slices.Equal(got, []string{words.ImprovedPreset}) {
+		t.Errorf("presets %v", got)
 	}
 }
 
@@ -75,12 +87,18 @@ func TestHelpAndTable(t *testing.T) {
 	o.words().Reset()
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.words().AddFlags(fs)
-	if help := fs.FlagUsages(); !strings.Contains(help, "--owner string    whose events it handles: all, own, none (default \"all\")") || !strings.Contains(help, "--name NAME") {
-		t.Error(help)
+	const help = `      --name NAME       its NAME (default hub)
+      --owner WORD      whose events it handles: all, own, none (default all)
+      --twice           say it twice (default true)
+      --wait DURATION   before it goes on (default 10s)
+      --window NUMBER   messages at a time (default 1)
+`
+	if got := fs.FlagUsages(); got != help {
+		t.Errorf("got\n%swant\n%s", got, help)
 	}
 	const want = "| option | theirs | improved |\n|---|---|---|\n" +
 		"| `owner` | all: everybody's | own: its own |\n| `window` | 1 | 16 |\n| `wait` | 10s | 0s: at once |\n"
-	if got := o.words().Table(words.ImprovedPreset, "theirs"); got != want {
+	if got := o.words().Table("theirs", words.ImprovedPreset); got != want {
 		t.Error(got)
 	}
 }
@@ -102,5 +120,35 @@ func TestBounds(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// sum adds up what it is given, as an option that takes several texts.
+type sum struct{ total *int }
+
+func (s sum) String() string { return fmt.Sprint(*s.total) }
+
+func (s sum) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	*s.total += n
+	return err
+}
+
+func (s sum) Type() string { return "SUM" }
+
+// TestGivenBesidePreset holds that what the user gives comes after what the preset gives.
+func TestGivenBesidePreset(t *testing.T) {
+	total, list := 0, []string(nil)
+	set := words.Set{words.Custom(sum{&total}, "sum", "a sum", words.In("large", "100", "")), words.Texts(&list, "list", "a list")}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.AddFlags(fs)
+	if err := fs.Parse([]string{"--sum=1", "--sum=2", "--list=a,b"}); err != nil {
+		t.Fatal(err)
+	}
+	if set.Apply("large"); total != 1+2+100+1+2 || !slices.Equal(list, []string{"a", "b"}) {
+		t.Errorf("the sum is %d, the list %v", total, list)
+	}
+	if help := fs.FlagUsages(); strings.Contains(help, "[]") || !strings.Contains(help, "--sum SUM") {
+		t.Error(help)
 	}
 }

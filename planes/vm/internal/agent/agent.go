@@ -12,10 +12,7 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"hash/fnv"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -26,88 +23,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
-
-// What an agent watches beside its node's instances.
-const (
-	ScopeNode    = "node"    // nothing
-	ScopeCluster = "cluster" // every instance of the cluster, as virt-handler does since v1.6
-)
-
-// What runs machines.
-const (
-	HypervisorModel = "model"
-	HypervisorQEMU  = "qemu"
-)
-
-// Options are what the agents of one process are told.
-type Options struct {
-	Config            *rest.Config // of their clients; its rate limiter is replaced
-	Limiter           limiter.Rate // of each node's client
-	Threads           int          // workers of each node
-	Nodes             string       // label selector of the nodes that get an agent
-	Shard, Shards     int          // of them, the Shard-th part, from 0, of Shards
-	Scope             string       // ScopeNode or ScopeCluster
-	MaxDevices        int          // machines that fit on a node, by its devices
-	Heartbeat         time.Duration
-	StatusSubresource bool
-	NoEvents          bool
-	Hypervisor        string
-	Model             Model
-	Faults            Faults
-	QEMUTimeout       time.Duration // the launcher gives up a machine that has not started by then
-	Seed              uint64
-	Registry          *instrument.Registry
-	Clock             clock.Clock
-	Log               *slog.Logger
-}
-
-// Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error {
-	var errs []error
-	if o.Threads < 1 || o.MaxDevices < 1 {
-		errs = append(errs, fmt.Errorf("threads %d, max-devices %d: want at least 1 of each", o.Threads, o.MaxDevices))
-	}
-	if o.Heartbeat <= 0 {
-		errs = append(errs, fmt.Errorf("heartbeat %v: want more than 0", o.Heartbeat))
-	}
-	if o.Scope != ScopeNode && o.Scope != ScopeCluster {
-		errs = append(errs, fmt.Errorf("scope %q: want %s or %s", o.Scope, ScopeNode, ScopeCluster))
-	}
-	if o.Hypervisor != HypervisorModel && o.Hypervisor != HypervisorQEMU {
-		errs = append(errs, fmt.Errorf("hypervisor %q: want %s or %s", o.Hypervisor, HypervisorModel, HypervisorQEMU))
-	}
-	return errors.Join(append(errs, o.Limiter.Validate(), o.Model.Validate(), o.Faults.Validate())...)
-}
-
-// Faults are what goes wrong on purpose, when machines are taken away.
-type Faults struct {
-	Selector     string        // label selector of the instances concerned; empty: all
-	UnmountShare float64       // of them, those whose disks cannot be unmounted
-	UnmountFor   time.Duration // from the first attempt
-	UnmountTakes time.Duration // each failing attempt holds a slot for so long
-	StuckShare   float64       // of them, those whose end is not reported, so that their finalizer stays
-	StuckFor     time.Duration // from the machine's end
-}
-
-// Validate says what is wrong with faults.
-func (f Faults) Validate() error {
-	_, err := labels.Parse(f.Selector)
-	switch {
-	case err != nil:
-		return fmt.Errorf("faults: selector: %w", err)
-	case f.UnmountShare < 0 || f.UnmountShare > 1 || f.StuckShare < 0 || f.StuckShare > 1:
-		return fmt.Errorf("faults: shares %g and %g: want 0 to 1", f.UnmountShare, f.StuckShare)
-	case f.UnmountFor < 0 || f.StuckFor < 0 || f.UnmountTakes < 0:
-		return errors.New("faults: a time is negative")
-	}
-	return nil
-}
 
 // Agents are the agents of one process.
 type Agents struct {
@@ -135,29 +56,22 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := a.addHandlers(ctx); err != nil {
-		return err
-	}
-	if err := loop.Start(ctx, &wait, a.pods, a.installations, a.nodeInformer); err != nil {
-		if ctx.Err() != nil {
-			return nil
+	err = o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+		if err := a.addHandlers(ctx); err != nil {
+			return err
 		}
-		return err
-	}
-	wait.Go(func() { a.podLoop.Run(ctx) })
-	o.Log.Info("agents run", "limiter", o.Limiter.String(), "scope", o.Scope, "maxDevices", o.MaxDevices, "model", fmt.Sprintf("%+v", o.Model))
-	o.Registry.Ready()
-	<-ctx.Done()
-	wait.Wait() // no handler adds nodes any more
-	a.wait.Wait()
+		if err := g.Sync(ctx, a.pods, a.installations, a.nodeInformer); err != nil {
+			return err
+		}
+		g.Run(ctx, a.podLoop)
+		o.Log.Info("agents run", "limiter", o.Limiter.String(), "scope", o.Scope, "maxDevices", o.MaxDevices, "model", fmt.Sprintf("%+v", o.Model))
+		return nil
+	})
+	a.wait.Wait() // no handler adds nodes any more
 	if q, ok := a.machine.(*qemu); ok {
 		q.Close()
 	}
-	return nil
+	return err
 }
 
 func newAgents(o Options) (*Agents, error) {
@@ -172,14 +86,14 @@ func newAgents(o Options) (*Agents, error) {
 	if a.kubelet, err = a.newClient(nil, "windtunnel-vm-kubelet"); err != nil {
 		return nil, err
 	}
-	a.nodeInformer = api.CoreInformer(a.kubelet.Core, "nodes", o.Nodes, api.InformerOptions{Example: &corev1.Node{}})
+	a.nodeInformer = api.CoreInformer(a.kubelet.Core, "nodes", install.Own(o.Nodes), api.InformerOptions{Example: &corev1.Node{}})
 	a.pods = api.CoreInformer(a.kubelet.Core, "pods", api.LabelApp+"="+api.Launcher, api.InformerOptions{
 		Example: &corev1.Pod{}, Indexers: cache.Indexers{byOwner: func(o any) ([]string, error) {
 			return []string{o.(*corev1.Pod).Labels[api.LabelCreatedBy]}, nil
 		}},
 	})
 	a.installations = a.kubelet.Installations.Informer("", 0, nil)
-	a.podLoop = loop.New(loop.Options{Name: "kubelet-pods", Threads: 4, Metrics: o.Registry.Queues(), Reconcile: a.endPod, Log: o.Log})
+	a.podLoop = o.Loop("kubelet-pods", 4, a.endPod)
 	return a, nil
 }
 
@@ -233,18 +147,8 @@ func (a *Agents) addHandlers(ctx context.Context) error {
 	return nil
 }
 
-// isMine says whether a node is of this process.
-func (a *Agents) isMine(name string) bool {
-	if a.o.Shards <= 1 {
-		return true
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	return int(h.Sum32()%uint32(a.o.Shards)) == a.o.Shard
-}
-
 func (a *Agents) addNode(ctx context.Context, n *corev1.Node) {
-	if !a.isMine(n.Name) {
+	if !a.o.InShard(n.Name) {
 		return
 	}
 	a.mu.Lock()
@@ -319,15 +223,13 @@ func (a *Agents) onInstallation(o any) {
 	a.o.Log.Info("rate limit changed", "limiter", rate.String())
 }
 
-func (a *Agents) wallNow() time.Time { return a.o.Clock.Wall(a.o.Clock.Now()) }
-
 // onPod queues launcher pods that are to end.
 func (a *Agents) onPod(o any) {
 	pod := o.(*corev1.Pod)
 	if pod.DeletionTimestamp == nil {
 		return
 	}
-	if key, ok := loop.Key(pod); ok && a.isMine(pod.Spec.NodeName) {
+	if key, ok := loop.Key(pod); ok && a.o.InShard(pod.Spec.NodeName) {
 		a.podLoop.Queue.Add(key)
 	}
 }

@@ -129,7 +129,7 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 	if n.hasDeparted(vmi) {
 		return errors.Join(failed, n.finishDeparture(ctx, vmi))
 	}
-	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.wallNow(), address: n.guestAddress(vmi)}
+	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.o.Now(), address: n.guestAddress(vmi)}
 	v.state, v.waited = n.domains.stateOf(vmi.UID)
 	v.clean, v.ending = n.domains.setUnmounted(vmi.UID, false), n.podEnds(vmi)
 	out, do := v.nextAction()

@@ -58,7 +58,7 @@ func (n *node) startMigration(ctx context.Context, vmi *api.Instance) error {
 	}
 	if m.StartTimestamp == nil {
 		begun := *m
-		begun.StartTimestamp = new(metav1.NewTime(n.wallNow().Truncate(time.Second)))
+		begun.StartTimestamp = new(metav1.NewTime(n.o.Now().Truncate(time.Second)))
 		return n.writeMigration(ctx, vmi, &begun)
 	}
 	n.domains.runJob(ctx, vmi, string(m.MigrationUID), func(ctx context.Context) { n.runMigration(ctx, vmi) })
@@ -102,7 +102,7 @@ func (n *node) handOver(ctx context.Context, vmi *api.Instance, failed bool) (do
 		return true, nil // somebody else's, or shut down in the meantime
 	}
 	end := *m
-	end.EndTimestamp = new(metav1.NewTime(n.wallNow().Truncate(time.Second)))
+	end.EndTimestamp = new(metav1.NewTime(n.o.Now().Truncate(time.Second)))
 	end.Completed, end.Failed = !failed, failed
 	p := (&api.Patch{}).Change("/status/migrationState", m, &end)
 	label := &api.Patch{}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -24,31 +23,8 @@ type Model struct {
 	Bandwidth   int64         // of a migration, bytes of guest memory per second
 }
 
-// DefaultModel returns the model that reproduces what was published of a
-// density test on one node of 48 processors: about one minute for 50 instances
-// in the worst case, and growth that is linear in their number. Six machines
-// start at the same time, in 4 s each: 1.4 a second.
-func DefaultModel() Model {
-	return Model{
-		Concurrency: 6, Start: 4 * time.Second, Spread: 0.25, Guest: 5 * time.Second,
-		Stop: 2 * time.Second, Unmount: 200 * time.Millisecond, Bandwidth: 128 << 20,
-	}
-}
-
-// Validate says what is wrong with a model.
-func (m Model) Validate() error {
-	switch {
-	case m.Concurrency < 1:
-		return fmt.Errorf("concurrency %d: want at least 1", m.Concurrency)
-	case m.Start < 0 || m.Guest < 0 || m.Stop < 0 || m.Unmount < 0:
-		return fmt.Errorf("model %+v: a time is negative", m)
-	case m.Spread < 0 || m.Spread > 3:
-		return fmt.Errorf("spread %g: want 0 to 3", m.Spread)
-	case m.Bandwidth < 1:
-		return fmt.Errorf("bandwidth %d: want bytes per second", m.Bandwidth)
-	}
-	return nil
-}
+// DefaultModel returns the model of Default.
+func DefaultModel() Model { return Default().Model }
 
 // dice draws for one instance and one purpose, the same each time.
 type dice struct {

@@ -75,7 +75,7 @@ func (a *Agents) newNodeLocked(name string) (*node, error) {
 func (n *node) run(ctx context.Context) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
-	if !n.o.NoEvents {
+	if n.o.Events {
 		broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: n.client.Core.Events("")})
 	}
 	n.events = broadcaster.NewRecorder(n.scheme, corev1.EventSource{Component: "virt-handler", Host: n.name})
@@ -260,7 +260,7 @@ func (n *node) patchDevices(ctx context.Context) error {
 
 func (n *node) patchHeartbeat(ctx context.Context) error {
 	body := fmt.Appendf(nil, `{"metadata":{"labels":{"%s":"true"},"annotations":{"%s":"%s"}}}`,
-		api.LabelSchedulable, api.AnnotationHeartbeat, n.wallNow().Format(time.RFC3339Nano))
+		api.LabelSchedulable, api.AnnotationHeartbeat, n.o.Now().Format(time.RFC3339Nano))
 	_, err := n.client.Core.Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
 	return err
 }

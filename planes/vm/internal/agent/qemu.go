@@ -28,10 +28,10 @@ type qemu struct {
 	path string
 
 	mu   sync.Mutex
-	live map[types.UID]*process
+	live map[types.UID]*qemuProcess
 }
 
-type process struct {
+type qemuProcess struct {
 	kill func() error
 	done chan struct{}
 }
@@ -41,14 +41,14 @@ func newQEMU(d dice) (*qemu, error) {
 	if err != nil {
 		return nil, ErrNoQEMU
 	}
-	return &qemu{dice: d, path: path, live: map[types.UID]*process{}}, nil
+	return &qemu{dice: d, path: path, live: map[types.UID]*qemuProcess{}}, nil
 }
 
 // Start begins a process and returns when it is there. It ends with ctx, and
 // with the agent, however that ends.
 func (q *qemu) Start(ctx context.Context, vmi *api.Instance) error {
 	started := make(chan error, 1)
-	p := &process{done: make(chan struct{})}
+	p := &qemuProcess{done: make(chan struct{})}
 	go func() {
 		// The kernel kills the child when the thread that began it ends, so
 		// this goroutine keeps its thread until the child is gone.

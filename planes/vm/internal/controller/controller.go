@@ -11,9 +11,7 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -23,51 +21,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/expectations"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
-	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 )
-
-// Options are what a controller is told.
-type Options struct {
-	Config            *rest.Config        // of its client; its rate limiter is replaced
-	Limiter           *limiter.Reloadable // of all its calls
-	Threads           int                 // workers on instances
-	OtherThreads      int                 // workers on each other kind
-	StatusSubresource bool                // instances have one
-	DropNoopEvents    bool                // events that change nothing that is looked at are not queued
-	Shard, Shards     int                 // does the Shard-th part, from 0, of Shards
-	NoEvents          bool                // no event objects are written
-	Launcher          launcher.Options
-	Migrations        MigrationLimits
-	Nodes             string        // label selector of the nodes whose heartbeats are looked at
-	NodeTimeout       time.Duration // a node without heartbeat for so long is unresponsive
-	Registry          *instrument.Registry
-	Clock             clock.Clock
-	Log               *slog.Logger
-}
-
-// Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error {
-	var errs []error
-	if o.Threads < 1 || o.OtherThreads < 1 {
-		errs = append(errs, fmt.Errorf("threads %d, other-threads %d: want at least 1 of each", o.Threads, o.OtherThreads))
-	}
-	if o.Launcher.OverheadRatio <= 0 {
-		errs = append(errs, fmt.Errorf("overhead-ratio %g: want more than 0", o.Launcher.OverheadRatio))
-	}
-	if o.Launcher.QEMUTimeout < 0 || o.NodeTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("qemu-timeout %v, node-timeout %v: want 0 or more, and more than 0", o.Launcher.QEMUTimeout, o.NodeTimeout))
-	}
-	if o.Migrations.PerCluster < 1 || o.Migrations.PerSource < 1 {
-		errs = append(errs, fmt.Errorf("migrations-per-cluster %d, migrations-per-source %d: want at least 1 of each", o.Migrations.PerCluster, o.Migrations.PerSource))
-	}
-	return errors.Join(errs...)
-}
 
 // resync is how often everything is looked at without an event.
 const resync = 12 * time.Hour
@@ -76,6 +36,7 @@ const resync = 12 * time.Hour
 type Controller struct {
 	o        Options
 	client   *api.Client
+	limiter  *limiter.Reloadable // of all calls
 	scheme   *runtime.Scheme
 	events   record.EventRecorder
 	phases   *transitionTimes
@@ -106,38 +67,25 @@ func Run(ctx context.Context, o Options) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	c.startEvents(broadcaster)
 	defer broadcaster.Shutdown()
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := c.addHandlers(); err != nil {
-		return err
-	}
-	if err := loop.Start(ctx, &wait, c.instances, c.machines, c.migrations, c.launchers, c.nodes, c.installations); err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	for _, l := range []*loop.Loop{c.instanceLoop, c.machineLoop, c.migrationLoop, c.nodeLoop} {
-		wait.Go(func() { l.Run(ctx) })
-	}
-	o.Log.Info("controller runs", "limiter", o.Limiter.Rate().String(), "threads", o.Threads, "shard", o.Shard, "shards", o.Shards)
-	o.Registry.Ready()
-	<-ctx.Done()
-	return nil
-}
-
-// ignoreEnd is no error when the caller ended it.
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+		if err := c.addHandlers(); err != nil {
+			return err
+		}
+		if err := g.Sync(ctx, c.instances, c.machines, c.migrations, c.launchers, c.nodes, c.installations); err != nil {
+			return err
+		}
+		g.Run(ctx, c.instanceLoop, c.machineLoop, c.migrationLoop, c.nodeLoop)
+		o.Log.Info("controller runs", "limiter", o.Limiter.String(), "threads", o.Threads, "shard", o.Shard, "shards", o.Shards)
 		return nil
-	}
-	return err
+	})
 }
 
 // newController makes what a controller consists of.
 func newController(o Options) (*Controller, error) {
+	limit := limiter.New(o.Limiter)
+	o.Registry.Handle("/limiter", limit)
 	config := rest.CopyConfig(o.Config)
-	config.RateLimiter = o.Limiter
-	config.UserAgent = "windtunnel-vm-controller"
+	config.RateLimiter = limit
 	config.Timeout = 0 // watches are open for long
 	o.Registry.Watch(config)
 	scheme := api.Scheme()
@@ -145,8 +93,9 @@ func newController(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vm-controller: %w", err)
 	}
+	nodes := install.Own("") // in a cluster of others those of the run
 	c := &Controller{
-		o: o, client: client, scheme: scheme, phases: newTransitionTimes(o.Registry, o.Clock),
+		o: o, client: client, limiter: limit, scheme: scheme, phases: newTransitionTimes(o.Registry, o.Clock),
 		pods: expectations.New(o.Clock), children: expectations.New(o.Clock),
 		instances:     client.Instances.Informer("", resync, cache.Indexers{byNode: indexNode}),
 		machines:      client.Machines.Informer("", resync, nil),
@@ -155,21 +104,14 @@ func newController(o Options) (*Controller, error) {
 		launchers: api.CoreInformer(client.Core, "pods", api.LabelApp, api.InformerOptions{
 			Example: &corev1.Pod{}, Resync: resync, Indexers: cache.Indexers{byOwner: indexLabel(api.LabelCreatedBy), byJob: indexLabel(api.LabelMigrationJob)},
 		}),
-		nodes: api.CoreInformer(client.Core, "nodes", o.Nodes, api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
+		nodes: api.CoreInformer(client.Core, "nodes", nodes, api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
 	}
-	c.instanceLoop = c.newLoop("virt-controller-vmi", o.Threads, c.reconcileInstance)
-	c.machineLoop = c.newLoop("virt-controller-vm", o.OtherThreads, c.reconcileMachine)
-	c.migrationLoop = c.newLoop("virt-controller-migration", o.OtherThreads, c.reconcileMigration)
-	c.nodeLoop = c.newLoop("virt-controller-node", o.OtherThreads, c.reconcileNode)
+	c.instanceLoop = o.Loop("virt-controller-vmi", o.Threads, c.reconcileInstance)
+	c.machineLoop = o.Loop("virt-controller-vm", o.OtherThreads, c.reconcileMachine)
+	c.migrationLoop = o.Loop("virt-controller-migration", o.OtherThreads, c.reconcileMigration)
+	c.nodeLoop = o.Loop("virt-controller-node", o.OtherThreads, c.reconcileNode)
 	return c, nil
 }
-
-func (c *Controller) newLoop(name string, threads int, f func(context.Context, string) error) *loop.Loop {
-	return loop.New(loop.Options{Name: name, Threads: threads, Metrics: c.o.Registry.Queues(), Reconcile: f, Log: c.o.Log})
-}
-
-// wallNow returns the wall time, for stamps.
-func (c *Controller) wallNow() time.Time { return c.o.Clock.Wall(c.o.Clock.Now()) }
 
 // indexLabel indexes pods by a label.
 func indexLabel(key string) cache.IndexFunc {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"hash/fnv"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,20 +17,10 @@ import (
 // startEvents lets event objects go out through the controller's own client, where
 // they take their share of its rate limit, as KubeVirt's do.
 func (c *Controller) startEvents(b record.EventBroadcaster) {
-	if !c.o.NoEvents {
+	if c.o.Events {
 		b.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: c.client.Core.Events("")})
 	}
 	c.events = b.NewRecorder(c.scheme, corev1.EventSource{Component: "virtualmachine-controller"})
-}
-
-// isMine says whether a key is of this shard.
-func (c *Controller) isMine(key string) bool {
-	if c.o.Shards <= 1 {
-		return true
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key))
-	return int(h.Sum32()%uint32(c.o.Shards)) == c.o.Shard
 }
 
 // addHandlers say which keys an event puts into which queue.
@@ -63,25 +52,25 @@ func (c *Controller) addHandlers() error {
 }
 
 func (c *Controller) addMachine(o any) {
-	if key, ok := loop.Key(o); ok && c.isMine(key) {
+	if key, ok := loop.Key(o); ok && c.o.InShard(key) {
 		c.machineLoop.Queue.Add(key)
 	}
 }
 
 func (c *Controller) addMigration(o any) {
-	if m, ok := loop.Last[*api.Migration](o); ok && c.isMine(m.Namespace+"/"+m.Spec.VMIName) {
+	if m, ok := loop.Last[*api.Migration](o); ok && c.o.InShard(m.Namespace+"/"+m.Spec.VMIName) {
 		c.migrationLoop.Queue.Add(m.Namespace + "/" + m.Name)
 	}
 }
 
 func (c *Controller) addNode(o any) {
-	if key, ok := loop.Key(o); ok && c.isMine(key) {
+	if key, ok := loop.Key(o); ok && c.o.InShard(key) {
 		c.nodeLoop.Queue.Add(key)
 	}
 }
 
 func (c *Controller) onInstance(old, now *api.Instance) {
-	if c.isMine(now.Namespace + "/" + now.Name) { // each instance is counted by one shard
+	if c.o.InShard(now.Namespace + "/" + now.Name) { // each instance is counted by one shard
 		c.phases.observeInstance(old, now)
 	}
 	if owner := metav1.GetControllerOf(now); owner != nil && old == nil {
@@ -108,7 +97,7 @@ func (c *Controller) onInstanceGone(o any) {
 // addInstance queues an instance, its machine and its migrations.
 func (c *Controller) addInstance(vmi *api.Instance) {
 	key := vmi.Namespace + "/" + vmi.Name
-	if !c.isMine(key) {
+	if !c.o.InShard(key) {
 		return
 	}
 	c.instanceLoop.Queue.Add(key)
@@ -166,7 +155,7 @@ func (c *Controller) ownerKey(pod *corev1.Pod) (string, bool) {
 		return "", false
 	}
 	key := pod.Namespace + "/" + owner.Name
-	return key, c.isMine(key)
+	return key, c.o.InShard(key)
 }
 
 // samePod says that nothing changed that the controller looks at.
@@ -190,7 +179,7 @@ func (c *Controller) onInstallation(o any) {
 	rate := limiter.Rate{QPS: b.QPS, Burst: b.Burst}
 	if err := rate.Validate(); err != nil {
 		c.o.Log.Warn("rate limit of the KubeVirt object not taken", "error", err)
-	} else if c.o.Limiter.Change(rate) {
+	} else if c.limiter.Change(rate) {
 		c.o.Log.Info("rate limit changed", "limiter", rate.String())
 	}
 }

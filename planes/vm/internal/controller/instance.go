@@ -41,7 +41,7 @@ func (c *Controller) situationOf(vmi *api.Instance) (situation, error) {
 	if err != nil {
 		return situation{}, err
 	}
-	s := situation{vmi: vmi, now: c.wallNow()}
+	s := situation{vmi: vmi, now: c.o.Now()}
 	for _, o := range found {
 		if pod := o.(*corev1.Pod); pod.Namespace == vmi.Namespace {
 			s.pods = append(s.pods, pod)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -290,8 +291,8 @@ func TestShardsShareEveryKeyOnce(t *testing.T) {
 	for i := range 300 {
 		owners := 0
 		for k := range counts {
-			c := &Controller{o: Options{Shard: k, Shards: len(counts)}}
-			if c.isMine("ns/vm-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + time.Duration(i).String()) {
+			c := &Controller{o: Options{Env: process.Env{Shard: k, Shards: len(counts)}}}
+			if c.o.InShard("ns/vm-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + time.Duration(i).String()) {
 				owners++
 				counts[k]++
 			}

@@ -35,7 +35,7 @@ func (c *Controller) reconcileMachine(ctx context.Context, key string) error {
 	} else if exists && metav1.IsControlledBy(o.(*api.Instance), vm) {
 		vmi = o.(*api.Instance)
 	}
-	now := c.wallNow()
+	now := c.o.Now()
 	act := decideMachine(vm, vmi, now)
 	if act.retry > 0 {
 		c.machineLoop.Queue.AddAfter(key, act.retry)

@@ -180,7 +180,7 @@ func (c *Controller) reconcileMigration(ctx context.Context, key string) error {
 }
 
 func (c *Controller) moveSituation(m *api.Migration) (moveSituation, error) {
-	s := moveSituation{m: m, now: c.wallNow()}
+	s := moveSituation{m: m, now: c.o.Now()}
 	if o, exists, err := c.instances.GetIndexer().GetByKey(m.Namespace + "/" + m.Spec.VMIName); err != nil {
 		return s, err
 	} else if exists {

@@ -30,7 +30,7 @@ func (c *Controller) reconcileNode(ctx context.Context, key string) error {
 		return nil // it has no agent
 	}
 	c.nodeLoop.Queue.AddAfter(key, recheck)
-	if c.wallNow().Sub(beat) <= c.o.NodeTimeout {
+	if c.o.Now().Sub(beat) <= c.o.NodeTimeout {
 		return nil
 	}
 	if node.Labels[api.LabelSchedulable] == "true" {

@@ -9,17 +9,15 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/client-go/rest"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/admission"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -30,12 +28,24 @@ const route = "/virtualmachineinstances-mutate"
 
 // Options are what a webhook is told.
 type Options struct {
-	Config     *rest.Config
+	process.Env
 	Listen     string // host:port to serve admission on; port 0 takes any
 	CreateOnly bool   // later writes do not pass through it
-	Registry   *instrument.Registry
-	Clock      clock.Clock
-	Log        *slog.Logger
+}
+
+// Default returns KubeVirt's options.
+func Default() Options {
+	var o Options
+	o.Words().Reset()
+	return o
+}
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Listen, "admission-listen", "`HOST:PORT` of the admission webhook, TLS", words.Default("127.0.0.1:0", "")),
+		words.Of(&o.CreateOnly, "create-only", "review the creation of instances, and not later writes of them", words.Default(false, "")),
+	}
 }
 
 // Run serves admission until ctx ends, as admission.Serve does.
@@ -43,9 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	h := newHook(o)
 	v := o.Registry.Histogram("windtunnel_vm_webhook_duration_seconds", "Time that the webhook took for a review.", "operation")
 	h.Took = func(operation string, d time.Duration) { v.WithLabelValues(operation).Observe(d.Seconds()) }
-	return admission.Serve(ctx, admission.Options{
-		Name: "vm-webhook", Config: o.Config, Listen: o.Listen, Ready: o.Registry.Ready, Clock: o.Clock, Log: o.Log,
-	}, h)
+	return admission.Serve(ctx, admission.Options{Name: "vm-webhook", Env: o.Env, Listen: o.Listen}, h)
 }
 
 func newHook(o Options) admission.Hook {
@@ -60,7 +68,7 @@ func newHook(o Options) admission.Hook {
 			Rule:       registrationv1.Rule{APIGroups: []string{api.Group}, APIVersions: []string{api.Version}, Resources: []string{api.ResourceInstances}},
 		},
 		Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-			return answerReview(q, o.Clock.Wall(o.Clock.Now()))
+			return answerReview(q, o.Now())
 		},
 	}
 }

@@ -14,12 +14,13 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/admission"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
 func newHandler() http.Handler {
 	c := clock.Start()
-	return admission.Handler(newHook(Options{Clock: c}), c, slog.New(slog.DiscardHandler))
+	return admission.Handler(newHook(Options{Env: process.Env{Clock: c}}), c, slog.New(slog.DiscardHandler))
 }
 
 // review asks the handler and returns the code and the answer.

@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
+)
+
+// Options are what a controller is told.
+type Options struct {
+	process.Env
+	Limiter           limiter.Rate // of all calls
+	Threads           int          // workers on instances
+	OtherThreads      int          // workers on each other kind
+	StatusSubresource bool         // instances have one
+	DropNoopEvents    bool         // events that change nothing that is looked at are not queued
+	Events            bool         // event objects are written
+	Launcher          launcher.Options
+	Migrations        MigrationLimits
+	NodeTimeout       time.Duration // a node without heartbeat for so long is unresponsive
+}
+
+// Default returns KubeVirt's options.
+func Default() Options {
+	o := Options{Migrations: DefaultMigrationLimits()}
+	o.Words().Reset()
+	return o
+}
+
+// Words declares what a user may choose.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of all requests; PUT /limiter, or a KubeVirt object, changes it at run time", words.Default("200/400", "")),
+		words.Of(&o.Threads, "threads", "`NUMBER` of workers that reconcile instances", words.Default(10, "")).AtLeast(1),
+		words.Of(&o.OtherThreads, "other-threads", "`NUMBER` of workers for each of machines, migrations and nodes", words.Default(3, "")).AtLeast(1),
+		words.Of(&o.StatusSubresource, "status-subresource", "define instances with a status subresource, which KubeVirt's do not have", words.Default(false, "")),
+		words.Of(&o.DropNoopEvents, "drop-noop-events", "do not queue events that change nothing that the controller reads", words.Default(false, "")),
+		words.Of(&o.Events, "events", "write event objects", words.Default(true, "")),
+		words.Of(&o.Launcher.Image, "launcher-image", "`IMAGE` of launcher pods; nothing runs it", words.Default("quay.io/kubevirt/virt-launcher:v1.6.0", "")),
+		words.Of(&o.Launcher.OverheadRatio, "overhead-ratio", "`FACTOR` by which the memory overhead of launcher pods is multiplied", words.Default(1.0, "")).Above(0),
+		words.Of(&o.Launcher.QEMUTimeout, "qemu-timeout", "`DURATION` for which a launcher waits for its machine", words.Default(4*time.Minute, "")).AtLeast(0),
+		words.Of(&o.Launcher.AllowEmulated, "allow-emulation", "request no KVM device for launcher pods", words.Default(false, "")),
+		words.Of(&o.NodeTimeout, "node-timeout", "`DURATION` without a heartbeat after which a node is unresponsive", words.Default(5*time.Minute, "")).Above(0),
+		words.Of(&o.Migrations.PerCluster, "migrations-per-cluster", "maximum `NUMBER` of migrations at the same time", words.Default(DefaultMigrationLimits().PerCluster, "")).AtLeast(1),
+		words.Of(&o.Migrations.PerSource, "migrations-per-source", "maximum `NUMBER` of migrations at the same time from one node", words.Default(DefaultMigrationLimits().PerSource, "")).AtLeast(1),
+	}
+}
