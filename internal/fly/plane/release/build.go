@@ -265,20 +265,27 @@ func stampsOf(ctx context.Context, tool goTool, r Release) (string, error) {
 	if err := json.Unmarshal(raw, &info); err != nil {
 		return "", fmt.Errorf("read what the module proxy says of %s: %w", kubernetesModule, err)
 	}
+	return stampFlags(r.version, info.Origin.Hash, info.Time), nil
+}
+
+// stampFlags returns the flags for the linker. component-base has the version that
+// components print, client-go the one of their User-Agents. A proxy need not know the
+// commit and the date: what is empty stays as it is in the sources.
+func stampFlags(v version, commit, date string) string {
 	values := map[string]string{
-		"gitVersion": r.Kubernetes, "gitMajor": fmt.Sprint(r.version.major), "gitMinor": fmt.Sprint(r.version.minor),
-		"gitTreeState": "clean", "gitCommit": info.Origin.Hash, "buildDate": info.Time,
+		"gitVersion": v.String(), "gitMajor": fmt.Sprint(v.major), "gitMinor": fmt.Sprint(v.minor),
+		"gitTreeState": "clean", "gitCommit": commit, "buildDate": date,
 	}
 	out := []string{"-s -w"}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if values[name] == "" {
-			continue // a proxy need not know the commit
+			continue
 		}
 		for _, at := range []string{"k8s.io/component-base/version.", "k8s.io/client-go/pkg/version."} {
 			out = append(out, "-X "+at+name+"="+values[name])
 		}
 	}
-	return strings.Join(out, " "), nil
+	return strings.Join(out, " ")
 }
 
 // checkSpoken starts components to hear whether they say the versions that were built.
