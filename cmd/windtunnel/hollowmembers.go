@@ -9,13 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/fly/member"
-	"github.com/windtunnel/windtunnel/internal/fly/plane"
 )
 
 // hollowMembersVerb is the process of a scenario's hollow members; package plane
 // starts it.
 func hollowMembersVerb(env *environment) *cobra.Command {
-	verb := &cobra.Command{Use: plane.HollowArg + " GROUP", Short: "Be hollow members", Args: cobra.ExactArgs(1), Hidden: true}
+	verb := &cobra.Command{Use: member.HollowArg + " GROUP", Short: "Be hollow members", Args: cobra.ExactArgs(1), Hidden: true}
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
@@ -28,7 +27,7 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 			return err
 		}
 		defer server.Close()
-		file := filepath.Join(filepath.Dir(args[0]), plane.HollowReachFile)
+		file := filepath.Join(filepath.Dir(args[0]), member.HollowReachFile)
 		raw, err := json.Marshal(reach)
 		if err == nil {
 			err = os.WriteFile(file+".new", raw, 0o600)
@@ -46,7 +45,7 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 }
 
 // readHollow reads what the members are to be.
-func readHollow(file string) (group plane.HollowGroup, err error) {
+func readHollow(file string) (group member.HollowGroup, err error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return group, fmt.Errorf("read what hollow members are to be: %w", err)

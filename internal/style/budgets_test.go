@@ -37,7 +37,6 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},
-		"internal/fly/plane.Plane":    {49, "to be split: the processes, and how they are reached"},
 		"internal/sim/hollow/h2.conn": {48, "one connection of HTTP/2: its frames share windows, headers and one buffer (make bench-hollow)"},
 	},
 	fields: map[string]budget{

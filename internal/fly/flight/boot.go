@@ -134,6 +134,7 @@ func (r *run) startSubjects(ctx context.Context) error {
 		return nil
 	}
 	r.atEnd(r.subjects.close)
+	r.subjects.members = r.members.set.Folder()
 	if r.options.Workers.Fleets > 0 {
 		r.subjects.elsewhere = r.workers.StartSubject
 	}

@@ -320,7 +320,7 @@ func (r *run) newTracker() steps.Tracker {
 // newSession is what a step needs of what there is of the run until now.
 func (r *run) newSession() *steps.Session {
 	out := &steps.Session{
-		Tracker: r.newTracker(), Workload: r.workload, Created: r.created, Members: r.members.all, Injected: r.injected,
+		Tracker: r.newTracker(), Workload: r.workload, Created: r.created, Members: r.members.all, MemberFolder: r.members.set.Folder(), Injected: r.injected,
 		Plane: r.plane, Own: r.ownsPlane(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.podObserver(),
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.addWarning, Dir: r.dir.Dir,
 	}

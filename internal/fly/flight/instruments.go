@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/scrape"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -43,7 +44,7 @@ func newInstruments(r *run) (*instruments, error) {
 	}
 	i := &instruments{
 		plane: p, clock: dir.clock, records: dir.records,
-		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, r.scenario, dir.addWarning), scrape.Options{}),
+		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, r.members.all, r.scenario, dir.addWarning), scrape.Options{}),
 		meter:   usage.New(dir.records, dir.clock, planeProcesses(p), usage.Options{}),
 		traffic: newTraffic(dir.records, dir.clock),
 	}
@@ -127,7 +128,7 @@ func podGroups(s *scenario.Scenario) ([]lifecycle.Group, error) {
 
 // scrapeTargets are the components whose /metrics are read, and members of which the
 // scenario asks for it. Those that cannot be reached are named once and left out.
-func scrapeTargets(p *plane.Plane, s *scenario.Scenario, warn func(string)) []scrape.Target {
+func scrapeTargets(p *plane.Plane, members []*steps.Member, s *scenario.Scenario, warn func(string)) []scrape.Target {
 	var out []scrape.Target
 	for _, c := range p.Components() {
 		if c.MetricsURL == "" {
@@ -144,7 +145,7 @@ func scrapeTargets(p *plane.Plane, s *scenario.Scenario, warn func(string)) []sc
 	for i := range s.Members {
 		asked[s.Members[i].Name] = s.Members[i].Metrics
 	}
-	for _, m := range p.Members() {
+	for _, m := range members {
 		if !asked[m.Group] {
 			continue
 		}

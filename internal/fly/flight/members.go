@@ -14,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
@@ -25,6 +26,7 @@ import (
 
 // members are the clusters beside the plane, and what there is in each.
 type members struct {
+	set    *member.Set
 	all    []*steps.Member // in the scenario's order
 	stages map[string]stages.Set
 }
@@ -32,7 +34,7 @@ type members struct {
 // compileMembers compiles what nodes of members do, so that a faulty stage is known
 // before anything is started.
 func compileMembers(s *scenario.Scenario, folder string) (members, error) {
-	out := members{stages: map[string]stages.Set{}}
+	out := members{set: &member.Set{}, stages: map[string]stages.Set{}}
 	for _, m := range s.Members {
 		if _, err := stages.Compile(scenario.Fleet{Stages: m.Stages}, folder); err != nil { // the hollow members' process has its own
 			return out, fmt.Errorf("members %s: %w", m.Name, err)
@@ -55,18 +57,18 @@ func (r *run) startMembers(ctx context.Context) error {
 		return nil
 	}
 	return r.trackPart(ctx, "members", func() error {
-		var shared func(context.Context, plane.HollowGroup) ([]plane.HollowReach, int, error)
+		var shared func(context.Context, member.HollowGroup) ([]member.HollowReach, int, error)
 		if r.options.Workers.Fleets > 0 {
 			shared = r.workers.ServeMembers
 		}
-		err := r.plane.StartMembers(ctx, r.scenario.Members, plane.MemberOptions{
+		set, err := member.Start(ctx, r.plane, r.scenario.Members, member.Options{
 			Options: plane.Options{
 				LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File), Log: r.log, Clock: r.clock,
 				TerminateTLS: r.workload.SlowsMembers(), Seed: r.scenario.Seed,
 			},
-			Plane: r.scenario.Plane, Linked: r.workload.LinksMember, Hollow: shared,
+			Programs: r.scenario.Plane, Linked: r.workload.LinksMember, Hollow: shared,
 		})
-		r.dir.manifest.Members = r.plane.MemberFacts()
+		r.members.set, r.dir.manifest.Members = set, set.Facts()
 		if err != nil {
 			return bootError{err}
 		}
@@ -78,7 +80,7 @@ func (r *run) startMembers(ctx context.Context) error {
 // same: one of them is asked what that is.
 func (r *run) reachMembers() error {
 	like := map[string]int{}
-	for _, m := range r.plane.Members() {
+	for _, m := range r.members.set.All() {
 		target, err := r.generator.AddMember(m.Endpoint(plane.Load), like[m.Group])
 		if err != nil {
 			return fmt.Errorf("member %s: %w", m.Name, err)

@@ -29,6 +29,7 @@ type subjects struct {
 	stamp   object.Stamp // of what the load makes, in a cluster that is not the run's own
 	all     []scenario.Subject
 	seed    uint64
+	members string // folder of the members' kubeconfigs; empty: there are none
 	// elsewhere starts a sharable subject at a worker; nil: they are started here.
 	elsewhere func(ctx context.Context, p *subject.Prepared) (record.SubjectFact, error)
 	closers
@@ -116,7 +117,7 @@ func (s *subjects) startAll(ctx context.Context, p *plane.Plane, dir *directory)
 
 func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, dir *directory) (record.SubjectFact, error) {
 	prepared, err := subject.Prepare(x, subject.Options{
-		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Stamp: s.stamp, Seed: s.seed,
+		Plane: p, Members: s.members, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Stamp: s.stamp, Seed: s.seed,
 	})
 	if err != nil {
 		return record.SubjectFact{}, err

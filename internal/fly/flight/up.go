@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -58,13 +59,14 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	if err := f.Ready(ctx); err != nil {
 		return ignoreInterrupt(ctx, err)
 	}
-	if err := p.StartMembers(ctx, o.Members, plane.MemberOptions{
-		Options: plane.Options{LogDir: logs, BaseDir: o.BaseDir, Log: o.Log, Clock: c}, Plane: o.Plane,
-	}); err != nil {
+	members, err := member.Start(ctx, p, o.Members, member.Options{
+		Options: plane.Options{LogDir: logs, BaseDir: o.BaseDir, Log: o.Log, Clock: c}, Programs: o.Plane,
+	})
+	if err != nil {
 		return ignoreInterrupt(ctx, err)
 	}
 	admin := p.Endpoint(plane.Admin)
-	if err := writeContexts(o.Kubeconfig, p); err != nil {
+	if err := writeContexts(o.Kubeconfig, p, members.All()); err != nil {
 		return err
 	}
 	held, end := context.WithCancel(ctx)
@@ -94,9 +96,9 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 const upContext = "windtunnel"
 
 // writeContexts writes a kubeconfig of the plane and its members.
-func writeContexts(path string, p *plane.Plane) error {
+func writeContexts(path string, p *plane.Plane, members []*member.Member) error {
 	contexts := map[string]endpoint.Endpoint{upContext: p.Endpoint(plane.Admin)}
-	for _, m := range p.Members() {
+	for _, m := range members {
 		contexts[m.Name] = m.Endpoint(plane.Client)
 	}
 	return endpoint.WriteContexts(path, upContext, contexts)

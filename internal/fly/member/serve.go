@@ -1,32 +1,30 @@
-// Package member is the clusters beside the plane.
 package member
 
 import (
 	"errors"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
 // ServeHollow makes clusters of a group's names, at an address of this machine; empty:
 // the loopback's. Close the server after use.
-func ServeHollow(group plane.HollowGroup, host string) (*hollow.Server, plane.HollowReach, error) {
+func ServeHollow(group HollowGroup, host string) (*hollow.Server, HollowReach, error) {
 	server, err := hollow.New(hollow.Options{Host: host, Models: hollow.Models{
 		Nodes: group.Nodes, Heartbeats: group.Heartbeats, Binder: group.Binder, ServiceAccounts: group.ServiceAccounts,
 		Stages: group.Stages, StagesDir: group.Folder,
 	}})
 	if err != nil {
-		return nil, plane.HollowReach{}, err
+		return nil, HollowReach{}, err
 	}
 	reach, err := makeHollow(server, group.Names)
 	if err != nil {
-		return nil, plane.HollowReach{}, errors.Join(err, server.Close())
+		return nil, HollowReach{}, errors.Join(err, server.Close())
 	}
 	return server, reach, nil
 }
 
 // makeHollow makes clusters of these names.
-func makeHollow(server *hollow.Server, names []string) (reach plane.HollowReach, err error) {
+func makeHollow(server *hollow.Server, names []string) (reach HollowReach, err error) {
 	control, err := server.Control()
 	if err != nil {
 		return reach, err

@@ -21,7 +21,7 @@ import (
 // Errors are one line: ErrUnreachable, or ErrUnauthorised with the right that
 // is missing.
 func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
-	o, err := o.withDefaults()
+	o, err := o.WithDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func CheckKubeconfig(file string) error {
 // that is nil, are the file kubeconfig. Of the options it takes Executable, Log and
 // Clock.
 func Beside(kubeconfig string, identify func(name string) (endpoint.Endpoint, error), o Options) (*Plane, error) {
-	o, err := o.withDefaults()
+	o, err := o.WithDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // Component is one process of the plane, as it was when the plane was asked
@@ -123,6 +125,29 @@ func (p *Plane) reportFault(f FaultEvent) {
 	}
 }
 
+// Inject does what a fault says of a component. What it returns takes that back.
+func (c Component) Inject(ctx context.Context, d *scenario.Disturbance) (mend func(context.Context) error, err error) {
+	switch d.Action {
+	case "kill":
+		return c.Restart, c.Kill()
+	case "pause":
+		return func(context.Context) error { return c.Continue() }, c.Pause()
+	case "restart":
+		return func(context.Context) error { return nil }, c.Restart(ctx)
+	case "slow":
+		return func(context.Context) error { return c.FullSpeed() }, c.Slow(d.Share * c.cores())
+	}
+	return nil, fmt.Errorf("%s %s: %w", d.Action, c.Name, ErrNoFault)
+}
+
+// cores is how many a component may use.
+func (c Component) cores() float64 {
+	if c.CPULimit > 0 {
+		return c.CPULimit
+	}
+	return float64(runtime.NumCPU())
+}
+
 // current returns the component with what changes when it is restarted.
 func (c Component) current() Component {
 	if c.supervisor != nil {
@@ -138,7 +163,7 @@ type supervisor struct {
 	spec  process.Spec
 	turn  chan struct{} // full while a restart is under way
 	guest bool          // a program, not a component of the plane
-	role  memberRole    // of a member's processes
+	role  Role          // beside the plane
 	// How it is known to be ready, and within what time; zero: as components are.
 	ready  func(context.Context) error
 	within time.Duration
@@ -198,7 +223,7 @@ func (s *supervisor) watchProcess(child *process.Process) {
 			return
 		}
 		select {
-		case s.plane.died <- Death{Component: s.spec.Name, Member: s.role == roleMember, Err: death}:
+		case s.plane.died <- Death{Component: s.spec.Name, Member: s.role == ServerRole, Err: death}:
 		default: // nobody reads them, and this one is no news
 		}
 	})
@@ -292,7 +317,7 @@ func (s *supervisor) awaitReady(ctx context.Context, child *process.Process) err
 		defer ask.client.CloseIdleConnections()
 		ready = ask.isReady
 	}
-	return s.plane.pollUntil(ctx, s.spec.Name+" to be ready", ready, func() error {
+	return pollUntil(ctx, s.plane.log, s.spec.Name+" to be ready", ready, func() error {
 		switch {
 		case !hasEnded(child):
 			return nil

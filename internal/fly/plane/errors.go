@@ -14,6 +14,8 @@ var (
 	ErrPortTaken = errors.New("port already taken")
 	// ErrNotOurs says that a component was not started by windtunnel.
 	ErrNotOurs = errors.New("not started by windtunnel")
+	// ErrNoFault says that a plane, a member or a fleet cannot be disturbed in a way.
+	ErrNoFault = errors.New("it cannot be disturbed like that")
 	// ErrEnded says that a component ended, as somebody had asked for, before
 	// it was ready.
 	ErrEnded = errors.New("was ended before it was ready")

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -51,10 +52,10 @@ const minThreads = 2
 // than the machine: Go looks at the limit of the innermost control group alone, and
 // would run threads for all cores of the machine, which a machine of the plane's size
 // does not have.
-func (p *Plane) threadEnv(own scenario.Component) []string {
+func threadEnv(of record.PlaneFacts, own scenario.Component) []string {
 	_, told := own.Env["GOMAXPROCS"]
-	n := max(minThreads, int(math.Ceil(p.facts.CPULimit)))
-	if !p.facts.Limited || p.facts.CPULimit == 0 || own.CPU > 0 || told || n >= runtime.NumCPU() {
+	n := max(minThreads, int(math.Ceil(of.CPULimit)))
+	if !of.Limited || of.CPULimit == 0 || own.CPU > 0 || told || n >= runtime.NumCPU() {
 		return nil
 	}
 	return []string{fmt.Sprintf("GOMAXPROCS=%d", n)}

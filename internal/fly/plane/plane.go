@@ -32,6 +32,10 @@ const (
 	Observe = "observe" // system:masters, thus never queued: the instrument must not wait behind what it measures
 )
 
+// Client is the identity at members of what is tested: the user in the kubeconfig of each.
+// It and Load are those whose credentials a fault can let expire.
+const Client = "client"
+
 // Death says that a component ended that nobody had asked to.
 type Death struct {
 	Component string
@@ -65,11 +69,6 @@ type Plane struct {
 
 	withoutLimits []Unlimited
 	ended         bool
-
-	members     []*Member
-	memberFacts []record.MembersFact
-
-	membersFolder string // of their kubeconfigs; empty: there are none
 }
 
 // Endpoint returns the address and the identity who: Admin, Load, Fleet or
@@ -151,7 +150,7 @@ func (p *Plane) Close() error {
 func (p *Plane) close() error {
 	p.leaveSeats()
 	p.stopPrograms()
-	p.stopMembers()
+	p.stopServers()
 	var clients guard.Group
 	for _, name := range []string{component.Scheduler, component.ControllerManager} {
 		clients.Go(func() { p.stopComponent(name, graceClients) })

@@ -70,6 +70,13 @@ func (p *Plane) setProxyLocked(name string, r *proxy.Proxy) {
 	p.proxies[name] = r
 }
 
+// KeepProxy has Close end another proxy, which Proxy returns by that name from now on.
+func (p *Plane) KeepProxy(name string, r *proxy.Proxy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.setProxyLocked(name, r)
+}
+
 // checkProxies finds names that are none, and flags that lead past a proxy.
 func checkProxies(cfg scenario.Plane, names []string) error {
 	past := map[string][]string{ // the scenario's flags of whom, by proxy
@@ -111,9 +118,7 @@ func (p *Plane) startProxies(s site, all clients, o Options) (map[string]string,
 		if err != nil {
 			return nil, fmt.Errorf("proxy for %s: %w", name, err)
 		}
-		p.mu.Lock()
-		p.setProxyLocked(name, r)
-		p.mu.Unlock()
+		p.KeepProxy(name, r)
 		urls[name] = "https://" + r.Addr()
 	}
 	return urls, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,15 +31,15 @@ const (
 // other two would fail until it is ready, log that, and ask again only a
 // second later, so they start then; the scheduler while the controller-manager
 // waits for its own rate limit.
-func (p *Plane) bringUp(ctx context.Context, f flight) error {
+func (f flight) bringUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("not ready within %v", readyWithin))
 	defer cancel()
 	for _, name := range []string{component.Etcd, component.APIServer} {
-		if err := p.launchComponent(name, f); err != nil {
+		if err := f.launchComponent(name); err != nil {
 			return err
 		}
 	}
-	api, err := newAsker(p.endpoints[Admin])
+	api, err := newAsker(f.plane.endpoints[Admin])
 	if err != nil {
 		return err
 	}
@@ -52,39 +53,39 @@ func (p *Plane) bringUp(ctx context.Context, f flight) error {
 		{"the controllers' service accounts", api.createAccounts},
 		{"kube-apiserver to be ready", api.healthyAt("/readyz")},
 	} {
-		if err := p.awaitReady(ctx, step.what, step.good); err != nil {
+		if err := f.awaitReady(ctx, step.what, step.good); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{component.ControllerManager, component.Scheduler} {
-		if err := p.launchComponent(name, f); err != nil {
+		if err := f.launchComponent(name); err != nil {
 			return err
 		}
-		if err := p.awaitHealth(ctx, name); err != nil {
+		if err := f.awaitHealth(ctx, name); err != nil {
 			return err
 		}
 	}
 	// Admission refuses pods until their namespace has its service account,
 	// which is also the sign that the controllers run.
-	return p.awaitReady(ctx, "the service account of the namespace default", api.hasPaths(
+	return f.awaitReady(ctx, "the service account of the namespace default", api.hasPaths(
 		"/api/v1/namespaces/kube-system", "/api/v1/namespaces/default/serviceaccounts/default"))
 }
 
 // awaitHealth waits for a component's own port.
-func (p *Plane) awaitHealth(ctx context.Context, name string) error {
-	ask, err := newAsker(p.scrapes[name])
+func (f flight) awaitHealth(ctx context.Context, name string) error {
+	ask, err := newAsker(f.plane.scrapes[name])
 	if err != nil {
 		return err
 	}
 	defer ask.client.CloseIdleConnections()
-	return p.awaitReady(ctx, name+" to be ready", ask.isReady)
+	return f.awaitReady(ctx, name+" to be ready", ask.isReady)
 }
 
 // awaitReady asks until the answer is good, a component dies, or ctx ends.
-func (p *Plane) awaitReady(ctx context.Context, what string, good func(context.Context) error) error {
-	return p.pollUntil(ctx, what, good, func() error {
+func (f flight) awaitReady(ctx context.Context, what string, good func(context.Context) error) error {
+	return pollUntil(ctx, f.plane.log, what, good, func() error {
 		select {
-		case death := <-p.died:
+		case death := <-f.plane.died:
 			return death.Err
 		default:
 			return nil
@@ -94,7 +95,7 @@ func (p *Plane) awaitReady(ctx context.Context, what string, good func(context.C
 
 // pollUntil asks until the answer is good, dead says that there will be none, or ctx
 // ends.
-func (p *Plane) pollUntil(ctx context.Context, what string, good func(context.Context) error, dead func() error) error {
+func pollUntil(ctx context.Context, log *slog.Logger, what string, good func(context.Context) error, dead func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var last error
@@ -103,7 +104,7 @@ func (p *Plane) pollUntil(ctx context.Context, what string, good func(context.Co
 		err := good(question)
 		cancel()
 		if err == nil {
-			p.log.Debug("reached", "what", what, "seconds", p.clock.Now().Seconds())
+			log.Debug("reached", "what", what)
 			return nil
 		}
 		if last == nil || ctx.Err() == nil { // else it says only that ctx has ended

@@ -50,7 +50,7 @@ const attempts = 3
 // (*process.DeathError). Other errors: release.ErrAbsent, ErrPortTaken,
 // ErrNoSpace.
 func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
-	o, err := o.withDefaults()
+	o, err := o.WithDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,8 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	}
 }
 
-func (o Options) withDefaults() (Options, error) {
+// WithDefaults fills in what is left out, and makes paths absolute.
+func (o Options) WithDefaults() (Options, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -158,7 +159,7 @@ func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run pro
 	}
 	p.facts = record.PlaneFacts{Kind: run.kind, Durability: cfg.Durability, DataOn: dataOn(cfg, s), Build: buildFact(run.release)}
 	p.makeCgroup(cfg.Limits)
-	return p.bringUp(ctx, flight{cfg, run, o, s})
+	return flight{p, cfg, run, o, s}.bringUp(ctx)
 }
 
 // makeCertificates makes all certificates, the proxies, the identities and the
@@ -204,16 +205,18 @@ func dataOn(cfg scenario.Plane, s site) string {
 
 // flight is all that a component is started from.
 type flight struct {
-	cfg  scenario.Plane
-	run  programs
-	o    Options
-	site site
+	plane *Plane
+	cfg   scenario.Plane
+	run   programs
+	o     Options
+	site  site
 }
 
 // launchComponent starts one component and watches over it.
-func (p *Plane) launchComponent(name string, f flight) error {
+func (f flight) launchComponent(name string) error {
+	p := f.plane
 	own := f.cfg.Components[name]
-	env := append(p.threadEnv(own), sortedEnv(own.Env)...)
+	env := append(threadEnv(p.facts, own), sortedEnv(own.Env)...)
 	path, args := f.run.release.Command(name)
 	flags := commandLine(flagsOf(name, f.site), own.Flags)
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{

@@ -46,7 +46,7 @@ func (x Exec) inMembers(ctx context.Context, s *Session, members []*Member) erro
 	var done atomic.Int64
 	s.Progress.Waiting(x.Step, 0, len(members))
 	return ofMembers(members, forEachMember(ctx, execsAtOnce, members, func(_ int, m *Member) error {
-		kubeconfig := filepath.Join(s.Plane.MembersFolder(), m.Name+".kubeconfig")
+		kubeconfig := filepath.Join(s.MemberFolder, m.Name+".kubeconfig")
 		err := x.runLogged(ctx, s, filepath.Join(x.Step, m.Name), "KUBECONFIG="+kubeconfig, scenario.VarMember+"="+m.Name)
 		s.Progress.Waiting(x.Step, int(done.Add(1)), len(members))
 		return err
@@ -64,7 +64,7 @@ func (x Exec) runLogged(ctx context.Context, s *Session, log string, env ...stri
 		return fmt.Errorf("keep a command's output: %w", err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	env = append(env, scenario.VarMembers+"="+s.Plane.MembersFolder())
+	env = append(env, scenario.VarMembers+"="+s.MemberFolder)
 	if mark := s.Plane.OwnerMark(); mark != "" {
 		env = append(env, mark)
 	}

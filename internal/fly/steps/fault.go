@@ -2,9 +2,7 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -13,9 +11,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-// errNoFault says that a plane or a fleet cannot be disturbed in a way.
-var errNoFault = errors.New("it cannot be disturbed like that")
 
 // Fault breaks something on purpose.
 type Fault struct {
@@ -60,7 +55,7 @@ func (x Fault) injectFault(ctx context.Context, s *Session) (mend func(context.C
 	case d.Cluster != "":
 		return s.injectMembers(ctx, d)
 	case s.Fleet == nil:
-		return nil, fmt.Errorf("%s of nodes or pods: no fleet: %w", d.Action, errNoFault)
+		return nil, fmt.Errorf("%s of nodes or pods: no fleet: %w", d.Action, plane.ErrNoFault)
 	}
 	undo, err := s.Fleet.Disturb(ctx, *d)
 	if err != nil {
@@ -78,33 +73,15 @@ func Inject(ctx context.Context, p *plane.Plane, f *fleet.Fleet, d *scenario.Dis
 func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {
 	c, ok := p.Component(d.Component)
 	if !ok {
-		return nil, fmt.Errorf("%s %s: the plane has no such component: %w", d.Action, d.Component, errNoFault)
+		return nil, fmt.Errorf("%s %s: the plane has no such component: %w", d.Action, d.Component, plane.ErrNoFault)
 	}
-	switch d.Action {
-	case "kill":
-		return c.Restart, c.Kill()
-	case "pause":
-		return func(context.Context) error { return c.Continue() }, c.Pause()
-	case "restart":
-		return func(context.Context) error { return nil }, c.Restart(ctx)
-	case "slow":
-		return func(context.Context) error { return c.FullSpeed() }, c.Slow(d.Share * coresOf(c))
-	}
-	return nil, fmt.Errorf("%s %s: %w", d.Action, d.Component, errNoFault)
-}
-
-// coresOf is how many a component may use.
-func coresOf(c plane.Component) float64 {
-	if c.CPULimit > 0 {
-		return c.CPULimit
-	}
-	return float64(runtime.NumCPU())
+	return c.Inject(ctx, d)
 }
 
 func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) error, error) {
 	between := s.Plane.Proxy(d.Client)
 	if between == nil {
-		return nil, fmt.Errorf("%s %s: its connections cannot be led through a proxy: %w", d.Action, d.Client, errNoFault)
+		return nil, fmt.Errorf("%s %s: its connections cannot be led through a proxy: %w", d.Action, d.Client, plane.ErrNoFault)
 	}
 	if d.Action == "cut" {
 		err := between.Refuse(true)
@@ -114,13 +91,39 @@ func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) e
 	emulate := func(change func(*proxy.Link)) error { return s.changeLink(between, change) }
 	if d.Action == "slow" {
 		if !s.Own {
-			return nil, fmt.Errorf("slow %s: the proxy sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
+			return nil, fmt.Errorf("slow %s: the proxy sees single calls only where windtunnel made the certificates: %w", d.Client, plane.ErrNoFault)
 		}
 		return func(context.Context) error { return emulate(func(l *proxy.Link) { l.AnswerFactor = 0 }) },
 			emulate(func(l *proxy.Link) { l.AnswerFactor = d.Factor })
 	}
 	return func(context.Context) error { return emulate(func(l *proxy.Link) { l.RoundTrip = 0 }) },
 		emulate(func(l *proxy.Link) { l.RoundTrip = time.Duration(d.RoundTrip) })
+}
+
+// injectMembers breaks members. What it returns mends them again, all at the same time.
+func (s *Session) injectMembers(ctx context.Context, d *scenario.Disturbance) (mend func(context.Context) error, err error) {
+	members, err := s.membersOf(d.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	mends := make([]func(context.Context) error, len(members))
+	mend = func(ctx context.Context) error {
+		return ofMembers(members, forEachMember(ctx, atOnce, members, func(i int, _ *Member) error {
+			if mends[i] == nil {
+				return nil
+			}
+			return mends[i](ctx)
+		}))
+	}
+	errs := forEachMember(ctx, atOnce, members, func(i int, m *Member) (err error) {
+		mends[i], err = m.Inject(ctx, s.Plane, d)
+		return err
+	})
+	if err := ofMembers(members, errs); err != nil {
+		_ = mend(context.WithoutCancel(ctx)) // of those that were broken
+		return nil, err
+	}
+	return mend, nil
 }
 
 // changeLink changes a link: it may be longer and its answers slower at the same time.
@@ -149,7 +152,7 @@ func (w *Workload) DisturbedClients() []string {
 func (w *Workload) InterposeProxies(p *plane.Plane) error {
 	for _, name := range w.DisturbedClients() {
 		if _, err := p.AddProxy(name); err != nil {
-			return fmt.Errorf("%w: %w", errNoFault, err)
+			return fmt.Errorf("%w: %w", plane.ErrNoFault, err)
 		}
 	}
 	return nil
@@ -160,6 +163,29 @@ func (w *Workload) InterposeProxies(p *plane.Plane) error {
 func (w *Workload) SlowsAnswers() bool {
 	for s := range w.Scenario.AllSteps() {
 		if s.Fault != nil && s.Fault.Client != "" && s.Fault.Action == "slow" {
+			return true
+		}
+	}
+	return false
+}
+
+// LinksMember tells whether a step breaks the link of a member, which is there for
+// that.
+func (w *Workload) LinksMember(name string) bool {
+	for s := range w.Scenario.AllSteps() {
+		if f := s.Fault; f != nil && f.Cluster != "" && slices.Contains([]string{"delay", "slow", "cut", "stall"}, f.Action) {
+			if names, err := w.Scenario.MembersOf(f.Cluster); err == nil && slices.Contains(names, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// SlowsMembers tells whether a step makes single answers of members slower.
+func (w *Workload) SlowsMembers() bool {
+	for s := range w.Scenario.AllSteps() {
+		if s.Fault != nil && s.Fault.Cluster != "" && s.Fault.Action == "slow" {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -56,7 +57,7 @@ func TestFaultThatCannotBeMade(t *testing.T) {
 	}
 	f.End()
 	b := newBench(t, "scenario: x\nfleet: {nodes: 1}\nsteps: [{pause: 1s}]\n")
-	if _, err := (Fault{"f", &scenario.Disturbance{Nodes: &scenario.Victims{}, Action: "silent"}}).injectFault(t.Context(), b.Session); !errors.Is(err, errNoFault) {
+	if _, err := (Fault{"f", &scenario.Disturbance{Nodes: &scenario.Victims{}, Action: "silent"}}).injectFault(t.Context(), b.Session); !errors.Is(err, plane.ErrNoFault) {
 		t.Errorf("without a fleet: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
-	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -17,7 +17,7 @@ import (
 
 // Member is a cluster beside the plane, as steps reach it.
 type Member struct {
-	*plane.Member
+	*member.Member
 	Target  int                 // of the load's calls: Request.Member
 	Created *Created            // what create steps have made in it
 	Pods    *lifecycle.Observer // nil: its pods are not recorded

@@ -12,8 +12,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
-	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
@@ -34,7 +34,7 @@ func newMembersBench(t *testing.T, text string) (*bench, []*apitest.Server) {
 				t.Fatal(err)
 			}
 			servers = append(servers, server)
-			b.Members = append(b.Members, &Member{Member: &plane.Member{Name: name, Group: group.Name}, Target: target, Created: NewCreated()})
+			b.Members = append(b.Members, &Member{Member: &member.Member{Name: name, Group: group.Name}, Target: target, Created: NewCreated()})
 		}
 	}
 	return b, servers
@@ -112,7 +112,7 @@ steps:
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &Member{Member: &plane.Member{Name: name, Group: "far"}, Target: target, Created: NewCreated(), Pods: lifecycle.New(b.Journal.Records).In(name)}
+		m := &Member{Member: &member.Member{Name: name, Group: "far"}, Target: target, Created: NewCreated(), Pods: lifecycle.New(b.Journal.Records).In(name)}
 		b.Members = append(b.Members, m)
 		client := apitest.Client(t, cluster.Endpoint(), b.Clock)
 		answer, err := client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: "/api/v1/namespaces", ContentType: load.JSON, Body: []byte(`{"metadata":{"name":"n-1"}}`)})
@@ -174,7 +174,7 @@ func TestJointPace(t *testing.T) {
 		p.unit = func(i int) int { return i / perUnit }
 		return planned{Plan: load.Plan{Ops: []record.Op{{Verb: "create"}, {Verb: "get"}}, Count: count, Pace: p}}
 	}
-	members := []*Member{{Member: &plane.Member{Name: "a"}, Target: 1}, {Member: &plane.Member{Name: "b"}, Target: 2}}
+	members := []*Member{{Member: &member.Member{Name: "a"}, Target: 1}, {Member: &member.Member{Name: "b"}, Target: 2}}
 	j := newJoint(members, []planned{part(4, 2), part(3, 2)})
 	p := j.planAll(w, "step", scenario.Pace{Constant: 10})
 	var order []string

@@ -31,7 +31,9 @@ type Session struct {
 	Workload *Workload
 	Created  *Created  // what create steps have made until now
 	Members  []*Member // in the scenario's order
-	Injected *Injected // faults that hold
+	// MemberFolder is where the kubeconfigs of the members are; empty: there are none.
+	MemberFolder string
+	Injected     *Injected // faults that hold
 
 	Plane     *plane.Plane
 	Own       bool            // the run has started the plane

@@ -32,12 +32,13 @@ var ErrNoProgram = errors.New("no such program")
 
 // Options say where subjects are started.
 type Options struct {
-	Plane  *plane.Plane
-	Folder string       // the scenario's: relative commands begin here, and it is the working directory
-	LogDir string       // gets NAME.log
-	Self   string       // version of windtunnel, for subjects that it is itself
-	Stamp  object.Stamp // of what the load makes, in a cluster that is not the run's own; else zero
-	Seed   uint64       // of the run
+	Plane   *plane.Plane
+	Folder  string       // the scenario's: relative commands begin here, and it is the working directory
+	Members string       // folder of the members' kubeconfigs; empty: there are none
+	LogDir  string       // gets NAME.log
+	Self    string       // version of windtunnel, for subjects that it is itself
+	Stamp   object.Stamp // of what the load makes, in a cluster that is not the run's own; else zero
+	Seed    uint64       // of the run
 }
 
 // Prepared is a subject with all that its command line and URLs are made of.
@@ -75,7 +76,7 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 	metrics := strconv.Itoa(ports[0])
 	p.vars = map[string]string{
 		scenario.VarKubeconfig: p.Kubeconfig, scenario.VarMetricsPort: metrics,
-		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Plane.MembersFolder(), scenario.VarSeed: strconv.FormatUint(o.Seed, 10),
+		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Members, scenario.VarSeed: strconv.FormatUint(o.Seed, 10),
 	}
 	env := map[string]string{}
 	for name, text := range x.Env {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
@@ -41,13 +41,13 @@ func (w *Workers) KeepNodes(ctx context.Context) error {
 
 // ServeMembers has the fleet workers be a group of hollow members: of all the run's
 // hollow members number i is worker i mod M's. It returns how each is reached.
-func (w *Workers) ServeMembers(ctx context.Context, group plane.HollowGroup) ([]plane.HollowReach, int, error) {
-	out := make([]plane.HollowReach, len(group.Names))
+func (w *Workers) ServeMembers(ctx context.Context, group member.HollowGroup) ([]member.HollowReach, int, error) {
+	out := make([]member.HollowReach, len(group.Names))
 	from := w.hollow
 	w.hollow += len(group.Names)
 	part := message.Keep{Members: &message.Members{Group: group, From: from}}
 	err := w.keepUntilEnd(ctx, part, func(worker int, said json.RawMessage) error {
-		var reach plane.HollowReach
+		var reach member.HollowReach
 		if err := json.Unmarshal(said, &reach); err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
-	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/share"
@@ -47,8 +47,8 @@ type Keep struct {
 
 // Members is a group of hollow members, of which a worker is its share.
 type Members struct {
-	Group plane.HollowGroup `json:"group"`
-	From  int               `json:"from"` // number of the first among all of the run
+	Group member.HollowGroup `json:"group"`
+	From  int                `json:"from"` // number of the first among all of the run
 }
 
 // Subject is a subject that a worker starts.

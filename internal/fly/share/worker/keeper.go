@@ -146,7 +146,7 @@ func (k *keeper) serveMembers(part message.Members) (protocol.Task, error) {
 }
 
 // membersTask is members that are there.
-type membersTask struct{ reach plane.HollowReach }
+type membersTask struct{ reach member.HollowReach }
 
 // Prepared tells the leader how they are reached.
 func (t membersTask) Prepared() any { return t.reach }

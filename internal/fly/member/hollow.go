@@ -1,4 +1,4 @@
-package plane
+package member
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -61,7 +61,7 @@ func modelNames(m *scenario.Members) (out []string) {
 }
 
 // startHollow starts a group of hollow members.
-func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact) (err error) {
+func (g *group) startHollow(ctx context.Context, fact *record.MembersFact) (err error) {
 	fact.Models = modelNames(g.spec)
 	base, err := filepath.Abs(g.options.BaseDir)
 	if err != nil {
@@ -80,10 +80,10 @@ func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact)
 		return err
 	}
 	fact.Workers = workers
-	controls := map[string]*hollowControl{} // by address: the members of a process share one
+	controls := map[string]hollowControl{} // by address: the members of a process share one
 	return g.eachMember(ctx, 1, func(_ context.Context, i int, m *Member) error {
-		control := controls[reach[i].Control]
-		if control == nil {
+		control, known := controls[reach[i].Control]
+		if !known {
 			var err error
 			if control, err = reach[i].newControl(); err != nil {
 				return err
@@ -95,27 +95,23 @@ func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact)
 }
 
 // reachHollow gives a member its endpoints.
-func (g *memberGroup) reachHollow(m *Member, reach HollowReach, control *hollowControl) error {
+func (g *group) reachHollow(m *Member, reach HollowReach, control hollowControl) error {
 	e := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Token)
 	client := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Client)
-	m.hollow = control.controlOf(m.Name)
-	m.endpoints = map[string]endpoint.Endpoint{Admin: e, Observe: e, Fleet: e, Load: client, Client: client}
+	m.server = control.of(m.Name)
+	m.endpoints = map[string]endpoint.Endpoint{plane.Admin: e, plane.Observe: e, plane.Fleet: e, plane.Load: client, plane.Client: client}
 	return g.linkMember(m, nil)
 }
 
 // hollowProcess starts the members as one process, whose CPU and memory are measured as
 // a component's.
-func (g *memberGroup) hollowProcess(ctx context.Context, group HollowGroup) (out []HollowReach, workers int, err error) {
-	home, err := g.plane.privateFolder()
+func (g *group) hollowProcess(ctx context.Context, group HollowGroup) (out []HollowReach, workers int, err error) {
+	name := "hollow-" + g.spec.Name
+	folder, err := g.plane.Folder(name)
 	if err != nil {
 		return nil, 0, err
 	}
-	name := "hollow-" + g.spec.Name
-	folder := filepath.Join(home, name)
 	said, err := json.Marshal(group)
-	if err == nil {
-		err = os.Mkdir(folder, 0o700)
-	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, "group.json"), said, 0o600)
 	}
@@ -136,11 +132,8 @@ func (g *memberGroup) hollowProcess(ctx context.Context, group HollowGroup) (out
 		}
 		return json.Unmarshal(raw, &reach)
 	}
-	s := &supervisor{plane: g.plane, turn: make(chan struct{}, 1), role: roleStore, ready: ready, within: readyWithin, spec: process.Spec{
-		Name: name, Path: executable, Args: []string{HollowArg, filepath.Join(folder, "group.json")}, Env: ownEnvironment(),
-		LogFile: filepath.Join(g.options.LogDir, name+".log"),
-	}}
-	if err := g.plane.runMember(ctx, s); err != nil {
+	program := plane.Program{Name: name, Path: executable, Args: []string{HollowArg, filepath.Join(folder, "group.json")}, Ready: ready, LogFile: filepath.Join(g.options.LogDir, name+".log")}
+	if err := g.plane.LaunchStore(ctx, program); err != nil {
 		return nil, 0, err
 	}
 	return slices.Repeat([]HollowReach{reach}, len(group.Names)), 0, nil

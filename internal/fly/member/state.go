@@ -1,4 +1,4 @@
-package plane
+package member
 
 import (
 	"bytes"
@@ -12,9 +12,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 )
 
-// MemberState is what a real member stored at some time: values by key. That of a
-// hollow one stays with it, and is empty here.
-type MemberState map[string][]byte
+// state is what a real member stored at some time: values by key.
+type state map[string][]byte
 
 // keyValue is a key of etcd's JSON gateway, with its value.
 type keyValue struct {
@@ -26,17 +25,14 @@ type keyValue struct {
 // a transaction.
 const pageOf = 100
 
-// Copy returns what a member stores now.
-func (m *Member) Copy(ctx context.Context) (MemberState, error) {
-	if m.server == nil {
-		return nil, m.hollow.doAction(ctx, m, "copy", nil)
-	}
-	store, err := newStoreClient(m.server.store)
+// copyState returns what a member stores now.
+func (r realServer) copyState(ctx context.Context) (state, error) {
+	store, err := newStoreClient(r.Store)
 	if err != nil {
 		return nil, err
 	}
-	out := MemberState{}
-	from, to := []byte(m.server.prefix+"/"), []byte(m.server.prefix+"0") // 0 follows /
+	out := state{}
+	from, to := []byte(r.Prefix+"/"), []byte(r.Prefix+"0") // 0 follows /
 	for {
 		var page struct {
 			KVs  []keyValue `json:"kvs"`
@@ -44,7 +40,7 @@ func (m *Member) Copy(ctx context.Context) (MemberState, error) {
 		}
 		err := store.callStore(ctx, "/v3/kv/range", map[string]any{"key": from, "range_end": to, "limit": pageOf}, &page)
 		if err != nil {
-			return nil, fmt.Errorf("copy %s: %w", m.Name, err)
+			return nil, err
 		}
 		for _, kv := range page.KVs {
 			out[string(kv.Key)] = kv.Value
@@ -56,17 +52,14 @@ func (m *Member) Copy(ctx context.Context) (MemberState, error) {
 	}
 }
 
-// Restore gives a member what it had stored: it is down meanwhile. Revisions go on,
-// as they do after a restored snapshot whose revision was bumped.
-func (m *Member) Restore(ctx context.Context, then MemberState) error {
-	if m.server == nil {
-		return m.hollow.doAction(ctx, m, "restore", nil)
-	}
-	store, err := newStoreClient(m.server.store)
+// restoreState gives a member, which is down, what it had stored. Revisions go on, as they
+// do after a restored snapshot whose revision was bumped.
+func (r realServer) restoreState(ctx context.Context, then state) error {
+	store, err := newStoreClient(r.Store)
 	if err != nil {
 		return err
 	}
-	now, err := m.Copy(ctx)
+	now, err := r.copyState(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +77,7 @@ func (m *Member) Restore(ctx context.Context, then MemberState) error {
 	for len(operations) > 0 {
 		n := min(pageOf, len(operations))
 		if err := store.callStore(ctx, "/v3/kv/txn", map[string]any{"success": operations[:n]}, nil); err != nil {
-			return fmt.Errorf("restore %s: %w", m.Name, err)
+			return err
 		}
 		operations = operations[n:]
 	}
@@ -128,7 +121,7 @@ func (c *storeClient) callStore(ctx context.Context, path string, in, out any) e
 		return fmt.Errorf("call etcd: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return &statusError{path, resp.StatusCode, string(raw)}
+		return refused(path, resp.StatusCode, raw)
 	}
 	if out == nil {
 		return nil
