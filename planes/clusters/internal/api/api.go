@@ -6,6 +6,8 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,13 +49,32 @@ const (
 type Cluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              ClusterSpec `json:"spec,omitempty"`
+	Spec              ClusterSpec     `json:"spec,omitempty"`
+	Status            json.RawMessage `json:"status,omitempty"` // of others: Clusters have no status subresource
 }
 
 // ClusterSpec says how a member is reached and what it looks like on the host.
 type ClusterSpec struct {
 	Kubeconfig []byte       `json:"kubeconfig,omitempty"`
 	Tree       *TreeOptions `json:"clusterTreeOptions,omitempty"`
+
+	read []byte // the spec as it was read: written again, it loses no field that others know
+}
+
+// UnmarshalJSON reads the fields above, and keeps the others.
+func (s *ClusterSpec) UnmarshalJSON(b []byte) error {
+	type fields ClusterSpec
+	s.read = bytes.Clone(b)
+	return json.Unmarshal(b, (*fields)(s))
+}
+
+// MarshalJSON writes a spec as it was read, or a new one's fields.
+func (s ClusterSpec) MarshalJSON() ([]byte, error) {
+	if s.read != nil {
+		return s.read, nil
+	}
+	type fields ClusterSpec
+	return json.Marshal(fields(s))
 }
 
 // TreeOptions are the leaves of a member.
