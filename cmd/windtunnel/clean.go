@@ -49,7 +49,7 @@ func cleanVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&c.run, "run", "", "delete only objects of the run with this `ID`, the field run of its manifest.json")
 	verb.Flags().BoolVar(&c.dry, "dry-run", false, "list what would be deleted, and delete nothing")
 	verb.Flags().BoolVarP(&c.yes, "yes", "y", false, "delete without asking; needed where standard input is no terminal")
-	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "how long each part of it may take to go")
+	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "`DURATION` after which clean gives up on objects that are still there")
 	verb.Flags().StringArrayVar(&c.namespaces, "namespace", []string{"default"}, "`NAMESPACE` in which to look for objects that the user may not list in all namespaces; repeatable")
 	_ = verb.MarkFlagRequired("kubeconfig") // it is there
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {

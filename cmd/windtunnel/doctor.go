@@ -17,7 +17,7 @@ func doctorVerb(env *environment) *cobra.Command {
 		Short: "Check this machine and estimate how many nodes and pods it holds",
 		Long: "doctor checks cores, memory, limits on open files, ports, inotify, control groups, disks,\n" +
 			"clocks and timers, and names the command that lifts each limit. It estimates how many\n" +
-			"nodes, pods and connections fit. Exit code: 0 if all checks pass, 2 if one raises a doubt,\n" +
+			"nodes, pods and connections fit. Exit code: 0 if all checks pass, 2 if one warns,\n" +
 			"3 if runs do not work. The summary fits a screen; --output table has every check.",
 		Example: "  windtunnel doctor\n  windtunnel doctor --output table\n  windtunnel doctor --output json | jq .holds",
 		Args:    cobra.NoArgs,

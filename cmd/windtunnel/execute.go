@@ -73,6 +73,7 @@ func rootVerb(env *environment) *cobra.Command {
 	addCompletions(root)
 	addVersion(root)
 	explainUsage(root)
+	groupHelp(root)
 	return root
 }
 

@@ -128,7 +128,7 @@ func exportOpenMetrics(env *environment) *cobra.Command {
 			}
 			return writeOpenMetrics(env, run, out, int64(maxBytes))
 		})
-	verb.Flags().TextVar(&maxBytes, "most", unit.Bytes(0), "`size` of the text at most, such as 20Gi; default: a thousand times the records', or 256Mi")
+	verb.Flags().TextVar(&maxBytes, "most", unit.Bytes(0), "maximum `SIZE` of the text, such as 20Gi (default: 1,000 times the size of the records, at least 256Mi)")
 	return verb
 }
 

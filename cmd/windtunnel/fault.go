@@ -35,12 +35,12 @@ func faultVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{
 		Use:   "fault ACTION TARGET",
 		Short: "Inject a fault into the control plane or the fleet of a running `windtunnel up`",
-		Long: "fault does to a running windtunnel up what a fault step does in a scenario:\n" +
+		Long: "fault injects the faults of a scenario step fault into a running windtunnel up:\n" +
 			"  kill, pause, restart, slow                      a component, such as etcd\n" +
 			"  notready, silent, flap, slow, skew, reconnect   nodes\n" +
 			"  fail, crash                                     pods\n" +
-			"The fault ends after --for, or by Ctrl-C: a killed component is started again.\n" +
-			"The up is the one of $KUBECONFIG, the only one, or that of --folder.",
+			"The fault ends after --for or by Ctrl-C; then a killed component is started again. fault\n" +
+			"acts on the up of --folder, otherwise on that of $KUBECONFIG, otherwise on the only one.",
 		Example: "  windtunnel fault kill kube-apiserver --for 10s\n  windtunnel fault slow etcd --share 0.2\n" +
 			"  windtunnel fault notready nodes --percent 10 --for 1m\n  windtunnel fault crash pods --selector app=web --count 5 --for 1m",
 		Args: cobra.ExactArgs(2),

@@ -49,18 +49,19 @@ func fleetVerb(env *environment) *cobra.Command {
 		Short: "Simulate nodes of any cluster, as a replacement of the kwok controller",
 		Long: "fleet accepts the flags and configuration files of kwok and replaces the kwok controller:\n" +
 			"it renews the leases of its nodes, reports them Ready, and plays stages on nodes, pods and\n" +
-			"other objects. Several instances share the work with --shard.\n" +
-			"Who may create Stages, or the kinds of --enable-crds, in the cluster acts with this\n" +
-			"process's rights: it applies what they say, runs their commands and reads their files.",
+			"other objects. Several instances share the work with --shard.\n\n" +
+			"Anybody who can create Stages, or the kinds of --enable-crds, in the cluster acts with the\n" +
+			"rights of this process: it applies the objects, runs the commands and reads the files that\n" +
+			"they name.",
 		Example: "  windtunnel fleet --kubeconfig ~/.kube/config --manage-all-nodes\n" +
 			"  windtunnel fleet --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --config stages.yaml\n" +
 			"  windtunnel fleet --manage-all-nodes --shard 1/3   # the first of three instances",
 		Args: cobra.NoArgs,
 	}
 	flags := configuration.Register(verb.Flags())
-	verb.Flags().StringSliceVar(&own.stages, "stages", []string{"fast"}, "built-in sets of stages ("+strings.Join(builtin.Names(), ", ")+") when no configuration holds any")
+	verb.Flags().StringSliceVar(&own.stages, "stages", []string{"fast"}, "built-in `STAGES` ("+strings.Join(builtin.Names(), ", ")+") to use if no configuration has any")
 	verb.Flags().StringVar(&own.shard, "shard", "", "simulate shard K of S, as `K/S` with K from 1: nodes and pods are shared by the hash of their UID")
-	verb.Flags().StringVar(&own.traffic, "traffic", "minimal", "requests of each node: minimal, or `kubelet` for those of a real kubelet")
+	verb.Flags().StringVar(&own.traffic, "traffic", "minimal", "`REQUESTS` of each node: minimal, or kubelet for those of a real kubelet")
 	verb.Flags().IntVar(&own.connections, "connections", 0, "maximum `NUMBER` of connections shared by all nodes (default 64)")
 	verb.Flags().Uint64Var(&own.seed, "seed", scenario.DefaultSeed, "`SEED` of delays and random choices")
 	verb.Flags().StringVar(&own.records, "records", "", "record every request in this `FILE`")

@@ -65,3 +65,43 @@ func TestFlagsStandAlone(t *testing.T) {
 	}
 	look(rootVerb(&environment{stdout: io.Discard, stderr: io.Discard}))
 }
+
+// TestFlagsHaveGroups holds that each flag of a verb with many stands in one group, and
+// that the groups name flags that are there.
+func TestFlagsHaveGroups(t *testing.T) {
+	const many = 9
+	root := rootVerb(&environment{stdout: io.Discard, stderr: io.Discard})
+	seen := 0
+	for _, verb := range root.Commands() {
+		if verb.Hidden {
+			continue
+		}
+		names := map[string]int{}
+		for _, g := range flagGroups(verb.Name()) {
+			for _, name := range g.names {
+				names[name]++
+				if verb.Flags().Lookup(name) == nil {
+					t.Errorf("%s: the group %q names --%s, which is not there", verb.Name(), g.heading, name)
+				}
+			}
+		}
+		visible := 0
+		verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				visible++
+			}
+		})
+		if len(names) == 0 && visible < many {
+			continue
+		}
+		seen++
+		verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if n := names[f.Name]; !f.Hidden && n != 1 {
+				t.Errorf("%s --%s stands in %d groups", verb.Name(), f.Name, n)
+			}
+		})
+	}
+	if seen < 5 {
+		t.Errorf("only %d verbs have groups", seen)
+	}
+}

@@ -40,11 +40,12 @@ func hollowVerb(env *environment) *cobra.Command {
 		Use:   "hollow",
 		Short: "Serve thousands of in-memory API servers until Ctrl-C",
 		Long: "hollow serves Kubernetes API servers that keep their objects in memory. Each has an address\n" +
-			"and a context of the kubeconfig. They have create, read, update, patch, apply, delete, watch,\n" +
-			"discovery, OpenAPI, custom resources, scale, binding, eviction, tokens and access reviews.\n" +
-			"They have no admission, no validation but that of metadata and of custom resources' schemas,\n" +
-			"hardly any defaults, no authorization, no controllers but the models below and what removes\n" +
-			"namespaces and what belongs to an owner, no exec, logs or proxies; docs/how-to/hollow.md says all.",
+			"and a context in the kubeconfig. They support create, read, update, patch, apply, delete,\n" +
+			"watch, discovery, OpenAPI, custom resources, scale, binding, eviction, tokens and access\n" +
+			"reviews. They validate metadata and the schemas of custom resources, delete the contents of\n" +
+			"namespaces and the dependents of deleted owners, and run the controllers of the flags below.\n" +
+			"They have no other controllers, no admission, no authorization, few defaults, and no exec,\n" +
+			"logs or proxies. docs/how-to/hollow.md has the details.",
 		Example: "  windtunnel hollow --clusters 200\n" +
 			"  windtunnel hollow --stages fast,deployments --binder --heartbeats 10s\n" +
 			"  windtunnel hollow --load state.yaml --save state.yaml",

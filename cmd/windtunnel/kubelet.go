@@ -29,16 +29,15 @@ func kubeletVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{
 		Use:   "kubelet --processes NODE --kubeconfig FILE",
 		Short: "Run a node whose pods are processes of this machine, until Ctrl-C",
-		Long: "kubelet registers a node and runs the pods that are bound to it as processes: windtunnel\n" +
-			"itself where the image is named windtunnel, and other programs that --allow names. They have\n" +
-			"their environment, config maps, secrets, projected volumes and emptyDirs as files, init\n" +
-			"containers, restarts, grace, and limits by control group where this machine can. They have no\n" +
-			"image, no network, no file system of their own and no probes: a pod that asks for these has\n" +
-			"failed, and says why.\n\n" +
-			"Whoever can make pods in the namespace can use this machine's CPU and network as you: a\n" +
-			"worker sends requests to the address that its leader names. A program that --allow names\n" +
-			"does what its arguments and files say. Make the namespace for this purpose, and give nobody\n" +
-			"else rights in it.",
+		Long: "kubelet registers a node and runs its pods as processes: windtunnel itself if the image is\n" +
+			"named windtunnel, and the programs of --allow. Pods have their environment, config maps,\n" +
+			"secrets, projected volumes and emptyDirs as files, init containers, restarts, a grace period\n" +
+			"and, if the machine supports control groups, limits. They have no image, network or file\n" +
+			"system of their own and no probes. A pod that requests one of these fails, with the reason.\n\n" +
+			"Anybody who can create pods in the namespace can use this machine's CPU and network with\n" +
+			"your rights: a worker sends requests to the address that its leader names, and a program of\n" +
+			"--allow does what its arguments and files say. Use a namespace for this purpose only, and\n" +
+			"give nobody else rights in it.",
 		Example: "  windtunnel kubelet --processes here --kubeconfig ~/.kube/config\n" +
 			"  windtunnel kubelet --processes here --kubeconfig k --namespace ci --allow /usr/bin/my-operator --untainted",
 		Args: cobra.NoArgs,

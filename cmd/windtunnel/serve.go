@@ -40,10 +40,11 @@ func serveVerb(env *environment) *cobra.Command {
 	var f serveFlags
 	verb := &cobra.Command{
 		Use:   "serve [DIR]...",
-		Short: "Serve the live page over the runs below DIR (default runs), and their series by Prometheus' query API",
-		Long: "Serve the live page: list the runs below the folders, open one, watch one that is under way, compare two, stop one.\n\n" +
-			"Prometheus' query API is at /api/v1 over the newest run and at /prometheus/ID/api/v1 over any of them, for Grafana and others.\n\n" +
-			"Loopback addresses need no token. For any other address a token is made up, or taken from " + tokenVariable + ".",
+		Short: "Serve a live page of runs, and Prometheus' query API over each run",
+		Long: "serve shows the runs below DIR (default runs): open, follow, compare and stop them in a browser.\n" +
+			"Prometheus' query API is at /api/v1 for the newest run and at /prometheus/ID/api/v1 for any\n" +
+			"run. Loopback addresses need no token. For other addresses serve uses the token of\n" +
+			tokenVariable + ", or a random one.",
 		Example: "  windtunnel serve\n  windtunnel serve runs/density/latest --address 127.0.0.1:9090",
 		Args:    cobra.ArbitraryArgs,
 	}

@@ -28,10 +28,10 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/fly":      {max: 22650},
 		"plane":             {max: 45},
 		"planes":            {max: 27050},
-		"cmd":               {max: 5040},
+		"cmd":               {max: 5200},
 	},
 	packages: map[string]budget{
-		"cmd/windtunnel":     {5040, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":     {5200, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":           {5180, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 		"internal/fly/steps": {4100, "to be split: what a step is, and what each verb does"},
 	},

@@ -22,27 +22,27 @@ type flag struct {
 // kwokFlags returns kwok's, and client-ca-file.
 func kwokFlags() []flag {
 	return []flag{
-		{"cidr", "network that pods without an address of their own get theirs from", func(o *Options) any { return &o.CIDR }},
-		{"client-ca-file", "file of certificate authorities; only clients that one of them has signed are answered", func(o *Options) any { return &o.ClientCAFile }},
-		{"disregard-status-with-annotation-selector", "leave the status of nodes and pods alone whose annotations match", func(o *Options) any { return &o.DisregardStatusWithAnnotationSelector }},
-		{"disregard-status-with-label-selector", "leave the status of nodes and pods alone whose labels match", func(o *Options) any { return &o.DisregardStatusWithLabelSelector }},
-		{"enable-crds", "kinds of objects that come from the cluster and not from files, such as Stage,Logs", func(o *Options) any { return &o.EnableCRDs }},
-		{"kubeconfig", "kubeconfig file of the cluster", func(o *Options) any { return &o.Kubeconfig }},
-		{"manage-all-nodes", "manage every node of the cluster", func(o *Options) any { return &o.ManageAllNodes }},
-		{"manage-nodes-with-annotation-selector", "manage the nodes whose annotations match", func(o *Options) any { return &o.ManageNodesWithAnnotationSelector }},
-		{"manage-nodes-with-label-selector", "manage the nodes whose labels match", func(o *Options) any { return &o.ManageNodesWithLabelSelector }},
-		{"manage-single-node", "manage the node of this name", func(o *Options) any { return &o.ManageSingleNode }},
-		{"master", "address of the API server, before that of the kubeconfig", func(o *Options) any { return &o.Master }},
-		{"node-ip", "address that nodes give as theirs", func(o *Options) any { return &o.NodeIP }},
-		{"node-lease-duration-seconds", "how long a node's lease holds, in seconds; 0 for no leases", func(o *Options) any { return &o.NodeLeaseDurationSeconds }},
-		{"node-name", "host name that nodes give as theirs", func(o *Options) any { return &o.NodeName }},
-		{"node-port", "port that nodes give as their kubelet's", func(o *Options) any { return &o.NodePort }},
-		{"server-address", "host:port to serve logs, exec, attach, port-forward and metrics on", func(o *Options) any { return &o.ServerAddress }},
-		{"tls-cert-file", "certificate of that server; without one it makes its own", func(o *Options) any { return &o.TLSCertFile }},
-		{"tls-private-key-file", "key of that certificate", func(o *Options) any { return &o.TLSPrivateKeyFile }},
-		{"tracing-endpoint", "has no meaning here", func(o *Options) any { return &o.TracingEndpoint }},
-		{"tracing-sampling-rate-per-million", "has no meaning here", func(o *Options) any { return &o.TracingSamplingRatePerMillion }},
-		{"v", "level of the log: DEBUG, INFO, WARN, ERROR, or a number such as -4", func(o *Options) any { return &o.Verbosity }},
+		{"cidr", "`NETWORK` of pod addresses, for pods that have none", func(o *Options) any { return &o.CIDR }},
+		{"client-ca-file", "`FILE` of certificate authorities; the server answers only clients with a certificate of one of them", func(o *Options) any { return &o.ClientCAFile }},
+		{"disregard-status-with-annotation-selector", "do not change the status of nodes and pods whose annotations match `SELECTOR`", func(o *Options) any { return &o.DisregardStatusWithAnnotationSelector }},
+		{"disregard-status-with-label-selector", "do not change the status of nodes and pods whose labels match `SELECTOR`", func(o *Options) any { return &o.DisregardStatusWithLabelSelector }},
+		{"enable-crds", "`KINDS` to read from the cluster instead of files, such as Stage,Logs", func(o *Options) any { return &o.EnableCRDs }},
+		{"kubeconfig", "kubeconfig `FILE` of the cluster", func(o *Options) any { return &o.Kubeconfig }},
+		{"manage-all-nodes", "simulate every node of the cluster", func(o *Options) any { return &o.ManageAllNodes }},
+		{"manage-nodes-with-annotation-selector", "simulate nodes whose annotations match `SELECTOR`", func(o *Options) any { return &o.ManageNodesWithAnnotationSelector }},
+		{"manage-nodes-with-label-selector", "simulate nodes whose labels match `SELECTOR`", func(o *Options) any { return &o.ManageNodesWithLabelSelector }},
+		{"manage-single-node", "simulate only the node `NAME`", func(o *Options) any { return &o.ManageSingleNode }},
+		{"master", "`ADDRESS` of the API server, instead of that of the kubeconfig", func(o *Options) any { return &o.Master }},
+		{"node-ip", "`ADDRESS` that nodes report", func(o *Options) any { return &o.NodeIP }},
+		{"node-lease-duration-seconds", "duration of node leases in `SECONDS`; 0: no leases", func(o *Options) any { return &o.NodeLeaseDurationSeconds }},
+		{"node-name", "host `NAME` that nodes report", func(o *Options) any { return &o.NodeName }},
+		{"node-port", "`PORT` of the kubelet that nodes report", func(o *Options) any { return &o.NodePort }},
+		{"server-address", "`ADDRESS` on which to serve logs, exec, attach, port-forward and metrics, as HOST:PORT", func(o *Options) any { return &o.ServerAddress }},
+		{"tls-cert-file", "`FILE` with the certificate of --server-address (default: self-signed)", func(o *Options) any { return &o.TLSCertFile }},
+		{"tls-private-key-file", "`FILE` with the key of --tls-cert-file", func(o *Options) any { return &o.TLSPrivateKeyFile }},
+		{"tracing-endpoint", "ignored `ADDRESS`; accepted because kwok has the flag", func(o *Options) any { return &o.TracingEndpoint }},
+		{"tracing-sampling-rate-per-million", "ignored `NUMBER`; accepted because kwok has the flag", func(o *Options) any { return &o.TracingSamplingRatePerMillion }},
+		{"v", "log `LEVEL`: DEBUG, INFO, WARN, ERROR, or a number such as -4", func(o *Options) any { return &o.Verbosity }},
 	}
 }
 
@@ -73,7 +73,7 @@ func Register(set *pflag.FlagSet) *Flags {
 		}
 	}
 	set.StringSliceVarP(&f.given.Config, "config", "c", nil,
-		"configuration files of several YAML documents, or folders with a kustomization.yaml; - is the standard input")
+		"configuration `FILES`, or folders with a kustomization.yaml; -: standard input")
 	return f
 }
 
