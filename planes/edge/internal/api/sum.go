@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"hash/fnv"
 	"time"
@@ -39,9 +40,29 @@ func Sum(o metav1.Object) uint64 {
 	if err != nil {
 		panic(err) // these types can always be written
 	}
+	switch o.(type) {
+	case *Device, *DeviceModel:
+		raw = canonical(raw)
+	}
 	h := fnv.New64a()
 	_, _ = h.Write(raw) // a hash takes everything
 	return h.Sum64()
+}
+
+// canonical orders the keys of a document: a hub may have written parts that are raw JSON in
+// another order than the API server.
+func canonical(raw []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // a large number stays as it is
+	var parsed any
+	if err := d.Decode(&parsed); err != nil {
+		panic(err) // it was just written
+	}
+	out, err := json.Marshal(parsed)
+	if err != nil {
+		panic(err) // it was just read
+	}
+	return out
 }
 
 // nilIfEmpty is nil for an empty map, as it is after JSON.

@@ -19,7 +19,7 @@ type edge struct {
 	dials     int32      // since the last connection ended
 	asked     uint32     // requests so far
 	lost      clock.Time // when the last connection ended; 0: it never had one
-	lease     string     // its version; empty: the edge has none
+	lease     []byte     // as the API server has it, in JSON; nil: the edge has none
 	next      [3]clock.Time
 	held      objects
 	pending   map[string]*request // by msg_id
@@ -197,8 +197,11 @@ func (x *received) readMessage(raw []byte) (word string) {
 	if x.message, err = message.Decode(raw); err != nil {
 		return "malformed"
 	}
-	if x.message.Route.Resource == message.Membership {
+	switch {
+	case x.message.Route.Resource == message.Membership:
 		return "membership" // what comes of it is told by the devices themselves
+	case x.message.Route.Resource == message.Twin && x.message.Ack():
+		return "report acknowledged"
 	}
 	if x.resource, err = message.ParseResource(x.message.Route.Resource); err != nil {
 		return "malformed"

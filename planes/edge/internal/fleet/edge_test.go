@@ -83,7 +83,7 @@ func note(m *message.Message) string {
 	}
 	var l struct{ Metadata metav1.ObjectMeta }
 	if json.Unmarshal(m.Content, &l) == nil && l.Metadata.ResourceVersion != "" {
-		return " version " + l.Metadata.ResourceVersion
+		return fmt.Sprintf(" version %s, %d owners", l.Metadata.ResourceVersion, len(l.Metadata.OwnerReferences))
 	}
 	return ""
 }
@@ -142,14 +142,12 @@ func (l *lab) answer(t testing.TB, operation, resource string, content []byte) {
 	q := l.asked[i]
 	l.asked = slices.Delete(l.asked, i, i+1)
 	a := q.Reply(1, message.SourceCloud, content)
-	if string(content) == missing {
-		a.Route.Operation = message.Error
-	}
 	l.hear(t, a)
 }
 
-// missing is how a hub answers a query for a ConfigMap that there is none of.
-const missing = `"there is none"`
+// missing is how a hub answers a query for a ConfigMap that there is none of: with an error
+// object in place of the ConfigMap, which is no answer of the operation error.
+const missing = `{"ErrStatus":{"status":"Failure","reason":"NotFound","code":404}}`
 
 // contentOf makes the content of an answer: ok, a ConfigMap, an object of a version, or an error.
 func contentOf(args map[string]string, words []string) []byte {
@@ -158,6 +156,8 @@ func contentOf(args map[string]string, words []string) []byte {
 		return []byte(message.OK)
 	case slices.Contains(words, "ConfigMap"):
 		return encodeContent(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings", UID: "c"}})
+	case slices.Contains(words, "bare"):
+		return encodeContent(map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": args["version"]}})
 	case slices.Contains(words, "missing"):
 		return []byte(missing)
 	case slices.Contains(words, "failure"): // an error without a reason
@@ -165,7 +165,7 @@ func contentOf(args map[string]string, words []string) []byte {
 	case args["error"] != "":
 		return encodeContent(map[string]any{"Err": map[string]any{"ErrStatus": metav1.Status{Reason: metav1.StatusReason(args["error"])}}})
 	}
-	return encodeContent(map[string]any{"Object": map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": args["version"]}}})
+	return encodeContent(map[string]any{"Object": map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": args["version"], "ownerReferences": []any{map[string]any{"name": "edge-0"}}}}})
 }
 
 func testPod(name string, phase corev1.PodPhase, uses string) *corev1.Pod {

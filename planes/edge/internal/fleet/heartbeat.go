@@ -57,7 +57,7 @@ func (beat) happenTo(s *step) {
 		e.next[doKeepalive] = e.next[doKeepalive].Add(o.Keepalive)
 	}
 	if o.Lease > 0 && e.next[doLease] <= s.now {
-		if e.lease != "" {
+		if e.lease != nil {
 			s.renewLease()
 		}
 		e.next[doLease] = s.now.Add(o.Lease + time.Duration(s.dice.Int64N(int64(o.Lease/25+1))))

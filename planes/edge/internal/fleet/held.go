@@ -6,12 +6,15 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
 // held is an object as an edge has it: enough to prove that it is the right one.
 type held struct {
 	uid  [16]byte
 	sum  uint64
+	name uint32 // of what pods use: packName of it
 	kind kind
 }
 
@@ -50,6 +53,22 @@ func packUID(uid string) (out [16]byte) {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(uid)) // a hash takes everything
 	return [16]byte(h.Sum(nil))
+}
+
+// packName makes 4 bytes of the name of a ConfigMap or Secret, 0 of another object's.
+func packName(r message.Resource) uint32 {
+	if !r.Acked() {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(r.String())) // a hash takes everything
+	return max(h.Sum32(), 1)
+}
+
+// hasName reports whether an edge has a ConfigMap or Secret of a name.
+func (o objects) hasName(r message.Resource) bool {
+	name := packName(r)
+	return name != 0 && slices.ContainsFunc(o, func(h held) bool { return h.name == name })
 }
 
 // objects are what an edge has, by UID.

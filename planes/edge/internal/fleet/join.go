@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	coordv1 "k8s.io/api/coordination/v1"
@@ -23,10 +24,14 @@ var errForeign = errors.New("--prefix gives the edges other names")
 // such answer.
 func foreignError(m *message.Message) error {
 	var a answerContent
-	if m == nil || json.Unmarshal(m.Content, &a) != nil || a.Err == nil || a.Err.ErrStatus.Reason != door.ReasonForeign {
+	if m == nil || json.Unmarshal(m.Content, &a) != nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", a.Err.ErrStatus.Message, errForeign)
+	failure := a.readError()
+	if failure == nil || failure.Reason != door.ReasonForeign {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", failure.Message, errForeign)
 }
 
 // ownNode is how the edge's node is called in messages.
@@ -101,7 +106,7 @@ func (s *step) leaseQueried(m *message.Message) {
 	case "":
 		s.e.keepLease(raw)
 	case metav1.StatusReasonNotFound:
-		s.sendRequest(insertLease, nil, message.Insert, s.leaseName(), s.newLease(""))
+		s.sendRequest(insertLease, nil, message.Insert, s.leaseName(), s.newLease())
 	default:
 		s.addTimer(retryAfter, retryLease{})
 	}
@@ -115,12 +120,17 @@ func (s *step) leaseInserted(m *message.Message) {
 	}
 }
 
-// renewLease renews the lease that the edge has. Until that is answered it has none: a
-// second renewal of the same version would be refused, where the plane is slow.
+// renewLease renews the lease that the edge has, which goes back whole. Until that is answered
+// the edge has no lease: a second renewal of the same version would be refused, where the plane
+// is slow.
 func (s *step) renewLease() {
-	version := s.e.lease
-	s.e.lease = ""
-	s.sendRequest(updateLease, nil, message.Update, s.leaseName(), s.newLease(version))
+	l := &coordv1.Lease{}
+	if json.Unmarshal(s.e.lease, l) != nil {
+		l = s.newLease()
+	}
+	l.Spec.RenewTime = &metav1.MicroTime{Time: s.wall}
+	s.e.lease = nil
+	s.sendRequest(updateLease, nil, message.Update, s.leaseName(), l)
 }
 
 func (s *step) leaseUpdated(m *message.Message) {
@@ -135,20 +145,15 @@ func (s *step) leaseUpdated(m *message.Message) {
 	}
 }
 
-func (e *edge) keepLease(raw json.RawMessage) {
-	var l struct{ Metadata metav1.ObjectMeta }
-	if json.Unmarshal(raw, &l) == nil {
-		e.lease = l.Metadata.ResourceVersion
-	}
-}
+func (e *edge) keepLease(raw json.RawMessage) { e.lease = slices.Clone(raw) }
 
 // leaseLasts is how long a lease holds without renewal, in seconds.
 const leaseLasts = 40
 
-func (s *step) newLease(version string) *coordv1.Lease {
+func (s *step) newLease() *coordv1.Lease {
 	seconds, now := int32(leaseLasts), metav1.NewMicroTime(s.wall)
 	return &coordv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: message.NamespaceLeases, Name: s.e.name, ResourceVersion: version},
+		ObjectMeta: metav1.ObjectMeta{Namespace: message.NamespaceLeases, Name: s.e.name},
 		Spec:       coordv1.LeaseSpec{HolderIdentity: &s.e.name, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 }
@@ -194,12 +199,6 @@ func (s *step) reportStatus() {
 
 func (s *step) nodePatched(m *message.Message) {
 	if _, reason := readAnswer(m); reason != "" {
-		s.addFact(refused, "status")
-	}
-}
-
-func (s *step) nodeStatusUpdated(m *message.Message) {
-	if m == nil || string(m.Content) != message.OK {
 		s.addFact(refused, "status")
 	}
 }

@@ -50,7 +50,7 @@ func (s *step) applyObject(m *message.Message, r message.Resource) bool {
 		delete(s.e.devices, uid)
 		return true
 	}
-	result := s.e.held.putObject(held{uid: packUID(uid), sum: api.Sum(o), kind: k})
+	result := s.e.held.putObject(held{uid: packUID(uid), sum: api.Sum(o), name: packName(r), kind: k})
 	switch x := o.(type) {
 	case *corev1.Pod:
 		s.applyPod(x, result)
@@ -185,18 +185,26 @@ func tokenRequest(p *corev1.Pod, t *corev1.ServiceAccountTokenProjection) any {
 	}}
 }
 
-// fetchUsed asks for what a pod uses, until it is there.
+// fetchUsed asks for what a pod uses, until it is there. What the edge holds it does not ask for.
 func (p *pod) fetchUsed(s *step, r message.Resource, content any) {
+	if s.e.held.hasName(r) {
+		return
+	}
 	p.missing++
 	s.sendRequest(fetchObject, p, message.Query, r, content)
 }
 
 // onFetched goes on after the answer to a fetch.
 func (p *pod) onFetched(s *step, q *request, m *message.Message) {
-	if m == nil || m.Route.Operation == message.Error {
+	if r, _ := message.ParseResource(q.message.Route.Resource); !isFetched(m, r) {
 		s.addTimer(retryAfter, retryFetch{q})
 		return
 	}
+	p.gotUsed(s)
+}
+
+// gotUsed takes one of the objects that a pod waits for.
+func (p *pod) gotUsed(s *step) {
 	p.missing--
 	if p.missing == 0 {
 		p.startContainers(s)
@@ -207,7 +215,12 @@ func (p *pod) onFetched(s *step, q *request, m *message.Message) {
 type retryFetch struct{ *request }
 
 func (r retryFetch) happenTo(s *step) {
-	if s.e.pods[r.pod.uid] == r.pod && !r.pod.ending {
+	if s.e.pods[r.pod.uid] != r.pod || r.pod.ending {
+		return
+	}
+	if name, _ := message.ParseResource(r.message.Route.Resource); s.e.held.hasName(name) {
+		r.pod.gotUsed(s) // it came without having been asked for
+	} else {
 		s.askRaw(fetchObject, r.pod, message.Query, r.message.Route.Resource, r.message.Content)
 	}
 }
@@ -301,12 +314,8 @@ func (p *pod) deleteObject(s *step) {
 
 // onDeleted goes on after the answer to a deletion.
 func (p *pod) onDeleted(s *step, m *message.Message) {
-	if m != nil && string(m.Content) == message.OK {
-		s.e.removePod(p)
-		return
-	}
 	switch _, reason := readAnswer(m); reason {
-	case metav1.StatusReasonNotFound, metav1.StatusReasonConflict: // it is gone, or another has its name
+	case "", metav1.StatusReasonNotFound, metav1.StatusReasonConflict: // it is gone, or another has its name
 		s.e.removePod(p)
 	default:
 		s.addFact(refused, "delete")

@@ -85,11 +85,12 @@ func (e *edge) inOrder(wanted func(*request) bool) (out []*request) {
 	return out
 }
 
-// handleAnswer ends the request that a message answers, and acknowledges answers that the hub
-// counts on.
+// handleAnswer ends the request that a message answers. The edge acknowledges every answer to
+// a request of its own, and the objects among late answers, because the hub resends those.
 func (s *step) handleAnswer(m *message.Message, r message.Resource) {
 	q := s.e.pending[m.Header.ParentID]
-	if r.Acked() && m.Route.Operation == message.Response && s.applyObject(m, r) {
+	isObject := r.Acked() && isFetched(m, r) && s.applyObject(m, r)
+	if q != nil || isObject {
 		s.sendAcknowledgement(m)
 	}
 	if q == nil {
@@ -125,10 +126,8 @@ func (s *step) concludeRequest(q *request, m *message.Message) {
 		s.nodeInserted(m)
 	case queryNode:
 		s.nodeQueried(m)
-	case patchNode:
+	case patchNode, updateNodeStatus:
 		s.nodePatched(m)
-	case updateNodeStatus:
-		s.nodeStatusUpdated(m)
 	case queryLease:
 		s.leaseQueried(m)
 	case insertLease:
@@ -144,30 +143,63 @@ func (s *step) concludeRequest(q *request, m *message.Message) {
 	}
 }
 
-// answerContent is the content of an answer: the object, or why there is none.
+// answerContent is the content of an answer: the object and why there is none, or the bare
+// object, or the bare error.
 type answerContent struct {
-	Object json.RawMessage
-	Err    *struct{ ErrStatus metav1.Status }
+	Object    json.RawMessage
+	Err       *struct{ ErrStatus metav1.Status }
+	ErrStatus *metav1.Status
+	Metadata  json.RawMessage
+}
+
+// readError returns the error of an answer; nil: the answer has none.
+func (a *answerContent) readError() *metav1.Status {
+	if a.Err != nil {
+		return &a.Err.ErrStatus
+	}
+	return a.ErrStatus
 }
 
 // unknown is the reason of an error that has none: apimachinery's StatusReasonUnknown is
 // the empty text, as if there were no error.
 const unknown metav1.StatusReason = "Unknown"
 
-// readAnswer returns what an answer says, and why it is no success; nil is one that nobody gave.
+// readAnswer returns the object of an answer, or why the answer is no success. A request that
+// was never answered has the answer nil.
 func readAnswer(m *message.Message) (object json.RawMessage, reason metav1.StatusReason) {
 	if m == nil {
 		return nil, metav1.StatusReasonTimeout
 	}
+	if string(m.Content) == message.OK {
+		return nil, ""
+	}
 	var a answerContent
-	if err := json.Unmarshal(m.Content, &a); err != nil {
+	if m.Route.Operation == message.Error || json.Unmarshal(m.Content, &a) != nil {
 		return nil, unknown
 	}
-	if a.Err != nil {
-		if a.Err.ErrStatus.Reason == "" {
-			return nil, unknown
-		}
-		return nil, a.Err.ErrStatus.Reason
+	failure := a.readError()
+	switch {
+	case failure != nil && failure.Reason == "":
+		return nil, unknown
+	case failure != nil:
+		return nil, failure.Reason
+	case a.Object == nil && a.Metadata == nil:
+		return nil, unknown
+	case a.Object == nil:
+		return m.Content, ""
 	}
 	return a.Object, ""
+}
+
+// isFetched reports whether an answer has what a pod asked for: a token, or an object with a
+// UID. A hub may answer a query for a missing object with an error object as if it were one.
+func isFetched(m *message.Message, r message.Resource) bool {
+	var o struct {
+		Metadata struct{ UID string }
+		Status   struct{ Token string }
+	}
+	if m == nil || m.Route.Operation == message.Error || json.Unmarshal(m.Content, &o) != nil {
+		return false
+	}
+	return o.Metadata.UID != "" || r.Type == message.TypeToken && o.Status.Token != ""
 }

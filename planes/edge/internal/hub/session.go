@@ -46,15 +46,14 @@ func (s *session) enqueue(m *outgoing) {
 	s.actLocked()
 }
 
-// onAcknowledgement takes an acknowledgement of the edge.
+// onAcknowledgement takes an acknowledgement of the edge. An edge also acknowledges answers
+// that the hub does not wait for: nothing follows from those.
 func (s *session) onAcknowledgement(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.box == nil || !s.box.onAcknowledged(id) {
-		s.hub.metrics.dropped.WithLabelValues("acknowledges nothing").Inc()
-		return
+	if s.box != nil && s.box.onAcknowledged(id) {
+		s.actLocked()
 	}
-	s.actLocked()
 }
 
 // expireDue lets the outbox look for what is due.

@@ -25,6 +25,9 @@ const (
 // own. It is not acknowledged.
 const Membership = "membership"
 
+// Twin is the whole resource of a message that acknowledges a device's report.
+const Twin = "twin"
+
 // Namespaces that are words and not namespaces.
 const (
 	NamespaceDown   = "null"    // of a Node that goes to an edge
