@@ -78,6 +78,8 @@ func (d *decoder) decodeSpecial(n *yaml.Node, v reflect.Value, at place) bool {
 		d.stepList(n, x, at)
 	case *[]Subject:
 		d.subjectList(n, x, at)
+	case *Holds:
+		d.decodeHolds(n, x, at)
 	default:
 		return false
 	}
@@ -126,6 +128,29 @@ func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value, at place) {
 	}
 	if want != "" {
 		d.add(n.Line, "%s: %s is not %s", at.Name, x, want)
+	}
+}
+
+// decodeHolds evaluates a condition over the parameters, which may stand in ${} as well.
+func (d *decoder) decodeHolds(n *yaml.Node, to *Holds, at place) {
+	if !d.Single(n, at) {
+		return
+	}
+	var x any
+	var err error
+	if strings.Contains(n.Value, "${") {
+		x, err = d.vars.expandText(n.Value)
+	} else {
+		x, err = d.vars.evalExpression(strings.TrimSpace(n.Value))
+	}
+	holds, ok := x.(bool)
+	switch {
+	case err != nil:
+		d.add(n.Line, "%s: %v", at.Name, err)
+	case !ok:
+		d.add(n.Line, "%s: %q is neither true nor false, but %s", at.Name, clipText(n.Value), formatValue(x))
+	default:
+		*to = Holds(holds)
 	}
 }
 

@@ -158,6 +158,8 @@ func (m *schemaMaker) value(t reflect.Type) object {
 		return object{"type": "string", "pattern": `^-?[0-9.]+(ns|us|µs|ms|s|m|h)|` + expression}
 	case reflect.TypeFor[unit.Bytes]():
 		return object{"type": []string{"string", "integer"}}
+	case reflect.TypeFor[Holds]():
+		return object{"type": []string{"string", "boolean"}}
 	case reflect.TypeFor[Parameters]():
 		return object{"type": "object", "propertyNames": object{"pattern": parameterName.String()},
 			"additionalProperties": object{"type": []string{"boolean", "number", "string"}}}

@@ -76,6 +76,8 @@ func (r *referenceMaker) takes(t reflect.Type) string {
 		return "a size: `512Mi`"
 	case reflect.TypeFor[Parameters]():
 		return "name: default"
+	case reflect.TypeFor[Holds]():
+		return "a condition over parameters: `nodes >= 100`"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

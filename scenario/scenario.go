@@ -174,14 +174,40 @@ type MapValue struct {
 }
 
 // Published is a figure of a report that the scenario reproduces; it is shown
-// beside the measured one (rule of measurement 7).
+// beside the measured one (rule of measurement 7), if its condition holds: a value
+// beside that of a run, a change beside that of a comparison.
 type Published struct {
-	Measure     string  `yaml:"measure"`     // key in verdict.json's measures
-	Value       float64 `yaml:"value"`       // as it was published
-	Unit        string  `yaml:"unit"`        // seconds, 1/s ...
-	Source      string  `yaml:"source"`      // where it was published
-	Differences string  `yaml:"differences"` // hardware, scale ...
+	Measure     string   `yaml:"measure"`     // key in verdict.json's measures
+	Value       float64  `yaml:"value"`       // as it was published
+	Change      *float64 `yaml:"change"`      // in place of value: by how much it differs between two sides, of which from holds for one and to for the other: -50%, half as much with to
+	Unit        string   `yaml:"unit"`        // of value: seconds, 1/s ...
+	When        Holds    `yaml:"when"`        // for which parameters it was published; default: for all
+	From        Holds    `yaml:"from"`        // with change: the side that it is a share of
+	To          Holds    `yaml:"to"`          // with change: the side that differs by it
+	Source      string   `yaml:"source"`      // where it was published
+	Differences string   `yaml:"differences"` // hardware, scale ...
 }
+
+func (p *Published) setDefaults() { p.When = true }
+
+// ChangeBetween returns the change from side a to side b of a comparison, where p is
+// the figure of a and q the same one of b. The one that was published in the other
+// direction is turned round. False: it was not published of these two.
+func (p Published) ChangeBetween(q Published) (change float64, ok bool) {
+	switch {
+	case p.Change == nil || !bool(p.When && q.When):
+		return 0, false
+	case bool(p.From && q.To):
+		return *p.Change, true
+	case bool(p.To && q.From) && *p.Change > -1:
+		return 1/(1+*p.Change) - 1, true
+	}
+	return 0, false
+}
+
+// Holds says whether a condition holds for the parameters in force. In a file it is
+// an expression (CEL) over the parameters, such as apps == 3000 && profile == "v18".
+type Holds bool
 
 // Defaults of the language.
 const (

@@ -20,7 +20,7 @@ func numberOf(name string) string {
 		return "cores"
 	case "churn.percent", "victims.percent":
 		return "percent"
-	case "pace.jitter", "fault.share":
+	case "pace.jitter", "fault.share", "published.change":
 		return "ratio"
 	case "objective.max", "objective.min", "published.value":
 		return ownUnit

@@ -106,9 +106,26 @@ func (s *Scenario) checkAll(f *problems) {
 		}
 	}
 	for i, p := range s.Published {
-		if p.Measure == "" || p.Source == "" {
-			c.reportAt(fmt.Sprintf("published[%d]", i), "published: measure and source are needed")
-		}
+		c.checkPublished(fmt.Sprintf("published[%d]", i), p)
+	}
+}
+
+// checkPublished checks one of published.
+func (c fileChecker) checkPublished(path string, p Published) {
+	if p.Measure == "" || p.Source == "" {
+		c.reportAt(path, "published: measure and source are needed")
+	}
+	sides := c.isGiven(path+".from") && c.isGiven(path+".to")
+	switch {
+	case p.Change == nil && (c.isGiven(path+".from") || c.isGiven(path+".to")):
+		c.reportAt(path, "published: from and to are the two sides of a change, which is not there")
+	case p.Change == nil:
+	case c.isGiven(path+".value") || p.Value != 0:
+		c.reportAt(path, "published: one of value and change is needed, not both")
+	case !sides && c.s.lines != nil:
+		c.reportAt(path, "published: a change needs from and to: which parameters its two sides have")
+	case *p.Change <= -1:
+		c.reportAt(path+".change", "published.change: %s is not above -100 %%: of what it is a share would be gone", formatValue(*p.Change))
 	}
 }
 

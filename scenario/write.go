@@ -171,6 +171,8 @@ func (w writer) isForced(v reflect.Value, name string) bool {
 		return name == "times"
 	case Range:
 		return name == "from" || name == "to"
+	case Published:
+		return x.Change != nil && (name == "from" || name == "to")
 	}
 	return false
 }

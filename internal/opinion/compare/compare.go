@@ -68,7 +68,9 @@ type Comparison struct {
 	// Measures are all that were measured, those first that differ most surely and
 	// most. They are not compared between different machines.
 	Measures []Measure `json:"measures"`
-	Gate     *Gate     `json:"gate,omitempty"`
+	// Published are figures of others for the two sides' parameters.
+	Published []Figure `json:"published,omitempty"`
+	Gate      *Gate    `json:"gate,omitempty"`
 }
 
 // Side is one variant.
@@ -144,6 +146,7 @@ func Compare(a, b []Run, o Options) (*Comparison, error) {
 	} else {
 		c.compareMeasures()
 	}
+	c.out.Published = c.figures()
 	if o.FailAbove > 0 {
 		c.out.Gate = c.holdGate(others)
 	}

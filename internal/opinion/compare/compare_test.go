@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // example is a comparison that has one of everything.
@@ -36,6 +37,20 @@ func example(t *testing.T) *compare.Comparison {
 		b[i].Facts.Counters[0].Value = 2
 		b[i].Facts.Counters[1].Value += 1
 	}
+	publish := func(runs []compare.Run, isA scenario.Holds) {
+		half := -0.5
+		for i := range runs {
+			runs[i].Published = []scenario.Published{
+				{Measure: "pod_startup_p99_seconds", Value: 0.9, Unit: "seconds", Source: "a report", When: isA, Differences: "100 nodes"},
+				{Measure: "pod_startup_p99_seconds", Change: &half, Source: "a report", When: true, From: isA, To: !isA},
+				{Measure: "cpu_ms_per_pod_etcd", Change: &half, Source: "a report", When: true, From: !isA, To: isA},
+				{Measure: "cpu_ms_per_pod_etcd", Value: 3, Unit: "ms/pod", Source: "of other parameters", When: false},
+				{Measure: "nowhere", Value: 3, Unit: "seconds", Source: "a report", When: true},
+			}
+		}
+	}
+	publish(a, true)
+	publish(b, false)
 	for _, r := range slices.Concat(a, b) {
 		r.Judgement.Measures["running_to_ready_p99_seconds"] = slo.Measure{Unit: "seconds"}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // Run is what a comparison needs to know of a run.
@@ -19,6 +20,7 @@ type Run struct {
 	Name      string // for people: the path of its directory
 	Manifest  record.Manifest
 	Scenario  string // text of the scenario; empty where it is not known
+	Published []scenario.Published
 	Judgement slo.Judgement
 	// Facts are what its records say, as far as it is compared; nil where only
 	// the verdict was kept.
@@ -70,6 +72,9 @@ func Open(path string) (Run, error) {
 			return Run{}, fmt.Errorf("open run directory: %w", err)
 		}
 		r.Scenario = string(text)
+		if s, err := scenario.Parse(dir.File(record.ScenarioFile), text, scenario.Settings(manifest.Parameters)); err == nil {
+			r.Published = s.Published
+		} // else it is of another version: its figures are left out
 		return r, nil
 	}
 	read, err := run.Open(path)
@@ -82,6 +87,9 @@ func Open(path string) (Run, error) {
 		}
 	}
 	r.Scenario = read.Text
+	if read.Scenario != nil {
+		r.Published = read.Scenario.Published
+	}
 	r.Facts = &Facts{Ended: read.Facts.Ended, CutOff: read.Facts.CutOff, Counters: sumCounters(read.Facts)}
 	return r, nil
 }

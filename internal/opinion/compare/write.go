@@ -68,6 +68,13 @@ func (c *Comparison) Text(w io.Writer) error {
 			line("- %s.", text.Clean(f))
 		}
 	}
+	if len(c.Published) > 0 {
+		line("")
+		line("PUBLISHED FIGURES")
+		for _, f := range c.figureLines() {
+			line("  %s", text.Clean(f))
+		}
+	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
 	}
@@ -103,6 +110,9 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	table([]string{"", "counter", "A", "B", "change"}, c.counterRows())
 	head := []string{"B is", "measure", "A", "B", "change", "95 % interval", "p, corrected"}
 	table(head, measureRows(c.differingMeasures(true)))
+	for _, f := range c.figureLines() {
+		line("- published: %s", text.Escape(f))
+	}
 	line("<details><summary>Configuration that differs, and the other measures</summary>\n")
 	text.Table{Head: []string{"fact", "A", "B", ""}, Rows: differenceRows(c.Differences), Left: 4}.Markdown(b)
 	line("")

@@ -81,7 +81,11 @@ type pairView struct {
 	CountersText      string
 	CountersMore      []counterRow
 	CountersMoreWords string
+	Figures           []comparedFigure
 }
+
+// comparedFigure is a published figure of two sides.
+type comparedFigure struct{ Title, Here, Published, Source, Differences string }
 
 type measureRow struct {
 	Outcome, Glyph, Class, Title string
@@ -246,6 +250,9 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 		unit.Text(float64(len(c.Counters)), "counters"), equal, beyond)
 	if c.Counters == nil {
 		v.CountersText = "The counters are unknown: not every run has its records."
+	}
+	for _, f := range c.Published {
+		v.Figures = append(v.Figures, comparedFigure{f.Title, typographicMinus(f.Here()), typographicMinus(f.Text()), f.Source, f.Differences})
 	}
 	v.CountersMoreWords = unit.Number(float64(len(v.CountersMore))) + " " + unit.Verb(len(v.CountersMore), "counter that varies", "counters that vary") + " within what chance gives"
 	return v

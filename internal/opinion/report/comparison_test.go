@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // arms invents variants with so many runs each; in the second one pods take
@@ -35,7 +36,10 @@ func arms(t testing.TB, variants, runs int, s reporttest.Shape) ([]content.Arm, 
 			j.Measures["pods_running_per_second"] = slo.Measure{Value: 99 * noise, Unit: "pods/s"}
 			r := content.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
 			arm.Runs = append(arm.Runs, r)
-			side = append(side, compare.Run{Name: string(d), Manifest: m, Judgement: j, Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{
+			change := 0.4
+			side = append(side, compare.Run{Name: string(d), Manifest: m, Judgement: j, Published: []scenario.Published{
+				{Measure: "pod_startup_p99_seconds", Change: &change, Source: "An earlier report", Differences: "a larger machine", When: true, From: v == 0, To: v == 1},
+			}, Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{
 				{Name: "server: POST pods", Unit: "requests/pod", Value: float64(1 + v)},
 				{Name: "etcd: get " + s.Taint, Unit: "requests/pod", Value: float64(1 + i)},
 			}}})
@@ -81,6 +85,7 @@ func TestComparisonPage(t *testing.T) {
 	for _, want := range []string{
 		"1 measure is worse by more than 5 % in B.", "p99 pod startup is 50 % higher in B", "B against A", "parameter rate", "asked for", "100 → 101",
 		"server: POST pods (requests/pod)", "×2", "The whole manifest of the first run of B", `class="forest"`,
+		"Beside published figures", "+50 % (", "+40 %", "An earlier report", "a larger machine",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

@@ -109,7 +109,8 @@ func (r *Report) UnderWay() {
 	}
 }
 
-// Published is a published figure beside the one that was measured.
+// Published is a figure that was published for the run's parameters, beside the one that
+// was measured.
 type Published struct {
 	scenario.Published
 	Measured *slo.Measure // nil when the run has no such measure
@@ -118,6 +119,9 @@ type Published struct {
 func besideMeasured(figures []scenario.Published, measures map[string]slo.Measure) []Published {
 	out := make([]Published, 0, len(figures))
 	for _, f := range figures {
+		if !f.When || f.Change != nil { // of other parameters, or of two sides: package compare
+			continue
+		}
 		p := Published{Published: f}
 		if m, ok := measures[f.Measure]; ok {
 			p.Measured = &m

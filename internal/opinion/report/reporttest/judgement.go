@@ -57,6 +57,12 @@ published:
     value: 98
     unit: pods/s
     source: "An example of a published report, 2022"
+    when: rate == 100
+  - measure: pods_running_rate
+    value: 980
+    unit: pods/s
+    source: "Of a larger machine, which is not shown"
+    when: rate > 1000
 ` + lives
 }
 
