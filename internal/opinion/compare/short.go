@@ -22,6 +22,7 @@ const (
 	shortWarnings    = 3
 	shortDifferences = 4
 	shortCounters    = 4  // of those beyond chance
+	shortPublished   = 3  // figures of others
 	minTitle         = 20 // characters of a measure's title on one line
 )
 
@@ -112,6 +113,13 @@ func (s *short) addTable(t text.Table) {
 // shortEnd is what stands below the table.
 func (c *Comparison) shortEnd() []string {
 	var out []string
+	for i, f := range c.Published {
+		if i == shortPublished {
+			out = append(out, unit.Count(len(c.Published)-i, "more published figures")+".")
+			break
+		}
+		out = append(out, fmt.Sprintf("%s: published %s; here %s.", f.Title, f.Text(), f.Here()))
+	}
 	for _, m := range c.Measures {
 		if m.Apart && m.P > 0 {
 			out = append(out, fmt.Sprintf("?: every run of B is beyond every run of A; chance alone: 1 in %.0f measures.", 1/m.P))

@@ -249,3 +249,19 @@ func TestChangeIsThatOfMedians(t *testing.T) {
 		t.Errorf("interval %v does not contain the ratio %v", m.Interval, *m.Ratio)
 	}
 }
+
+// A terminal shows the first published figures, and counts the others.
+func TestShortShowsPublishedFigures(t *testing.T) {
+	var out strings.Builder
+	if err := example(t).Short(&out, "--all shows them"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\np99 pod startup: published 900 ms in A; here 634 ms in A.\n", "\np99 pod startup: published -50 %; here -33 % (-38 % to -21 %).\n", "\n1 more published figure.\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the terminal lacks %q:\n%s", want, &out)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n > 40 {
+		t.Errorf("%d lines", n)
+	}
+}
