@@ -40,17 +40,27 @@ func newDecoder(f *problems) *decoder {
 			NotName:    "{name}: {value} is not a name",
 			NoMerge:    "{name}: merge keys (<<) are not part of the language",
 			Unknown:    "field {key} not found in {name}{near}",
-			Twice:      "field {key} stands twice in {name} (first on line {first})",
+			Twice:      "field {key} stands twice in {name} (first on {first})",
 			TooMany:    fmt.Sprintf("more than %d values, aliases counted at each use", maxValues),
 			TooDeep:    fmt.Sprintf("{name}: more than %d levels deep", maxDepth),
 			BadText:    "{name}: {error}",
 			ByType:     true,
+			Where:      d.lineName,
 			Show:       nodeShape, Near: text.DidYouMean, Label: typeLabel, Key: d.renamedKey, Begin: setDefaultsAndLine,
 			Text: d.decodeText, Scalar: d.decodeScalar, Special: d.decodeSpecial,
 			Any: func(n *yaml.Node, at place) any { x, _ := d.resolveScalar(n, at); return x.value },
 		},
 	}
 	return d
+}
+
+// lineName names a line in a message about another one.
+func (d *decoder) lineName(line int) string {
+	file, line := placeOf(d.file, line, d.fragments)
+	if file == d.file {
+		return fmt.Sprintf("line %d", line)
+	}
+	return fmt.Sprintf("line %d of %s", line, file)
 }
 
 // place is where a value stands.

@@ -31,7 +31,8 @@ func Load(path string, set map[string]string) (*Scenario, error) {
 	return Parse(path, raw, set)
 }
 
-// Read reads a scenario file for Parse, but not much more than one may have.
+// Read reads a scenario file for Parse, with the files that it includes, but not much more
+// than one may have.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,7 +42,7 @@ func Read(path string) ([]byte, error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}
-	return raw, nil
+	return Resolve(path, raw)
 }
 
 // Parse decodes and validates the bytes of a scenario file; file is its name
@@ -66,6 +67,9 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 	if root == nil || len(f.list) > 0 {
 		return nil, f
 	}
+	if f.mergeFragments(root); len(f.list) > 0 {
+		return nil, f
+	}
 	set, fields := SplitSet(set)
 	moveReleases(root, set, fields)
 	f.setFields(root, fields)
@@ -74,6 +78,7 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 	s := Default()
 	d.Value(root, reflect.ValueOf(&s).Elem(), place{Name: "scenario"})
 	s.File, s.Values, s.Warnings, s.lines = file, d.vars.values, d.warnings, d.Lines
+	s.fragments = f.fragments
 	if len(fields) > 0 { // values in force, too, though no expression knows them
 		s.Values = maps.Clone(s.Values)
 		for name, value := range fields {
@@ -94,7 +99,8 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 func (s *Scenario) ReadBody(file string, b Body) ([]byte, error) {
 	raw, err := readInside(filepath.Dir(file), b.File, maxBody)
 	if err != nil {
-		return nil, fmt.Errorf("%s:%d: body.file: %w", file, b.Line, err)
+		at, line := s.Place(file, b.Line)
+		return nil, fmt.Errorf("%s:%d: body.file: %w", at, line, err)
 	}
 	return raw, nil
 }

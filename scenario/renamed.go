@@ -65,7 +65,8 @@ func (d *decoder) renamedKey(k *yaml.Node, in place) string {
 
 // addWarning adds a warning, once: each round of a repeat would say it again.
 func (d *decoder) addWarning(line int, format string, args ...any) {
-	text := (&ValidationError{File: d.file, Line: line, Text: fmt.Sprintf(format, args...)}).Error()
+	file, line := placeOf(d.file, line, d.fragments)
+	text := (&ValidationError{File: file, Line: line, Text: fmt.Sprintf(format, args...)}).Error()
 	if !slices.Contains(d.warnings, text) {
 		d.warnings = append(d.warnings, text)
 	}

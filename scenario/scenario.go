@@ -13,10 +13,11 @@ import (
 
 // Scenario is a whole file.
 type Scenario struct {
-	Name        string          `yaml:"scenario"`    // short, a DNS label: it names the run directory
-	Description string          `yaml:"description"` // for people
-	Seed        uint64          `yaml:"seed"`        // source of all randomness; default 1
-	Parameters  Parameters      `yaml:"parameters"`  // name -> default; its type is the parameter's type
+	Name        string          `yaml:"scenario"`           // short, a DNS label: it names the run directory
+	Description string          `yaml:"description"`        // for people
+	Seed        uint64          `yaml:"seed"`               // source of all randomness; default 1
+	Parameters  Parameters      `yaml:"parameters"`         // name -> default; its type is the parameter's type
+	Include     []string        `yaml:"include" expr:"raw"` // files whose bodies, lifecycles, objectives, measures, charts, map and published are this scenario's too; each path from the file that names it, none out of the scenario's folder
 	Plane       Plane           `yaml:"plane"`
 	CRDs        []string        `yaml:"crds"`      // files of CustomResourceDefinitions, applied and waited for before anything else, removed at the end; relative to the file
 	Manifests   []string        `yaml:"manifests"` // files of any objects, several documents each, applied after all definitions; relative to the file
@@ -37,12 +38,15 @@ type Scenario struct {
 	Map         []MapValue      `yaml:"map"`         // what the report's map says of each member besides
 	Published   []Published     `yaml:"published"`   // figures of others, shown beside the measured ones
 
+	Fragments map[string]string `yaml:"fragments" expr:"raw"` // texts of the files that include names: windtunnel writes them into the scenario that a run directory keeps
+
 	File   string         `yaml:"-"` // the path that it was read from; other paths are relative to its folder
 	Values map[string]any `yaml:"-"` // parameters in force: bool, int64, float64 or string
 
 	Warnings []string `yaml:"-"` // of Load and Parse, "FILE:LINE: TEXT": words that have other names since
 
-	lines map[string]int // where each value stands, for Validate
+	lines     map[string]int // where each value stands, for Validate
+	fragments []fragment     // which of these lines are of included files
 }
 
 // AllSteps yields every step in the order of the file, those that hold others

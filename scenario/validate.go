@@ -20,7 +20,7 @@ import (
 // Validate checks a scenario that was not read from a file; Load and Parse
 // have done so already. It joins all problems.
 func (s *Scenario) Validate() error {
-	f := &problems{file: s.File}
+	f := &problems{file: s.File, fragments: s.fragments}
 	s.checkAll(f)
 	return f.join()
 }
@@ -60,6 +60,9 @@ func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodie
 func (s *Scenario) checkAll(f *problems) {
 	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}, membersOfStep: map[string]string{}}}
 	c.checkLabel("scenario", "scenario", s.Name)
+	if s.lines == nil && len(s.Include)+len(s.Fragments) > 0 {
+		c.reportAt("include", "include: only a file includes others: give the bodies, measures and charts themselves")
+	}
 	c.checkWord("failedCalls", "failedCalls", s.FailedCalls)
 	c.checkAbortOn(s.AbortOn)
 	c.checkPlane()

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,19 +33,26 @@ func (f *ValidationError) Error() string {
 
 // problems collects what is wrong with one file.
 type problems struct {
-	file string
-	list []*ValidationError
+	file      string
+	fragments []fragment // whose lines stand in it
+	list      []*ValidationError
 }
 
 func (f *problems) add(line int, format string, args ...any) {
-	one := &ValidationError{File: f.file, Line: line, Text: strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")}
+	file, line := placeOf(f.file, line, f.fragments)
+	one := &ValidationError{File: file, Line: line, Text: strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")}
 	if n := len(f.list); n == 0 || *f.list[n-1] != *one { // each round of a repeat would say it again
 		f.list = append(f.list, one)
 	}
 }
 
 func (f *problems) sort() {
-	slices.SortStableFunc(f.list, func(a, b *ValidationError) int { return a.Line - b.Line })
+	slices.SortStableFunc(f.list, func(a, b *ValidationError) int {
+		if a.File != b.File && (a.File == f.file || b.File == f.file) {
+			return map[bool]int{true: -1, false: 1}[a.File == f.file]
+		}
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
+	})
 }
 
 // join returns the problems as one error in line order, nil when there are none.
@@ -85,7 +93,7 @@ func (f *problems) addNested(what string, of *problems) {
 	case first.Line == 0:
 		f.add(0, "%s: %s", what, first.Text)
 	default:
-		f.add(0, "%s: %s (%s:%d)", what, first.Text, f.file, first.Line)
+		f.add(0, "%s: %s (%s:%d)", what, first.Text, first.File, first.Line)
 	}
 }
 

@@ -24,7 +24,7 @@ var ErrNotText = errors.New("a text is not UTF-8")
 
 // Write writes a scenario as a file that Load reads as the same scenario. What
 // has its default is left out. Parameters are left out as well: their values
-// stand where they were used, and repeats stand unrolled. The errors are those
+// stand where they were used, repeats stand unrolled, and what is included stands in it. The errors are those
 // of w, and ErrNotText.
 func Write(w io.Writer, s *Scenario) error {
 	bare := s.withoutDefaults()
@@ -44,7 +44,7 @@ func Write(w io.Writer, s *Scenario) error {
 // withoutDefaults returns a copy without what Complete would fill in again.
 func (s *Scenario) withoutDefaults() *Scenario {
 	out := *s
-	out.Parameters = nil
+	out.Parameters, out.Include, out.Fragments = nil, nil, nil
 	if out.Namespaces.Prefix == out.Name {
 		out.Namespaces.Prefix = ""
 	}

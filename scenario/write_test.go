@@ -15,14 +15,14 @@ import (
 )
 
 // same compares two scenarios but for where they stood in a file, and for
-// parameters, which Write replaces by their values.
+// parameters and includes, which Write replaces by what they stand for.
 func same(a, b *scenario.Scenario) bool { return reflect.DeepEqual(placeless(a), placeless(b)) }
 
 func placeless(s *scenario.Scenario) *scenario.Scenario {
 	out := &scenario.Scenario{} // a new value: without the unexported lines
 	from, to := reflect.ValueOf(s).Elem(), reflect.ValueOf(out).Elem()
 	for i := range from.NumField() {
-		if tag := from.Type().Field(i).Tag.Get("yaml"); tag != "" && tag != "-" && tag != "parameters" {
+		if tag := from.Type().Field(i).Tag.Get("yaml"); tag != "" && tag != "-" && tag != "parameters" && tag != "include" && tag != "fragments" {
 			to.Field(i).Set(from.Field(i))
 		}
 	}

@@ -221,7 +221,7 @@ func TestExamplesAreMadeSmall(t *testing.T) {
 		t.Fatalf("only %d examples: %v", len(all), all)
 	}
 	for _, file := range all {
-		raw, err := os.ReadFile(filepath.Join(l.examplesIn, file))
+		raw, err := scenario.Read(filepath.Join(l.examplesIn, file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/repotest/census"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // TestCensusOfAClusterOfOthers flies reference planes in a cluster of others, ends the runs in
@@ -42,7 +43,7 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 		{"clusters/density.yaml", "filling", []string{"timeout"}, []string{"--set", "nodesPerMember=2", "--set", "podsPerNamespace=4", "--set", "latencyPods=2", "--set", "settle=1s"}},
 	} {
 		name := strings.ReplaceAll(f.example, "/", "-")
-		raw, err := os.ReadFile(repotest.Path(t, "examples", f.example))
+		raw, err := scenario.Read(repotest.Path(t, "examples", f.example))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 const (
 	StreamFile   = "records.wt"
 	ManifestFile = "manifest.json"
-	ScenarioFile = "scenario.yaml" // the scenario as it was read, byte for byte
+	ScenarioFile = "scenario.yaml" // the scenario as it was read, byte for byte, with the files that it includes behind
 	VerdictFile  = "verdict.json"
 	SummaryFile  = "summary.txt"
 	JUnitFile    = "junit.xml"

@@ -21,10 +21,10 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/machine":  {max: 3240},
 		"internal/api":      {max: 5720},
 		"internal/template": {max: 1458},
-		"scenario":          {max: 5180},
+		"scenario":          {max: 5590},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24490},
-		"internal/opinion":  {max: 18820},
+		"internal/opinion":  {max: 18850},
 		"internal/fly":      {max: 22650},
 		"plane":             {max: 45},
 		"planes":            {max: 27050},
@@ -32,7 +32,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	},
 	packages: map[string]budget{
 		"cmd/windtunnel":     {5200, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
-		"scenario":           {5180, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"scenario":           {5590, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 		"internal/fly/steps": {4100, "to be split: what a step is, and what each verb does"},
 	},
 	methods: map[string]budget{
@@ -45,9 +45,9 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/interop/kubeburner.job":             {49, "the fields of a job of kube-burner's"},
 		"internal/interop/kwok/configuration.Options": {31, "the fields of kwok's own options"},
 		"internal/sim/hollow/h2.conn":                 {34, "one connection of HTTP/2, as above"},
-		"internal/text/strictyaml.Dialect":            {29, "in which YAML files of several tools differ, one message or decision each"},
+		"internal/text/strictyaml.Dialect":            {30, "in which YAML files of several tools differ, one message or decision each"},
 		"planes/edge/internal/fleet.Options":          {31, "one for each flag of the fleet of edges"},
 		"planes/edge/internal/hub.Options":            {37, "one for each flag of the hub"},
-		"scenario.Scenario":                           {27, "one for each key at the top of a scenario"},
+		"scenario.Scenario":                           {30, "one for each key at the top of a scenario"},
 	},
 }

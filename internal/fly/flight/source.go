@@ -32,7 +32,7 @@ type Imported struct {
 	Scenario *scenario.Scenario
 	Format   string     // "", "clusterloader2" or "kube-burner": whose file it was
 	Notes    []kit.Note // what cannot be honored, one each
-	Native   []byte     // the scenario file in our own language; what was read, for a native one
+	Native   []byte     // the scenario file in our own language; what was read, for a native one, with what it includes
 }
 
 // Said are the texts of the notes.
@@ -63,8 +63,9 @@ func Load(o Options) (Imported, error) {
 		if len(overrides) > 0 {
 			return Imported{}, errors.New("overrides are for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set")
 		}
-		out.Native = raw
-		out.Scenario, err = scenario.Parse(file, raw, set)
+		if out.Native, err = scenario.Resolve(file, raw); err == nil {
+			out.Scenario, err = scenario.Parse(file, out.Native, set)
+		}
 	}
 	if err != nil {
 		return Imported{}, err

@@ -188,7 +188,8 @@ func (w *Workload) placeOf(name string) string {
 	if b.File != "" {
 		return filepath.Join(filepath.Dir(w.File), b.File) + ":1"
 	}
-	return fmt.Sprintf("%s:%d", w.File, b.Line)
+	file, line := w.Scenario.Place(w.File, b.Line)
+	return fmt.Sprintf("%s:%d", file, line)
 }
 
 // withWay adds to an error of a kind or resource that the plane does not serve

@@ -68,7 +68,8 @@ func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, 
 func (w *Workload) Expects(step string, code int) bool { return slices.Contains(w.expects[step], code) }
 
 func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
-	file, line, text := w.File, body.Line, body.Text
+	file, line := w.Scenario.Place(w.File, body.Line)
+	text := body.Text
 	if body.File != "" {
 		file, line = filepath.Join(filepath.Dir(w.File), body.File), 1
 		raw, err := w.Scenario.ReadBody(w.File, body)

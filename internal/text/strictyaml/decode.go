@@ -30,6 +30,7 @@ type Dialect struct {
 	Near   func(got string, known []string) string      // " (did you mean ...)"
 	Scalar func(n *yaml.Node, v reflect.Value, p Place) // sets a text, a number or a boolean
 	Line   func(n *yaml.Node) int                       // in the user's file; nil: the node's own
+	Where  func(line int) string                        // names a line in a message about another; nil: its number
 
 	// Each of these may be nil.
 	Text    func(n *yaml.Node, p Place) (string, bool)                                // of a value with a notation of its own; nil: as it stands
@@ -246,7 +247,14 @@ func (d *Decoder) reportTwice(k, first *yaml.Node, p Place) {
 	}
 	at := p.Field(k.Value)
 	at.Name = p.Name
-	d.reportText(k, at, d.Twice, "{key}", strconv.Quote(k.Value), "{first}", strconv.Itoa(d.lineOf(first)))
+	d.reportText(k, at, d.Twice, "{key}", strconv.Quote(k.Value), "{first}", d.whereIs(first))
+}
+
+func (d *Decoder) whereIs(n *yaml.Node) string {
+	if d.Where == nil {
+		return strconv.Itoa(d.lineOf(n))
+	}
+	return d.Where(d.lineOf(n))
 }
 
 // mergeKeys brings in the keys of a mapping, or of a list of them, that were not seen yet.
