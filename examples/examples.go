@@ -12,9 +12,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
-//go:embed *.yaml app/*.yaml clusters/*.yaml compare/*.yaml edge/*.yaml limited/*.yaml network/*.yaml recipes/*.yaml settings/*.yaml vm/*.yaml
+//go:embed *.yaml app/*.yaml app/parts clusters/*.yaml compare/*.yaml edge/*.yaml edge/parts limited/*.yaml network/*.yaml recipes/*.yaml settings/*.yaml vm/*.yaml vm/parts
 var files embed.FS
 
 // extension ends the files of scenarios, and is no part of their names.
@@ -59,17 +61,24 @@ func Read(name string) ([]byte, error) {
 // reference is the path of a file in a line that is no comment.
 var reference = regexp.MustCompile(`(?m)^[^#\n]*?([\w./-]+\` + extension + `)\b`)
 
-// Beside returns the files that the scenario of a name refers to, by their paths below
-// this folder.
+// Beside returns the files that the scenario of a name includes or refers to, by their
+// paths below this folder.
 func Beside(name string) (map[string][]byte, error) {
 	raw, err := Read(name)
 	if err != nil {
 		return nil, err
 	}
 	name = strings.TrimSuffix(name, extension)
+	named, err := scenario.Files(files, name+extension)
+	if err != nil {
+		return nil, err
+	}
+	named = named[1:]                                      // without the scenario
+	for _, m := range reference.FindAllSubmatch(raw, -1) { // what components of the plane read
+		named = append(named, path.Join(path.Dir(name), string(m[1])))
+	}
 	out := map[string][]byte{}
-	for _, m := range reference.FindAllSubmatch(raw, -1) {
-		at := path.Join(path.Dir(name), string(m[1]))
+	for _, at := range named {
 		if out[at], err = files.ReadFile(at); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -53,7 +53,8 @@ func TestAllAreThere(t *testing.T) {
 func TestBeside(t *testing.T) {
 	for name, want := range map[string][]string{
 		"density": nil, "hundred-thousand-nodes": {"settings/scheduler-one-percent.yaml"},
-		"clusters/density.yaml": {"settings/scheduler-one-percent.yaml"}, "vm/density": {"vm/stages.yaml"},
+		"clusters/density.yaml": {"settings/scheduler-one-percent.yaml"}, "vm/density": {"vm/parts/measures.yaml", "vm/parts/vm.yaml", "vm/parts/vmi.yaml", "vm/stages.yaml"},
+		"app/render": {"app/parts/bodies.yaml", "app/parts/charts.yaml"},
 	} {
 		got, err := examples.Beside(name)
 		if names := slices.Sorted(maps.Keys(got)); err != nil || !slices.Equal(names, want) {

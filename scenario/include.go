@@ -273,7 +273,9 @@ func (s *Scenario) namedFiles(folder fs.FS) []string {
 	}
 	stages := slices.Clone(s.Fleet.Stages)
 	for _, m := range s.Members {
-		stages = slices.Concat(stages, m.Stages, m.Fleet.Stages)
+		if stages = slices.Concat(stages, m.Stages); m.Fleet != nil {
+			stages = slices.Concat(stages, m.Fleet.Stages)
+		}
 	}
 	for _, name := range stages {
 		if info, err := fs.Stat(folder, name); err == nil && !info.IsDir() { // else it is a built-in set

@@ -172,7 +172,7 @@ func TestFiles(t *testing.T) {
 		tree["app/"+name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	tree["app/x.yaml"].Data = []byte(strings.Replace(including, "own: {text: \"kind: {{ .Name }}\"}", "own: {file: own.txt}", 1) +
-		"\ncrds: [crd.yaml]\nmanifests: [crd.yaml]\nsubjects: [{name: s, command: x, crds: [sub.yaml]}]\nfleet: {nodes: 1, stages: [fast, my.yaml]}\n")
+		"\ncrds: [crd.yaml]\nmanifests: [crd.yaml]\nsubjects: [{name: s, command: x, crds: [sub.yaml]}]\nfleet: {nodes: 1, stages: [fast, my.yaml]}\nmembers: [{name: m, kind: hollow, count: 1, stages: [deployments]}]\n")
 	tree["app/my.yaml"] = &fstest.MapFile{}
 	got, err := scenario.Files(tree, "app/x.yaml")
 	want := []string{"app/x.yaml", "app/parts/bodies.yaml", "app/parts/deep/charts.yaml", "app/parts/measures.yaml", "app/crd.yaml", "app/sub.yaml", "app/own.txt", "app/my.yaml"}
