@@ -75,7 +75,7 @@ func (r *run) enterCluster(ctx context.Context) error {
 	} else {
 		r.release = release
 	}
-	return r.workload.InterposeProxies(r.plane)
+	return steps.InterposeProxies(r.workload, r.plane)
 }
 
 // tellUnlimited says whose limits are not in force, each once.

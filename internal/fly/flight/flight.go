@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -102,7 +103,7 @@ type run struct {
 	clock        clock.Clock
 	log          *slog.Logger
 	scenario     *scenario.Scenario
-	workload     *steps.Workload
+	workload     *workload.Workload
 	created      *steps.Created
 	injected     *steps.Injected
 	stages       stages.Set // of the fleet's nodes and pods

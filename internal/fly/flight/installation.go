@@ -9,8 +9,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -55,11 +55,11 @@ func readObjects(sc *scenario.Scenario, file string, names []string, to *[]subje
 // missingKinds joins an error for each kind of the steps' objects, or of stages, that nothing
 // brings to a plane of the run's own. A subject may bring what it likes, and a
 // cluster of the user's may have it.
-func (in *installation) missingKinds(w *steps.Workload, acts stages.Set, o Options) error {
+func (in *installation) missingKinds(w *workload.Workload, acts stages.Set, o Options) error {
 	if o.Kubeconfig != "" || len(w.Scenario.Subjects) > 0 {
 		return nil
 	}
-	brought := steps.Definitions{}
+	brought := workload.Definitions{}
 	for _, object := range slices.Concat(in.definitions, in.manifests) {
 		brought.Add(object.Body)
 	}

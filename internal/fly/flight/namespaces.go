@@ -10,14 +10,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // namespaces are those of the scenario.
 type namespaces struct {
-	workload *steps.Workload // names them
+	workload *workload.Workload // names them
 	stamp    object.Stamp
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -57,7 +57,7 @@ func lookAhead(o Options) (*run, Forecast, error) {
 	return r, f, err
 }
 
-func forecastRun(w *steps.Workload, o Options) (Forecast, error) {
+func forecastRun(w *workload.Workload, o Options) (Forecast, error) {
 	f := Forecast{Scenario: w.Scenario}
 	var err error
 	if f.Estimate, err = w.Estimate(); err != nil {

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 )
 
 // neededRights are the rights without which a run ends before it begins.
-func neededRights(all steps.Rights) (out []plane.Right) {
+func neededRights(all workload.Rights) (out []plane.Right) {
 	for _, r := range all.All {
 		resource, part, _ := strings.Cut(r.Resource, "/")
 		for _, verb := range r.Verbs {
@@ -53,7 +53,7 @@ func RBAC(o Options) (string, error) {
 
 // writeRole writes the role of a namespace, or the ClusterRole. What the run does without is
 // said in a comment.
-func writeRole(b *strings.Builder, name, namespace string, all []steps.Right) {
+func writeRole(b *strings.Builder, name, namespace string, all []workload.Right) {
 	kind, where := "ClusterRole", ""
 	if namespace != "" {
 		kind, where = "Role", "\n  namespace: "+namespace

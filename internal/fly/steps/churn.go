@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -139,8 +140,8 @@ func (c *churning) sendPlans(ctx context.Context, plans []planned) error {
 }
 
 // randomOf is the chance of a cycle.
-func (x Churn) randomOf(w *Workload, cycle int) *rand.Rand {
-	return rand.New(rand.NewPCG(w.seedOf(x.Step), uint64(cycle)))
+func (x Churn) randomOf(w *workload.Workload, cycle int) *rand.Rand {
+	return rand.New(rand.NewPCG(w.SeedOf(x.Step), uint64(cycle)))
 }
 
 // percentOf is how many of n a cycle takes. A percentage that was made of a whole number
@@ -201,7 +202,7 @@ func (o *Objects) ofUnits(units []int, bodies []string) batch {
 }
 
 // chooseBatch are the objects that a cycle takes.
-func (x Churn) chooseBatch(w *Workload, o *Objects, cycle int) batch {
+func (x Churn) chooseBatch(w *workload.Workload, o *Objects, cycle int) batch {
 	if x.Spec.PerObject {
 		return x.chosenObjects(w, o, cycle)
 	}
@@ -210,7 +211,7 @@ func (x Churn) chooseBatch(w *Workload, o *Objects, cycle int) batch {
 }
 
 // chosenObjects are the objects that a cycle takes of each body.
-func (x Churn) chosenObjects(w *Workload, o *Objects, cycle int) batch {
+func (x Churn) chosenObjects(w *workload.Workload, o *Objects, cycle int) batch {
 	var ordinals []inventory.Ordinal
 	random := x.randomOf(w, cycle)
 	for k, item := range o.layout.Items {
@@ -299,13 +300,13 @@ func (c *churning) replaceBatches(ctx context.Context, all []batch, part Part, b
 
 func (x Churn) planDeletion(s *Session, b batch) (load.Plan, error) {
 	p, err := b.planDeletion(x.Step, "", time.Duration(x.Spec.Timeout))
-	p.Pace = s.Workload.pacingOf(x.Step, b, x.Spec.Pace)
+	p.Pace = pacingOf(s.Workload, x.Step, b, x.Spec.Pace)
 	return p, err
 }
 
 func (x Churn) planCreation(s *Session, b batch) (load.Plan, error) {
 	p, err := b.planCreation(x.Step, time.Duration(x.Spec.Timeout))
-	p.Pace = s.Workload.pacingOf(x.Step, b, x.Spec.Pace)
+	p.Pace = pacingOf(s.Workload, x.Step, b, x.Spec.Pace)
 	return p, err
 }
 

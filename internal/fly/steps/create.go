@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -34,13 +35,13 @@ func (c Create) planCalls(ctx context.Context, s *Session) (planned, error) {
 }
 
 // pacedBatch returns all of the step's objects, and when each is due.
-func (c Create) pacedBatch(w *Workload, o *Objects) (batch, pacing) {
+func (c Create) pacedBatch(w *workload.Workload, o *Objects) (batch, pacing) {
 	indices := o.batchOfAll()
 	b := indices
 	if c.Spec.PerObject {
 		b = b.perObject()
 	}
-	pace := w.pacingOf(c.Step, b, c.Spec.Pace)
+	pace := pacingOf(w, c.Step, b, c.Spec.Pace)
 	if c.Spec.Pause > 0 { // objects are due later by the pauses before them
 		pace.shift = func(i int) time.Duration { return time.Duration(indices.unit(i)) * time.Duration(c.Spec.Pause) }
 	}

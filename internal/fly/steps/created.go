@@ -17,7 +17,8 @@ import (
 type Created struct {
 	mu      sync.Mutex
 	steps   map[string]*Objects
-	tracked bool // their changes are remembered
+	tracked bool     // their changes are remembered
+	aged    sync.Map // names of definitions that were looked at, see awaitAge
 }
 
 // NewCreated returns an empty table.
@@ -115,7 +116,7 @@ func (c *Created) Apply(all inventory.Changes) {
 // newObjects makes a create step known: what each body is, and where the plane
 // serves it.
 func (s *Session) newObjects(ctx context.Context, step string, c *scenario.Create) (*Objects, error) {
-	o := s.Workload.newObjects(step, c)
+	o := newObjects(s.Workload, step, c)
 	for k := range o.items {
 		it := &o.items[k]
 		if err := o.tryItem(k); err != nil {

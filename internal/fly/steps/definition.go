@@ -24,7 +24,7 @@ func (s *Session) awaitAge(ctx context.Context, r discovery.Resource) {
 	if s.member != nil || strings.Count(r.Name, ".") < 2 { // the group of a definition has a dot
 		return
 	}
-	if _, known := s.Workload.aged.LoadOrStore(r.Name, true); known {
+	if _, known := s.Created.aged.LoadOrStore(r.Name, true); known {
 		return
 	}
 	answer, err := s.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + r.Name})

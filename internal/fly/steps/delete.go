@@ -29,7 +29,7 @@ func (d Delete) planCalls(_ context.Context, s *Session) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	p.Pace = s.Workload.pacingOf(d.Step, b, d.Spec.Pace)
+	p.Pace = pacingOf(s.Workload, d.Step, b, d.Spec.Pace)
 	return planned{Plan: p, after: func(_ context.Context, sent error) error {
 		if o.Empty() {
 			o.SetUpTo(0)

@@ -3,11 +3,11 @@ package steps
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -135,59 +135,13 @@ func (s *Session) changeLink(between *proxy.Proxy, change func(*proxy.Link)) err
 	return between.Emulate(link)
 }
 
-// DisturbedClients names whose connections lead through a proxy, because a step
-// disturbs them.
-func (w *Workload) DisturbedClients() []string {
-	var out []string
-	for s := range w.Scenario.AllSteps() {
-		if s.Fault != nil && s.Fault.Client != "" && !slices.Contains(out, s.Fault.Client) {
-			out = append(out, s.Fault.Client)
-		}
-	}
-	return out
-}
-
 // InterposeProxies puts proxies before the clients that steps disturb on a plane
 // that others started: those of one that we start are there from the start.
-func (w *Workload) InterposeProxies(p *plane.Plane) error {
+func InterposeProxies(w *workload.Workload, p *plane.Plane) error {
 	for _, name := range w.DisturbedClients() {
 		if _, err := p.AddProxy(name); err != nil {
 			return fmt.Errorf("%w: %w", plane.ErrNoFault, err)
 		}
 	}
 	return nil
-}
-
-// SlowsAnswers says whether a step makes single answers slower, for which proxies
-// must see the calls.
-func (w *Workload) SlowsAnswers() bool {
-	for s := range w.Scenario.AllSteps() {
-		if s.Fault != nil && s.Fault.Client != "" && s.Fault.Action == "slow" {
-			return true
-		}
-	}
-	return false
-}
-
-// LinksMember tells whether a step breaks the link of a member, which is there for
-// that.
-func (w *Workload) LinksMember(name string) bool {
-	for s := range w.Scenario.AllSteps() {
-		if f := s.Fault; f != nil && f.Cluster != "" && slices.Contains([]string{"delay", "slow", "cut", "stall"}, f.Action) {
-			if names, err := w.Scenario.MembersOf(f.Cluster); err == nil && slices.Contains(names, name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// SlowsMembers tells whether a step makes single answers of members slower.
-func (w *Workload) SlowsMembers() bool {
-	for s := range w.Scenario.AllSteps() {
-		if s.Fault != nil && s.Fault.Cluster != "" && s.Fault.Action == "slow" {
-			return true
-		}
-	}
-	return false
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -67,7 +68,7 @@ func TestDisturbedClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint((&Workload{Scenario: s}).DisturbedClients()); got != "[load etcd]" {
+	if got := fmt.Sprint((&workload.Workload{Scenario: s}).DisturbedClients()); got != "[load etcd]" {
 		t.Error(got)
 	}
 }

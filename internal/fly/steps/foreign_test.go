@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -93,7 +94,7 @@ func TestCallsAtWhatOthersMade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out = append(out, b.Workload.narrowSelector(r, c))
+			out = append(out, b.Workload.NarrowSelector(r, c))
 		}
 		return out
 	}
@@ -117,7 +118,7 @@ func TestCallsAtWhatOthersMade(t *testing.T) {
 		"{verb: delete, resource: customresourcedefinitions.apiextensions.k8s.io, name: x}": true,
 	} {
 		b := newBenchOf(t, head(1)+"- {name: c, requests: {count: 1, pace: {burst: true}, mix: ["+call+"]}}\n", object.Stamp{Run: "r1"})
-		if err := b.Workload.CheckCalls(t.Context(), discovery.New(apitest.Client(t, b.server.Endpoint(), clock.Start()))); errors.Is(err, ErrForeign) != foreign {
+		if err := b.Workload.CheckCalls(t.Context(), discovery.New(apitest.Client(t, b.server.Endpoint(), clock.Start()))); errors.Is(err, workload.ErrForeign) != foreign {
 			t.Errorf("%s: %v", call, err)
 		}
 	}

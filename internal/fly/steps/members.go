@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -223,7 +224,7 @@ func (j *joint) placeOf(i int) (part, call int) {
 }
 
 // planAll returns the plan of all calls.
-func (j *joint) planAll(w *Workload, step string, p scenario.Pace) planned {
+func (j *joint) planAll(w *workload.Workload, step string, p scenario.Pace) planned {
 	out := planned{Plan: load.Plan{Step: step, Count: len(j.order)}, after: j.afterAll}
 	if len(j.parts) == 0 {
 		return out
@@ -281,15 +282,15 @@ func (j *joint) localResult(r *load.Result) (part int) {
 }
 
 // jointPacing is the pace of all calls together.
-func (j *joint) jointPacing(w *Workload, step string, p scenario.Pace) pacing {
+func (j *joint) jointPacing(w *workload.Workload, step string, p scenario.Pace) pacing {
 	if j.order == nil {
-		return pacing{Pace: w.paceOf(step, p, 0), unit: func(i int) int { return i }, calls: 1}
+		return pacing{Pace: w.PaceOf(step, p, 0), unit: func(i int) int { return i }, calls: 1}
 	}
 	units := 0
 	if n := len(j.units); n > 0 {
 		units = j.units[n-1] + 1
 	}
-	out := pacing{Pace: w.paceOf(step, p, units), units: units, unit: func(i int) int { return j.units[i] }, calls: float64(len(j.units)) / float64(max(1, units))}
+	out := pacing{Pace: w.PaceOf(step, p, units), units: units, unit: func(i int) int { return j.units[i] }, calls: float64(len(j.units)) / float64(max(1, units))}
 	if one, ok := j.parts[0].Pace.(pacing); ok && one.shift != nil {
 		out.shift = func(i int) time.Duration { _, n := j.placeOf(i); return one.shift(n) }
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
@@ -168,7 +169,7 @@ func TestJointPace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Workload{Scenario: sc}
+	w := &workload.Workload{Scenario: sc}
 	part := func(count, perUnit int) planned {
 		var p pacing
 		p.unit = func(i int) int { return i / perUnit }

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -45,12 +46,12 @@ type target struct {
 // newMixEntry makes one entry of a mix ready: where it goes to, and to what. Number
 // is its place in the mix.
 func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call, number int) (*mixEntry, error) {
-	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, strict: s.Workload.isStrict(c.Body), namespaces: s.Workload.namespacesOf(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
+	e := &mixEntry{call: c, body: s.Workload.Bodies[c.Body], with: c.With, strict: s.Workload.IsStrict(c.Body), namespaces: s.Workload.NamespacesOf(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.Stamp}
 	resource, err := s.resourceOf(ctx, step, e)
 	if err != nil {
 		return nil, err
 	}
-	selector := s.Workload.narrowSelector(resource, c)
+	selector := s.Workload.NarrowSelector(resource, c)
 	e.form, err = load.NewForm(resource, load.Target{
 		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selectorFor(selector),
 		FieldSelector: c.FieldSelector, Limit: c.Limit, ResourceVersion: c.ResourceVersion, Hold: time.Duration(c.Hold), Propagation: c.Propagation,
@@ -103,7 +104,7 @@ func (s *Session) resourceOf(ctx context.Context, step string, e *mixEntry) (dis
 		}
 		e.layout = e.objects.layout.Filter(func(i scenario.Item) bool { return c.Object == "" || i.Body == c.Object })
 		it := &e.objects.items[e.layout.Numbers[0]]
-		e.with = mergeVariables(it.with, c.With)
+		e.with = workload.MergeVariables(it.with, c.With)
 		return it.resource, nil
 	case c.Resource != "":
 		return s.findNamed(ctx, c.Resource)
@@ -121,7 +122,7 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 	paths := []string{resource.All()}
 	if resource.Namespaced && c.Namespace != "*" {
 		paths = nil
-		for _, space := range s.Workload.namespacesOf(&scenario.Create{Namespace: c.Namespace}) {
+		for _, space := range s.Workload.NamespacesOf(&scenario.Create{Namespace: c.Namespace}) {
 			paths = append(paths, resource.Collection(space))
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	readEvery   = 100 * time.Millisecond // of streams
+	ReadEvery   = 100 * time.Millisecond // of streams
 	deviceEvery = time.Second            // of the ends' devices
 )
 
@@ -65,7 +65,7 @@ func (x Network) newSeries(s *Session, name string) record.SeriesID {
 // measurePath sends to an end that is ours, or far, another process'. Of echoes and streams
 // one that breaks off ends the other.
 func (x Network) measurePath(ctx context.Context, s *Session, far *network.Reach) error {
-	from, to := networkEnd(x.Spec.From), networkEnd(x.Spec.To)
+	from, to := NetworkEnd(x.Spec.From), NetworkEnd(x.Spec.To)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	spaces := []network.Namespace{from.Namespace}
@@ -108,7 +108,8 @@ func (x Network) measurePath(ctx context.Context, s *Session, far *network.Reach
 	return errors.Join(errs...)
 }
 
-func networkEnd(e scenario.NetworkEnd) network.End {
+// NetworkEnd is an end of a path as package network has it.
+func NetworkEnd(e scenario.NetworkEnd) network.End {
 	a, _ := netip.ParseAddr(e.Address) // validated; the zero one where there is none
 	own, _ := netip.ParseAddr(e.Own)   // likewise
 	return network.End{Namespace: network.Namespace(e.Namespace), Address: a.Unmap(), Own: own.Unmap()}
@@ -154,7 +155,7 @@ func (x Network) measureStreams(ctx context.Context, s *Session, o network.Strea
 			sent(r)
 		}
 	}
-	o.Streams, o.For, o.Every, o.Clock = x.Spec.Stream.Count, time.Duration(x.Spec.For), readEvery, s.Clock
+	o.Streams, o.For, o.Every, o.Clock = x.Spec.Stream.Count, time.Duration(x.Spec.For), ReadEvery, s.Clock
 	err := network.Streams(ctx, o, keep)
 	if err != nil {
 		return fmt.Errorf("send streams: %w", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/template/protobuf"
@@ -78,13 +79,10 @@ type item struct {
 // errNameless says that an object cannot be addressed.
 var errNameless = errors.New("its body gives it no name of its own")
 
-// maxTries is how many objects are rendered to find one that is not left out.
-const maxTries = 1000
-
 // tryItem renders the first object of an item, and sees whether its body names it.
 func (o *Objects) tryItem(number int) error {
 	it, n := &o.items[number], inventory.Ordinal{Item: number, Replica: 1}
-	for range maxTries {
+	for range workload.MaxTries {
 		raw, err := it.body.Render(nil, o.varsOf(n))
 		if err == nil {
 			about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless

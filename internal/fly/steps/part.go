@@ -2,12 +2,11 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
-	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 )
 
 // Part says which of a run's load a plan is, so that others plan the same: all that
@@ -38,9 +37,6 @@ type Workers interface {
 	Send(ctx context.Context, part Part, known inventory.Changes, plan load.Plan) ([]inventory.Changes, error)
 }
 
-// errNotShared says that something has no way to be sent by several workers.
-var errNotShared = errors.New("it cannot be shared among workers")
-
 // takeChanges takes what workers are to know of the objects before the next part.
 func (s *Session) takeChanges() inventory.Changes {
 	if s.Workers == nil {
@@ -55,7 +51,7 @@ func (s *Session) sendCalls(ctx context.Context, p planned) error {
 		return s.Load.Run(ctx, p.Plan)
 	}
 	if p.part.Step == "" {
-		return fmt.Errorf("step %s: %w", p.Step, errNotShared)
+		return fmt.Errorf("step %s: %w", p.Step, workload.ErrNotShared)
 	}
 	seen, err := s.Workers.Send(ctx, p.part, p.known, p.Plan)
 	for _, one := range seen {
@@ -67,16 +63,16 @@ func (s *Session) sendCalls(ctx context.Context, p planned) error {
 // PlanPart plans what the leader of workers has planned: all calls of a part. The
 // changes that it was told have been applied before.
 func (s *Session) PlanPart(ctx context.Context, part Part) (load.Plan, error) {
-	step := s.Workload.stepNamed(part.Step)
+	step := s.Workload.StepNamed(part.Step)
 	if step == nil {
-		return load.Plan{}, fmt.Errorf("step %q: %w: the scenario has none of this name", part.Step, errNotShared)
+		return load.Plan{}, fmt.Errorf("step %q: %w: the scenario has none of this name", part.Step, workload.ErrNotShared)
 	}
 	if step.Churn != nil {
 		return s.planChurn(Churn{step.Name, step.Churn}, part)
 	}
 	x, ok := stepOf(step, nil).(sender)
 	if !ok {
-		return load.Plan{}, fmt.Errorf("step %q: %w", part.Step, errNotShared)
+		return load.Plan{}, fmt.Errorf("step %q: %w", part.Step, workload.ErrNotShared)
 	}
 	here := *s
 	here.found = part.Found
@@ -94,14 +90,4 @@ func (s *Session) planChurn(x Churn, part Part) (load.Plan, error) {
 		return x.planCreation(s, b)
 	}
 	return x.planDeletion(s, b)
-}
-
-// stepNamed returns the step of a name; nil where there is none.
-func (w *Workload) stepNamed(name string) *scenario.Step {
-	for step := range w.Scenario.AllSteps() {
-		if step.Name == name {
-			return step
-		}
-	}
-	return nil
 }

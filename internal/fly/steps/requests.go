@@ -31,21 +31,21 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
-		e.op, e.seed, e.rounds = len(ops), s.Workload.seedOf(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
+		e.op, e.seed, e.rounds = len(ops), s.Workload.SeedOf(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
 		ops = append(ops, e.form.Op(x.Step))
 		if e.get != nil {
 			ops = append(ops, e.get.Op(x.Step))
 		}
 		entries, weights, found = append(entries, e), append(weights, x.Spec.Mix[i].Weight), append(found, e.found)
 	}
-	choose := newChooser(entries, load.NewMix(weights, s.Workload.seedOf(x.Step)), x.Spec.Rounds > 0)
+	choose := newChooser(entries, load.NewMix(weights, s.Workload.SeedOf(x.Step)), x.Spec.Rounds > 0)
 	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: loadRetry(x.Spec.Retry)}
 	if x.Spec.Rounds > 0 {
 		for _, e := range entries {
 			p.Count += x.Spec.Rounds * len(e.found)
 		}
 	}
-	pace := s.Workload.paceOf(x.Step, x.Spec.Pace, p.Count)
+	pace := s.Workload.PaceOf(x.Step, x.Spec.Pace, p.Count)
 	if n := pace.Count(); n > 0 && (p.Count == 0 || n < p.Count) {
 		p.Count = n
 	}

@@ -39,7 +39,7 @@ func (x Scale) planCalls(_ context.Context, s *Session) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	p.Pace = s.Workload.pacingOf(x.Step, b, x.Spec.Pace)
+	p.Pace = pacingOf(s.Workload, x.Step, b, x.Spec.Pace)
 	settle := s.newSettling(o)
 	return planned{Plan: p, after: func(ctx context.Context, sent error) error {
 		sent = settle(ctx, sent)

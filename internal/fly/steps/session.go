@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
 	"github.com/windtunnel/windtunnel/internal/template"
@@ -28,7 +29,7 @@ import (
 // Session is what a step needs of the run that it belongs to.
 type Session struct {
 	Tracker
-	Workload *Workload
+	Workload *workload.Workload
 	Created  *Created  // what create steps have made until now
 	Members  []*Member // in the scenario's order
 	// MemberFolder is where the kubeconfigs of the members are; empty: there are none.
@@ -146,8 +147,8 @@ func (s *Session) DiscoverResources(ctx context.Context) {
 }
 
 func (s *Session) discoverIn(ctx context.Context, resources *discovery.Cache) {
-	for _, name := range slices.Sorted(maps.Keys(s.Workload.bodies)) {
-		if body := s.Workload.bodies[name]; body.Kind() != "" {
+	for _, name := range slices.Sorted(maps.Keys(s.Workload.Bodies)) {
+		if body := s.Workload.Bodies[name]; body.Kind() != "" {
 			if r, err := resources.Kind(ctx, body.APIVersion(), body.Kind()); err == nil && resources == s.Load.Resources() {
 				s.awaitAge(ctx, r)
 			}
@@ -218,6 +219,6 @@ func (s *Session) sendPlan(ctx context.Context, p planned) error {
 // Inspection says what is looked at of the plane, and with what.
 func (s *Session) Inspection() inspect.Options {
 	return inspect.Options{
-		Clock: s.Clock, Plane: s.Plane, Own: s.Own, Client: s.Client, Installed: s.Installed, Run: s.Workload.stamp.Run, MaxOthers: s.MaxOthers, Tolerate: s.Workload.Scenario.Preflight.Tolerate,
+		Clock: s.Clock, Plane: s.Plane, Own: s.Own, Client: s.Client, Installed: s.Installed, Run: s.Workload.Stamp.Run, MaxOthers: s.MaxOthers, Tolerate: s.Workload.Scenario.Preflight.Tolerate,
 	}
 }

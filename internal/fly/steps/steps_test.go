@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -86,7 +87,7 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 		var p load.Plan
 		switch {
 		case s.Create != nil:
-			o := w.newObjects(s.Name, s.Create)
+			o := newObjects(w, s.Name, s.Create)
 			for k := range o.items {
 				o.items[k].resource = discovery.Resource{Name: "x", Root: "/api/v1", Plural: "x", Namespaced: true}
 			}
@@ -94,14 +95,14 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 			session.Created.addStep(s.Name, o)
 			all := o.batchOfAll()
 			p, err = all.planCreation(s.Name, time.Second)
-			p.Pace = w.pacingOf(s.Name, all, s.Create.Pace)
+			p.Pace = pacingOf(w, s.Name, all, s.Create.Pace)
 			for i := range all.count {
 				o.setThere(all.ordinal(i), true)
 			}
 		case s.Update != nil:
 			all := session.Created.find(s.Update.Step).batchOfAll()
 			p, err = Update{s.Name, s.Update}.planUpdate(w, all)
-			p.Pace = w.pacingOf(s.Name, all, s.Update.Pace)
+			p.Pace = pacingOf(w, s.Name, all, s.Update.Pace)
 		case s.Requests != nil:
 			var sent planned
 			sent, err = Requests{s.Name, s.Requests}.planCalls(t.Context(), session)
@@ -161,12 +162,12 @@ func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
 }
 
 func TestEachStepHasArrivalsOfItsOwn(t *testing.T) {
-	w := &Workload{Scenario: &scenario.Scenario{Seed: 1}}
-	a, b := w.paceOf("a", scenario.Pace{Poisson: 10}, 9), w.paceOf("b", scenario.Pace{Poisson: 10}, 9)
+	w := &workload.Workload{Scenario: &scenario.Scenario{Seed: 1}}
+	a, b := w.PaceOf("a", scenario.Pace{Poisson: 10}, 9), w.PaceOf("b", scenario.Pace{Poisson: 10}, 9)
 	if a.Due(5) == b.Due(5) {
 		t.Error("two steps of random arrivals follow the same times")
 	}
-	if rate := w.paceOf("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
+	if rate := w.PaceOf("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
 		t.Errorf("a burst asks for %v calls a second", rate)
 	}
 }
@@ -562,7 +563,7 @@ func TestPacesOfObjects(t *testing.T) {
 				s = one
 			}
 		}
-		o := b.Workload.newObjects(step, s.Create)
+		o := newObjects(b.Workload, step, s.Create)
 		o.SetUpTo(3)
 		all, pace := Create{step, s.Create}.pacedBatch(b.Workload, o)
 		var got []string

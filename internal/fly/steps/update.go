@@ -7,6 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -47,13 +48,13 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	p.Pace, p.Retry = s.Workload.pacingOf(x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
+	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
 	return planned{Plan: p}, nil
 }
 
 // planUpdate are what the step sends. Of each item there are two
 // operations: the change, and the GET that goes before a PUT.
-func (x Update) planUpdate(w *Workload, b batch) (load.Plan, error) {
+func (x Update) planUpdate(w *workload.Workload, b batch) (load.Plan, error) {
 	o := b.objects
 	changes, ops, err := x.newChanges(w, o)
 	if err != nil {
@@ -92,14 +93,14 @@ func (x Update) planUpdate(w *Workload, b batch) (load.Plan, error) {
 	return p, nil
 }
 
-func (x Update) newChanges(w *Workload, o *Objects) ([]change, []record.Op, error) {
+func (x Update) newChanges(w *workload.Workload, o *Objects) ([]change, []record.Op, error) {
 	var out []change
 	var ops []record.Op
 	for k := range o.items {
 		it := &o.items[k]
-		c := change{with: mergeVariables(it.with, x.Spec.With), strict: w.isStrict(cmp.Or(x.Spec.Body, it.Body))}
+		c := change{with: workload.MergeVariables(it.with, x.Spec.With), strict: w.IsStrict(cmp.Or(x.Spec.Body, it.Body))}
 		if x.Spec.Body != "" {
-			c.body, c.part = w.bodies[x.Spec.Body], x.Spec.Method != "put" && x.Spec.Method != "apply"
+			c.body, c.part = w.Bodies[x.Spec.Body], x.Spec.Method != "put" && x.Spec.Method != "apply"
 		}
 		target := load.Target{Verb: "patch", Patch: x.Spec.Method}
 		if x.Spec.Method == "put" {

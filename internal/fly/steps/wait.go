@@ -212,7 +212,7 @@ func (w Wait) newObserver(s *Session, resource discovery.Resource) (*condition.O
 	case resource.Namespaced && w.Spec.Namespace != "" && w.Spec.Namespace != "*":
 		o.Path = resource.Collection(w.Spec.Namespace)
 	case resource.Namespaced && w.Spec.Namespace == "":
-		ours := s.Workload.namespacesOf(&scenario.Create{})
+		ours := s.Workload.NamespacesOf(&scenario.Create{})
 		o.Mine = func(namespace, _ string) bool { return slices.Contains(ours, namespace) }
 	}
 	return condition.New(o), want, nil

@@ -7,14 +7,14 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // Check says what keeps a run's load or fleet from being shared, before anything is started.
 // Own says that the run starts its plane itself.
-func (s Settings) Check(w *steps.Workload, own bool) error {
+func (s Settings) Check(w *workload.Workload, own bool) error {
 	if err := w.CheckAnswers(s.Workers); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s Settings) Check(w *steps.Workload, own bool) error {
 }
 
 // checkPath refuses faults on the path of a client that workers do not take.
-func checkPath(w *steps.Workload, own bool, client, flag string) error {
+func checkPath(w *workload.Workload, own bool, client, flag string) error {
 	if own || !slices.Contains(w.DisturbedClients(), client) {
 		return nil
 	}
@@ -45,7 +45,7 @@ func checkPath(w *steps.Workload, own bool, client, flag string) error {
 }
 
 // checkFleets says what keeps a run's fleet from being shared.
-func (s Settings) checkFleets(w *steps.Workload) error {
+func (s Settings) checkFleets(w *workload.Workload) error {
 	var errs []error
 	f, n := w.Scenario.Fleet, s.Fleets
 	refuse := func(format string, args ...any) {
@@ -74,7 +74,7 @@ func (s Settings) checkFleets(w *steps.Workload) error {
 }
 
 // checkSubjects refuses what a worker's subjects cannot be used for.
-func (s Settings) checkSubjects(w *steps.Workload) error {
+func (s Settings) checkSubjects(w *workload.Workload) error {
 	var errs []error
 	names := sharableSubjects(w.Scenario)
 	if len(names) > 0 && s.isElsewhere() {

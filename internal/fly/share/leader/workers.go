@@ -11,7 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -24,7 +24,7 @@ type Run struct {
 	Self       string // version of windtunnel
 	Text       []byte // of the scenario, in our own language
 	Set        map[string]string
-	Workload   *steps.Workload
+	Workload   *workload.Workload
 	Stamp      object.Stamp
 	FleetName  string // of the plane's nodes
 	Kubeconfig string // of a cluster that is not the run's own; else empty

@@ -34,12 +34,12 @@ func (s *sender) answerPath(ctx context.Context, o message.Answer) (protocol.Tas
 	if err != nil {
 		return nil, err
 	}
-	begun, err := s.session.Answer(ctx, o.Step, host)
+	begun, err := beginAnswer(ctx, s.session, o.Step, host)
 	if err != nil {
 		return nil, err
 	}
 	s.answering[o.Step] = begun
-	return answer{s, o, begun.Reach()}, nil
+	return answer{s, o, begun.reach()}, nil
 }
 
 // Prepared tells the leader how the end is reached.
@@ -57,12 +57,12 @@ func (a answer) Send(context.Context, clock.Time) (any, error) {
 	if has == nil {
 		return nil, fmt.Errorf("step %q: %w: nothing answers here", a.Step, message.ErrWorkers)
 	}
-	return has.Close(), nil
+	return has.close(), nil
 }
 
 // endAnswers ends what nobody has ended.
 func (s *sender) endAnswers() {
 	for _, one := range s.answering {
-		one.Close()
+		one.close()
 	}
 }

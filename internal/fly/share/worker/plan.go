@@ -12,13 +12,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // readPlan makes of a plan where a worker's calls go and what the load is, and into acts,
 // unless that is nil, what nodes do. Its files are there for no longer than that takes.
-func readPlan(p message.Plan, kubeconfig []byte, acts *stages.Set) (e endpoint.Endpoint, w *steps.Workload, err error) {
+func readPlan(p message.Plan, kubeconfig []byte, acts *stages.Set) (e endpoint.Endpoint, w *workload.Workload, err error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-")
 	if err != nil {
 		return e, nil, fmt.Errorf("make a folder for the plan: %w", err)
@@ -42,7 +43,7 @@ func endpointOf(p message.Plan, kubeconfig []byte) (endpoint.Endpoint, error) {
 }
 
 // compileScenario reads the scenario as the leader has read it.
-func compileScenario(p message.Plan, folder string) (*steps.Workload, error) {
+func compileScenario(p message.Plan, folder string) (*workload.Workload, error) {
 	if err := p.WriteFiles(folder); err != nil {
 		return nil, err
 	}

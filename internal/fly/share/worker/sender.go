@@ -22,8 +22,8 @@ type sender struct {
 	session *steps.Session
 	client  *wire.Client
 
-	mu        sync.Mutex                  // parts are planned one after another
-	answering map[string]*steps.Answering // the ends of paths, by step
+	mu        sync.Mutex            // parts are planned one after another
+	answering map[string]*answering // the ends of paths, by step
 }
 
 // openConnections compiles the plan and makes the connections.

@@ -14,7 +14,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -107,7 +106,7 @@ func newDuty(ctx context.Context, p message.Plan, w worker) (duty, error) {
 	if w.index >= p.Senders {
 		return newKeeper(p, w)
 	}
-	s := &sender{worker: w, share: share.Share{Index: w.index, Of: p.Senders}, answering: map[string]*steps.Answering{}}
+	s := &sender{worker: w, share: share.Share{Index: w.index, Of: p.Senders}, answering: map[string]*answering{}}
 	if err := s.openConnections(ctx, p); err != nil {
 		s.close()
 		return nil, err

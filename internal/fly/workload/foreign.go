@@ -1,4 +1,4 @@
-package steps
+package workload
 
 import (
 	"context"
@@ -87,16 +87,16 @@ func (w *Workload) ownScope(r discovery.Resource, c *scenario.Call) bool {
 	if !r.Namespaced || c.Namespace == "*" {
 		return false
 	}
-	return !slices.ContainsFunc(w.namespacesOf(&scenario.Create{Namespace: c.Namespace}), func(name string) bool { return !w.Owns(name) })
+	return !slices.ContainsFunc(w.NamespacesOf(&scenario.Create{Namespace: c.Namespace}), func(name string) bool { return !w.Owns(name) })
 }
 
-// narrowSelector returns the labels by which a call selects: of a call that changes
+// NarrowSelector returns the labels by which a call selects: of a call that changes
 // something only what is the run's, unless it may change more.
-func (w *Workload) narrowSelector(r discovery.Resource, c *scenario.Call) string {
-	if w.Destructive || w.stamp.Run == "" || !isChange(c) || w.ownScope(r, c) {
+func (w *Workload) NarrowSelector(r discovery.Resource, c *scenario.Call) string {
+	if w.Destructive || w.Stamp.Run == "" || !isChange(c) || w.ownScope(r, c) {
 		return c.Selector
 	}
-	own := object.RunLabel + "=" + w.stamp.Run
+	own := object.RunLabel + "=" + w.Stamp.Run
 	if c.Selector == "" {
 		return own
 	}

@@ -1,4 +1,4 @@
-package steps
+package workload
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -25,7 +24,8 @@ func builtInGroups() []string {
 	}
 }
 
-func builtIn(group string) bool { return slices.Contains(builtInGroups(), group) }
+// BuiltIn tells a group that every API server has.
+func BuiltIn(group string) bool { return slices.Contains(builtInGroups(), group) }
 
 // Definitions are the kinds that a scenario brings to a plane, such as "Widget of
 // example.org/v1", by group. A group without kinds has any.
@@ -78,7 +78,7 @@ func (w *Workload) Unserved(definitions Definitions) error {
 			break // which may install anything
 		}
 		for _, name := range bodiesMade(step) {
-			if body := w.bodies[name]; body != nil && !judged[name] {
+			if body := w.Bodies[name]; body != nil && !judged[name] {
 				judged[name] = true
 				errs = append(errs, w.requireServed(name, body, definitions))
 			}
@@ -91,7 +91,7 @@ func (w *Workload) Unserved(definitions Definitions) error {
 func (w *Workload) addOwn(definitions Definitions) {
 	for step := range w.Scenario.AllSteps() {
 		for _, name := range bodiesMade(step) {
-			body := w.bodies[name]
+			body := w.Bodies[name]
 			if body == nil || body.Kind() != "CustomResourceDefinition" && body.Kind() != "APIService" {
 				continue
 			}
@@ -99,7 +99,7 @@ func (w *Workload) addOwn(definitions Definitions) {
 			if c := step.Create; c != nil {
 				with = c.With
 				for _, o := range c.Objects {
-					with = mergeVariables(with, o.With)
+					with = MergeVariables(with, o.With)
 				}
 			}
 			if raw, err := w.renderFirst(name, step.Name, "", with); err == nil {
@@ -126,7 +126,7 @@ func (w *Workload) addLater(definitions Definitions, body string, step *scenario
 	v := template.Vars{Name: step.Name, Namespace: w.Namespace(0), Seed: w.Scenario.Seed, With: with}
 	for i := range min(max(step.Create.Count, step.Create.PerNamespace)*most, maxDefinitions) {
 		v.Index, v.Replica = i/most, i%most+1
-		raw, err := w.bodies[body].Render(nil, v)
+		raw, err := w.Bodies[body].Render(nil, v)
 		if err != nil {
 			return // the step says it
 		}
@@ -168,7 +168,7 @@ func (w *Workload) requireServed(name string, body *template.Template, definitio
 // Lack is nil where the plane will have a kind: Kubernetes has its group, or it is defined.
 func (d Definitions) Lack(apiVersion, kind string) error {
 	group, _, named := strings.Cut(apiVersion, "/")
-	if !named || builtIn(group) {
+	if !named || BuiltIn(group) {
 		return nil
 	}
 	kinds, known := d[group]
@@ -190,13 +190,4 @@ func (w *Workload) placeOf(name string) string {
 	}
 	file, line := w.Scenario.Place(w.File, b.Line)
 	return fmt.Sprintf("%s:%d", file, line)
-}
-
-// withWay adds to an error of a kind or resource that the plane does not serve
-// what can be done about it.
-func withWay(err error, group string) error {
-	if errors.Is(err, discovery.ErrNotServed) && !builtIn(group) {
-		return fmt.Errorf("%w: add its CustomResourceDefinition under crds: of the scenario", err)
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package steps
+package workload
 
 import (
 	"cmp"
@@ -149,7 +149,7 @@ func (r *rights) addObjects(c *scenario.Create, part string, verbs ...string) {
 		bodies = append(bodies, o.Body)
 	}
 	for _, name := range bodies {
-		body := r.w.bodies[name]
+		body := r.w.Bodies[name]
 		if body == nil {
 			continue
 		}
@@ -159,7 +159,7 @@ func (r *rights) addObjects(c *scenario.Create, part string, verbs ...string) {
 		}
 		gv, _ := schema.ParseGroupVersion(body.APIVersion())
 		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(body.Kind()))
-		for _, namespace := range r.placesOf(plural.Resource, r.w.namespacesOf(c)) {
+		for _, namespace := range r.placesOf(plural.Resource, r.w.NamespacesOf(c)) {
 			r.addVerbs(Place{Group: gv.Group, Resource: plural.Resource + part, Namespace: namespace}, verbs...)
 		}
 	}
@@ -167,7 +167,7 @@ func (r *rights) addObjects(c *scenario.Create, part string, verbs ...string) {
 
 // addMade adds verbs on what a create step of a name has made.
 func (r *rights) addMade(name, part string, verbs ...string) {
-	if step := r.w.stepNamed(name); step != nil && step.Create != nil {
+	if step := r.w.StepNamed(name); step != nil && step.Create != nil {
 		r.addObjects(step.Create, part, verbs...)
 	}
 }
@@ -198,7 +198,7 @@ func (r *rights) addNamed(resource, part, namespace string, verbs ...string) {
 	}
 	names := []string{""}
 	if namespace != "*" {
-		names = r.placesOf(plural, r.w.namespacesOf(&scenario.Create{Namespace: namespace}))
+		names = r.placesOf(plural, r.w.NamespacesOf(&scenario.Create{Namespace: namespace}))
 	}
 	for _, name := range names {
 		r.addVerbs(Place{Group: group, Resource: plural + part, Namespace: name}, verbs...)
@@ -241,7 +241,7 @@ func (w *Workload) WatchesPods() bool {
 			return true
 		}
 		for _, name := range bodiesMade(step) {
-			if body := w.bodies[name]; body == nil || !slices.Contains(podless, body.Kind()) {
+			if body := w.Bodies[name]; body == nil || !slices.Contains(podless, body.Kind()) {
 				return true
 			}
 		}

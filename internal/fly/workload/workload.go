@@ -1,4 +1,8 @@
-package steps
+// Package workload is what the steps of a scenario send, compiled: the bodies, the pace of
+// each step and its namespaces, and what can be said of all of it before anything is started:
+// how much it is, which rights it needs, which kinds, what may not be done to a cluster of
+// others, and what workers cannot share. Package steps does it.
+package workload
 
 import (
 	"bytes"
@@ -10,12 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
-	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/interop/bodies"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/template"
@@ -30,18 +32,20 @@ type Workload struct {
 	// cluster that is not its own.
 	Destructive bool
 
-	bodies  map[string]*template.Template // by name
-	replays map[string][]time.Duration    // due times by file
-	expects map[string][]int              // by step: codes of failed calls that are as they should be
-	stamp   object.Stamp                  // of all that is made
-	aged    sync.Map                      // names of definitions that were looked at, see awaitAge
+	Bodies map[string]*template.Template // by name
+	Stamp  object.Stamp                  // of all that is made
+
+	replays map[string][]time.Duration // due times by file
+	expects map[string][]int           // by step: codes of failed calls that are as they should be
 }
 
 // Compile reads and compiles all that stands in files or is a program of its
 // own, so that an error in it is known before anything is started. What the steps
-// make carries the stamp: none on a plane that ends with the run.
+// make carries the stamp: none on a plane that ends with the run. The
+// function of this name in package steps renders the first objects besides, by which the
+// kinds of bodies are known.
 func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, error) {
-	w := &Workload{Scenario: s, File: file, bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}, stamp: stamp}
+	w := &Workload{Scenario: s, File: file, Bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}, Stamp: stamp}
 	var errs []error
 	for name, body := range s.Bodies {
 		t, err := w.compileBody(body)
@@ -49,7 +53,7 @@ func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, 
 			errs = append(errs, err)
 			continue
 		}
-		w.bodies[name] = t
+		w.Bodies[name] = t
 	}
 	for step := range s.AllSteps() {
 		w.expects[step.Name] = step.Expects
@@ -60,7 +64,7 @@ func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, 
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return w, w.tryBodies()
+	return w, nil
 }
 
 // Expects tells whether a step takes calls that fail with such a code, 0 for no
@@ -84,7 +88,7 @@ func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 	}
 	t, err := template.Compile(file, text, line, dialect)
 	if err == nil {
-		t.Stamp(w.stamp, w.labelsGroups(body))
+		t.Stamp(w.Stamp, w.labelsGroups(body))
 	}
 	return t, err
 }
@@ -112,23 +116,6 @@ func (w *Workload) readReplay(name string) error {
 	return nil
 }
 
-// tryBodies renders the first object of every create step.
-func (w *Workload) tryBodies() error {
-	var errs []error
-	for step := range w.Scenario.AllSteps() {
-		if step.Create == nil || step.Create.Count+step.Create.PerNamespace == 0 {
-			continue
-		}
-		o := w.newObjects(step.Name, step.Create)
-		for k := range o.items {
-			if err := o.tryItem(k); err != nil {
-				errs = append(errs, fmt.Errorf("%w (the first object of step %q)", err, step.Name))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Estimate says what the workload would send.
 func (w *Workload) Estimate() (plan.Estimate, error) {
 	return plan.Of(w.Scenario, plan.Sources{
@@ -140,8 +127,8 @@ func (w *Workload) Estimate() (plan.Estimate, error) {
 // renderFirst renders the first object of a body that is not left out.
 func (w *Workload) renderFirst(body, name, group string, with map[string]any) (raw []byte, err error) {
 	v := template.Vars{Name: name, Namespace: w.Namespace(0), Group: group, Replica: 1, Seed: w.Scenario.Seed, With: with}
-	for v.Index = range maxTries {
-		if raw, err = w.bodies[body].Render(nil, v); !errors.Is(err, template.ErrEmpty) {
+	for v.Index = range MaxTries {
+		if raw, err = w.Bodies[body].Render(nil, v); !errors.Is(err, template.ErrEmpty) {
 			break
 		}
 	}
@@ -161,8 +148,8 @@ func (w *Workload) Owns(namespace string) bool {
 	return ok && err == nil && n >= 1 && n <= w.Scenario.Namespaces.Count
 }
 
-// namespacesOf lists the namespaces that a create step goes through.
-func (w *Workload) namespacesOf(c *scenario.Create) []string {
+// NamespacesOf lists the namespaces that a create step goes through.
+func (w *Workload) NamespacesOf(c *scenario.Create) []string {
 	from, to, prefix := 1, w.Scenario.Namespaces.Count, w.Scenario.Namespaces.Prefix
 	switch {
 	case c.Namespace != "":
@@ -182,52 +169,40 @@ func (w *Workload) namespacesOf(c *scenario.Create) []string {
 	return out
 }
 
-// seedOf is a step's own source of randomness, from the scenario's seed.
-func (w *Workload) seedOf(step string) uint64 {
+// StepNamed returns the step of a name; nil where there is none.
+func (w *Workload) StepNamed(name string) *scenario.Step {
+	for step := range w.Scenario.AllSteps() {
+		if step.Name == name {
+			return step
+		}
+	}
+	return nil
+}
+
+// MaxTries is how many objects are rendered to find one that is not left out.
+const MaxTries = 1000
+
+// SeedOf is a step's own source of randomness, from the scenario's seed.
+func (w *Workload) SeedOf(step string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(step))
 	return w.Scenario.Seed ^ h.Sum64()
 }
 
-// paceOf returns a step's pace for so many calls (0: it is not known). Each step
+// PaceOf returns a step's pace for so many calls (0: it is not known). Each step
 // has random arrivals of its own.
-func (w *Workload) paceOf(step string, p scenario.Pace, count int) *pace.Pace {
-	return plan.Pace(p, count, w.seedOf(step), w.replays[p.Replay])
+func (w *Workload) PaceOf(step string, p scenario.Pace, count int) *pace.Pace {
+	return plan.Pace(p, count, w.SeedOf(step), w.replays[p.Replay])
 }
 
-// pacingOf returns a batch's pace for a step.
-func (w *Workload) pacingOf(step string, b batch, p scenario.Pace) pacing {
-	return pacing{Pace: w.paceOf(step, p, b.units), unit: b.unit, units: b.units, calls: float64(b.count) / float64(max(1, b.units))}
-}
-
-// newObjects returns what a create step is to make; nothing of it is there yet.
-func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
-	o := &Objects{step: step, create: c, namespaces: w.namespacesOf(c), seed: w.Scenario.Seed, expects: w.Expects, stamp: w.stamp}
-	spaces := 1
-	if c.PerNamespace > 0 {
-		spaces = len(o.namespaces)
-	}
-	o.layout = inventory.NewLayout(c, spaces)
-	for _, one := range o.layout.Items {
-		dialect := w.Scenario.Bodies[one.Body].Dialect
-		o.items = append(o.items, item{
-			Item: one, body: w.bodies[one.Body], with: mergeVariables(c.With, one.With),
-			optional:  dialect == bodies.ClusterLoader2,
-			namesSelf: dialect == bodies.KubeBurner, // even where the first name is as ours
-			strict:    w.isStrict(one.Body),
-		})
-	}
-	return o
-}
-
-// isStrict tells that a body is written in our own dialect.
-func (w *Workload) isStrict(body string) bool {
+// IsStrict tells that a body is written in our own dialect.
+func (w *Workload) IsStrict(body string) bool {
 	d := w.Scenario.Bodies[body].Dialect
 	return d == "" || d == scenario.Dialects()[0]
 }
 
-// mergeVariables returns the variables of several maps; later ones win.
-func mergeVariables(all ...map[string]any) map[string]any {
+// MergeVariables returns the variables of several maps; later ones win.
+func MergeVariables(all ...map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, m := range all {
 		maps.Copy(out, m)

@@ -1,4 +1,4 @@
-package steps
+package workload
 
 import (
 	"errors"
@@ -9,6 +9,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
+
+// ErrNotShared says that something has no way to be sent by several workers.
+var ErrNotShared = errors.New("it cannot be shared among workers")
 
 // CheckSharable joins an error for each step whose calls cannot be shared among so
 // many workers such that their calls together are those of one, with what can be
@@ -46,13 +49,13 @@ func (w *Workload) explainUnsharable(step *scenario.Step, workers int) error {
 	closed := step.Pace().Closed
 	switch {
 	case step.Beside:
-		return fmt.Errorf("%w: it ends when the steps beside it do, which only one sender knows; run it without --workers", errNotShared)
+		return fmt.Errorf("%w: it ends when the steps beside it do, which only one sender knows; run it without --workers", ErrNotShared)
 	case step.Cluster != "":
-		return fmt.Errorf("%w: it is done in members, which only one sender reaches; run it without --workers", errNotShared)
+		return fmt.Errorf("%w: it is done in members, which only one sender reaches; run it without --workers", ErrNotShared)
 	case step.Churn != nil && step.Churn.Namespaces != "":
-		return fmt.Errorf("%w: what it makes again depends on which namespaces are gone; churn the objects, not their namespaces, or run it without --workers", errNotShared)
+		return fmt.Errorf("%w: what it makes again depends on which namespaces are gone; churn the objects, not their namespaces, or run it without --workers", ErrNotShared)
 	case closed > 0 && closed < workers:
-		return fmt.Errorf("%w: %s at a time: fewer than %d workers; use --workers %d or fewer, or closed: %d or more", errNotShared, unit.Count(closed, "calls"), workers, closed, workers)
+		return fmt.Errorf("%w: %s at a time: fewer than %d workers; use --workers %d or fewer, or closed: %d or more", ErrNotShared, unit.Count(closed, "calls"), workers, closed, workers)
 	case step.Requests != nil:
 		return unsharableMix(step.Requests)
 	}
@@ -64,7 +67,7 @@ func (w *Workload) explainUnsharable(step *scenario.Step, workers int) error {
 func unsharableMix(r *scenario.Requests) error {
 	for i := range r.Mix {
 		if c := &r.Mix[i]; c.Verb == "delete" && c.Of != "" {
-			return fmt.Errorf("%w: its mix deletes objects of step %q, and calls about what is gone are left out, which other workers cannot know in time; use a delete step, or churn", errNotShared, c.Of)
+			return fmt.Errorf("%w: its mix deletes objects of step %q, and calls about what is gone are left out, which other workers cannot know in time; use a delete step, or churn", ErrNotShared, c.Of)
 		}
 	}
 	return nil
@@ -94,7 +97,7 @@ func checkBranches(group *scenario.Step) error {
 			for _, name := range slices.Sorted(maps.Keys(all[i].changes)) {
 				if i != j && all[j].uses[name] {
 					return fmt.Errorf("step %q, line %d: %w: one of its branches makes or deletes objects of step %q, and another one uses them; put these branches one after another, or run it without --workers",
-						group.Name, group.Line, errNotShared, name)
+						group.Name, group.Line, ErrNotShared, name)
 				}
 			}
 		}
@@ -128,4 +131,16 @@ func objectsOf(step *scenario.Step) (uses []string, changes string) {
 		uses = []string{changes}
 	}
 	return uses, changes
+}
+
+// CheckAnswers joins an error for each step whose path ends at a worker that is not among
+// so many. It is asked before anything is started.
+func (w *Workload) CheckAnswers(workers int) error {
+	var errs []error
+	for step := range w.Scenario.AllSteps() {
+		if n := step.Network; n != nil && n.To.Worker != nil && *n.To.Worker >= workers {
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: network.to.worker: %d is not among %s; run it with --workers %d or more", w.File, step.Line, step.Name, *n.To.Worker, unit.Count(workers, "workers"), *n.To.Worker+1))
+		}
+	}
+	return errors.Join(errs...)
 }
