@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // ErrNoBinary says that the program windtunnel was not found.
@@ -52,7 +51,7 @@ type command struct {
 // runProgram runs the program to its end, with the test as its caller, and returns its
 // exit code and why the manager ended early, if it did.
 func (f Flight) runProgram(ctx context.Context, t testing.TB, c command) (code int, managed, err error) {
-	ours, theirs, err := newSocketPair()
+	ours, theirs, err := kernel.SocketPair()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -102,19 +101,4 @@ func clientConfig(path string) (*rest.Config, error) {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
 	return config, nil
-}
-
-// newSocketPair makes a connection: our end, and a file that a child can be given.
-func newSocketPair() (ours net.Conn, theirs *os.File, err error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a socket: %w", err)
-	}
-	file := os.NewFile(uintptr(pair[0]), "windtunnel")
-	theirs = os.NewFile(uintptr(pair[1]), "caller")
-	ours, err = net.FileConn(file)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("make a socket: %w", err), theirs.Close())
-	}
-	return ours, theirs, nil
 }

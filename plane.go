@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // UpOptions say what plane to start.
@@ -71,7 +73,7 @@ func Start(ctx context.Context, o UpOptions) (*Plane, error) {
 	if o.Output == nil {
 		o.Output = io.Discard
 	}
-	ours, theirs, err := newSocketPair() // closed by the kernel when this process is killed, which ends the plane
+	ours, theirs, err := kernel.SocketPair() // closed by the kernel when this process is killed, which ends the plane
 	if err != nil {
 		return nil, err
 	}

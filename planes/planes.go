@@ -2,22 +2,17 @@
 // knows of them.
 package planes
 
-import (
-	"slices"
-
-	"github.com/spf13/cobra"
-
-	"github.com/windtunnel/windtunnel/planes/app"
-	"github.com/windtunnel/windtunnel/planes/clusters"
-	"github.com/windtunnel/windtunnel/planes/edge"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
-	"github.com/windtunnel/windtunnel/planes/vm"
-)
+import "github.com/windtunnel/windtunnel/planes/internal/kit/process"
 
 // Host is the program that the planes' processes are verbs of.
 type Host = process.Host
 
-// Verbs returns the processes of all planes, as hidden verbs of their host.
-func Verbs(host Host) []*cobra.Command {
-	return slices.Concat(app.Verbs(host), vm.Verbs(host), edge.Verbs(host), clusters.Verbs(host))
+// names returns those of the planes' processes.
+func names() []string {
+	return []string{
+		"app-controller", "app-webhook", "app-gateway", "app-member",
+		"vm-controller", "vm-agent", "vm-webhook",
+		"edge-hub", "edge-fleet", "edge-direct",
+		"tree-manager", "tree-members", "link", "network-manager", "network-agents",
+	}
 }

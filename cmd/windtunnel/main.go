@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
@@ -23,7 +24,7 @@ func dispatchProcess() int {
 	if len(os.Args) > 1 && os.Args[1] == process.ReaperArg {
 		return process.ReaperMain(os.Stdin)
 	}
-	signal.Ignore(syscall.SIGXFSZ) // a file that grows beyond its limit is an error, not a crash with the code of unknown
+	signal.Ignore(kernel.SIGXFSZ) // a file that grows beyond its limit is an error, not a crash with the code of unknown
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	env := &environment{

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // trimEvery is how often a program that stays trims itself: each page that is
@@ -63,7 +63,7 @@ func trimExecutablePages() {
 			from, to = 0, 0 // a mapping without a name
 		case from != 0 && len(fields) > 1 && fields[0] == "Anonymous:" && fields[1] == "0":
 			// What was written to before it was made read-only would be lost.
-			_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED)
+			kernel.DropPages(from, to)
 		}
 	}
 }

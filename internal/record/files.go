@@ -12,8 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -279,12 +278,12 @@ func (d Dir) Lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	err = unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = kernel.Lock(folder)
 	if err == nil {
 		return func() { _ = folder.Close() }, nil // which ends the lock
 	}
 	_ = folder.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if errors.Is(err, kernel.ErrLocked) {
 		return nil, fmt.Errorf("%s: %w", d, ErrBusy)
 	}
 	return nil, fmt.Errorf("lock %s: %w", d, err)

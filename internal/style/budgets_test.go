@@ -16,9 +16,9 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4180},
+		"ground":            {max: 4385},
 		"internal/record":   {max: 5010},
-		"internal/machine":  {max: 3240},
+		"internal/machine":  {max: 3290},
 		"internal/api":      {max: 5720},
 		"internal/template": {max: 1458},
 		"scenario":          {max: 5590},
@@ -27,7 +27,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/opinion":  {max: 18850},
 		"internal/fly":      {max: 22650},
 		"plane":             {max: 45},
-		"planes":            {max: 27050},
+		"planes":            {max: 27070},
 		"cmd":               {max: 5200},
 	},
 	packages: map[string]budget{

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -17,7 +16,7 @@ const maxPort = 65535
 func CheckListeners(n, first int) error {
 	var f Facts
 	f.readFiles(os.DirFS("/"))
-	f.OpenFiles = limitOf(unix.RLIMIT_NOFILE)
+	f.OpenFiles = Limit(kernel.OpenFiles())
 	return f.checkListeners(n, first)
 }
 

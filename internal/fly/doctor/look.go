@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/machine/network"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
@@ -29,8 +28,8 @@ func Look(o Options) Facts {
 	f := Facts{Machine: usage.Machine(), Versions: o.Versions}
 	f.readFiles(os.DirFS("/"))
 	f.UsableCores = min(f.UsableCores, float64(runtime.NumCPU())) // NumCPU knows the affinity
-	f.OpenFiles, f.Processes = limitOf(unix.RLIMIT_NOFILE), limitOf(unix.RLIMIT_NPROC)
-	if nice := limitOf(unix.RLIMIT_NICE); nice.Soft >= 25 {
+	f.OpenFiles, f.Processes = Limit(kernel.OpenFiles()), Limit(kernel.Processes())
+	if nice := kernel.Niceness(); nice.Soft >= 25 {
 		f.MayPrefer = true // 20 less the limit is the least niceness
 	}
 	f.CPUGroup = errorText(process.TryLimits(process.Limits{CPU: 1}))
@@ -168,14 +167,6 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-func limitOf(which int) Limit {
-	var l unix.Rlimit
-	if unix.Getrlimit(which, &l) != nil {
-		return Limit{}
-	}
-	return Limit{Soft: l.Cur, Hard: l.Max}
 }
 
 // nearestFolder returns the folder itself or the nearest above it that is there.

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // How often each thing is tried.
@@ -21,14 +20,12 @@ const (
 // lookAt measures a folder that something will be written to.
 func lookAt(folder string) Disk {
 	d := Disk{Path: folder}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(folder, &fs); err != nil {
+	space, err := kernel.Disk(folder)
+	if err != nil {
 		d.Fault = err.Error()
 		return d
 	}
-	d.Free = fs.Bavail * uint64(fs.Bsize)
-	d.InMemory = fs.Type == unix.TMPFS_MAGIC
-	var err error
+	d.Free, d.InMemory = space.Free, space.InMemory
 	if d.Sync, err = timeSync(folder); err != nil {
 		d.Fault = err.Error()
 	}
@@ -50,7 +47,7 @@ func timeSync(folder string) (out Timing, err error) {
 		if _, err := file.Write(block); err != nil {
 			return Timing{}, err
 		}
-		if err := unix.Fdatasync(int(file.Fd())); err != nil {
+		if err := kernel.SyncData(file); err != nil {
 			return Timing{}, err
 		}
 		took = append(took, watch.Now().Sub(before))

@@ -3,11 +3,11 @@ package flight
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -81,10 +81,7 @@ func (r *run) warnUnmet() {
 // machineLimits are those of this machine. What cannot be found out stays unknown.
 func machineLimits(s *scenario.Scenario, o Options) plan.Limits {
 	var l plan.Limits
-	var files syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
-		l.OpenFiles = files.Max
-	}
+	l.OpenFiles = kernel.OpenFiles().Hard
 	l.RecordsDir, l.Records = freeAt(o.Out)
 	l.Memory, l.Ports = plane.AvailableMemory(), plane.PortsGivenOut()
 	m := usage.Machine()
@@ -108,9 +105,8 @@ func freeAt(path string) (folder string, free uint64) {
 		return "", 0
 	}
 	for {
-		var fs syscall.Statfs_t
-		if syscall.Statfs(path, &fs) == nil {
-			return path, fs.Bavail * uint64(fs.Bsize)
+		if space, err := kernel.Disk(path); err == nil {
+			return path, space.Free
 		}
 		if parent := filepath.Dir(path); parent != path {
 			path = parent

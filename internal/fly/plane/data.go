@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -54,12 +53,11 @@ func baseFolders() []string {
 // measureFolder measures a folder. What a tmpfs has free is no more than the memory
 // that is free.
 func measureFolder(base string) (dataFolder, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(base, &fs); err != nil {
+	space, err := kernel.Disk(base)
+	if err != nil {
 		return dataFolder{}, fmt.Errorf("measure disk space in %s: %w", base, err)
 	}
-	r := dataFolder{base: base, free: fs.Bavail * uint64(fs.Bsize)}
-	r.tmpfs = fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC
+	r := dataFolder{base: base, free: space.Free, tmpfs: space.InMemory}
 	if r.tmpfs {
 		if memory, ok := availableMemory(); ok {
 			r.free = min(r.free, memory)

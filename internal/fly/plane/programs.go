@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -42,7 +43,7 @@ func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs,
 		}
 		p.reaper = path
 	}
-	if err := CheckPrograms(cfg, o.BaseDir); err != nil {
+	if err := errors.Join(kernel.Require("a control plane that windtunnel starts"), CheckPrograms(cfg, o.BaseDir)); err != nil {
 		return p, err
 	}
 	var err error

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -92,13 +92,13 @@ func (x command) runCommand(ctx context.Context, out *os.File) error {
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
 		c.Env = append(c.Env, name+"="+x.Env[name])
 	}
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.SysProcAttr = kernel.OwnGroup()
+	c.Cancel = func() error { return kernel.KillGroup(c.Process.Pid) }
 	err := c.Start()
 	if err == nil {
 		x.started(c.Process.Pid)
 		err = c.Wait()
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // what it left behind
+		_ = kernel.KillGroup(c.Process.Pid) // what it left behind
 	}
 	var exit *exec.ExitError
 	switch {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/pace"
@@ -81,7 +79,7 @@ func Echoes(ctx context.Context, o EchoOptions, took func(Echo)) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeSocket(fd)
 	e := &echoing{o: o, socket: w, fd: fd, token: token, took: took, sentAll: make(chan struct{})}
 	if err := e.resolvePath(ctx); err != nil {
 		return err
@@ -119,7 +117,7 @@ func (e *echoing) resolvePath(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := unix.Send(e.fd, e.socket.encodeEcho(first, room), 0); err != nil && !isPacketLoss(err) {
+		if err := sendPacket(e.fd, e.socket.encodeEcho(first, room)); err != nil && !isPacketLoss(err) {
 			return fmt.Errorf("%w: send an echo: %w", ErrNetwork, err)
 		}
 		n, _, err := receivePacket(e.fd, packet, control)
@@ -158,7 +156,7 @@ func (e *echoing) sendEchoes(ctx context.Context) error {
 		e.mu.Lock()
 		e.waiting = append(e.waiting, Echo{Due: at, Sent: sent})
 		e.mu.Unlock()
-		if err := unix.Send(e.fd, packet, 0); err != nil && !isPacketLoss(err) {
+		if err := sendPacket(e.fd, packet); err != nil && !isPacketLoss(err) {
 			return fmt.Errorf("%w: send an echo: %w", ErrNetwork, err)
 		}
 	}

@@ -16,9 +16,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
@@ -56,7 +53,7 @@ func (n Namespace) Do(do func() error) error {
 	done := make(chan error, 1)
 	guard.Go(func() {
 		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine, so that nobody else gets it
-		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+		if err := enterNamespace(file); err != nil {
 			done <- fmt.Errorf("%w: enter namespace %s: %w", ErrNetwork, n, err)
 			return
 		}
@@ -78,26 +75,6 @@ func NewNamespace() (*Held, error) {
 		done <- h.unshareNamespace()
 	})
 	return h, <-done
-}
-
-// unshareNamespace makes the namespace by moving the calling thread there.
-func (h *Held) unshareNamespace() error {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("%w: make a namespace: %w", ErrNetwork, err)
-	}
-	file, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
-	if err != nil {
-		return fmt.Errorf("%w: hold a namespace: %w", ErrNetwork, err)
-	}
-	lo, err := netlink.LinkByName("lo")
-	if err == nil {
-		err = netlink.LinkSetUp(lo)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("%w: raise the loopback of a namespace: %w", ErrNetwork, err), file.Close())
-	}
-	h.file = file
-	return nil
 }
 
 // Namespace is what others call it, in other processes too.

@@ -150,7 +150,7 @@ func segmentsIn(c *net.TCPConn) uint64 {
 	if err != nil {
 		return 0 // closed meanwhile
 	}
-	return uint64(info.Segs_in)
+	return info.arrived
 }
 
 // countReceived returns the bytes and segments that have come, and whether connections are open:

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 )
@@ -187,23 +185,16 @@ func (s *streaming) takeReading() Reading {
 	}
 	for _, c := range s.senders {
 		if info, err := tcpInfo(c); err == nil {
-			r.Segments += uint64(info.Segs_out)
-			r.Retransmits += uint64(info.Total_retrans)
-			r.RoundTrip += time.Duration(info.Rtt) * time.Microsecond / time.Duration(len(s.senders))
+			r.Segments += info.segments
+			r.Retransmits += info.retransmits
+			r.RoundTrip += info.roundTrip / time.Duration(len(s.senders))
 		}
 	}
 	return r
 }
 
-// tcpInfo asks the kernel about a connection.
-func tcpInfo(c *net.TCPConn) (info *unix.TCPInfo, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var asked error
-	err = raw.Control(func(fd uintptr) {
-		info, asked = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	})
-	return info, errors.Join(err, asked)
+// connection is what the kernel knows of a connection.
+type connection struct {
+	segments, arrived, retransmits uint64 // sent, received, sent again
+	roundTrip                      time.Duration
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // namePrefix begins the name of every run's private folder and control group; what
@@ -179,37 +179,6 @@ func (p part) cpuSettings(cores float64, within time.Duration) [][2]string {
 	return [][2]string{{"cpu.max", quota + " " + period}}
 }
 
-// enterForChild makes the next child of this thread start inside the group; leave is
-// to be called when it has started. With v1 the thread itself enters (a child
-// begins where its parent thread is), with v2 the kernel places the child.
-func (g *Cgroup) enterForChild(attr *syscall.SysProcAttr) (leave func(), err error) {
-	tid := strconv.Itoa(unix.Gettid())
-	var back []func()
-	leave = func() {
-		for _, f := range back {
-			f()
-		}
-	}
-	for _, p := range g.parts {
-		if p.version == 1 {
-			if err := writeExisting(filepath.Join(p.dir, "tasks"), tid); err != nil {
-				leave()
-				return nil, fmt.Errorf("enter control group: %w", err)
-			}
-			back = append(back, func() { _ = writeExisting(filepath.Join(p.home, "tasks"), tid) })
-			continue
-		}
-		fd, err := unix.Open(p.dir, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
-			leave()
-			return nil, fmt.Errorf("open control group: %w", err)
-		}
-		attr.UseCgroupFD, attr.CgroupFD = true, fd
-		back = append(back, func() { _ = unix.Close(fd) })
-	}
-	return leave, nil
-}
-
 // foldersByController returns the folders by controller.
 func (g *Cgroup) foldersByController() map[string]string {
 	out := map[string]string{}
@@ -264,7 +233,7 @@ func removeCgroup(dir string) error {
 	}
 	var err error
 	for range 300 {
-		err = unix.Rmdir(dir)
+		err = syscall.Rmdir(dir)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -281,7 +250,7 @@ func killAllIn(dir string) {
 	}
 	for _, field := range strings.Fields(string(raw)) {
 		if pid, err := strconv.Atoi(field); err == nil && pid > 1 && pid != os.Getpid() {
-			_ = unix.Kill(pid, unix.SIGKILL)
+			_ = kernel.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // cleanEntries ends and removes all that the entries name, in the order processes and what they
@@ -119,7 +118,7 @@ func sweepUnborn(base string) {
 	now := clock.Start().Epoch()
 	for _, dir := range findFolders(base, append(folderPrefixes(), newPrefix)...) {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() && now.Sub(info.ModTime()) > time.Minute {
-			_ = unix.Rmdir(dir) // refused when it is not empty or not ours
+			_ = syscall.Rmdir(dir) // refused when it is not empty or not ours
 		}
 	}
 }
@@ -130,7 +129,7 @@ func sweepFolder(dir string) (bool, error) {
 	if err != nil || !info.IsDir() {
 		return false, nil // gone by now, or not a folder of ours
 	}
-	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Getuid() || info.Mode().Perm() != 0o700 {
+	if !kernel.IsOwn(info) || info.Mode().Perm() != 0o700 {
 		return false, nil
 	}
 	lock, err := lockFolder(dir)

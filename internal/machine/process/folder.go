@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // What begins the names of folders that Sweep looks after, beside those of runs.
@@ -79,12 +79,9 @@ func lockedFolder(base, prefix string) (string, *os.File, error) {
 // lockFolder locks a folder without waiting. The kernel frees the lock when
 // its holder ends.
 func lockFolder(dir string) (*os.File, error) {
-	file, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	file, err := kernel.LockFolder(dir)
 	if err != nil {
-		return nil, fmt.Errorf("lock folder: %w", err)
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock folder %s: %w", dir, err), file.Close())
+		return nil, fmt.Errorf("lock folder %s: %w", dir, err)
 	}
 	return file, nil
 }

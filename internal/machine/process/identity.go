@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // ErrGone says that a process has ended, or that its number is another's by now.
@@ -42,7 +43,7 @@ func (i Identity) Interrupt() error {
 	if !i.Alive() {
 		return ErrGone
 	}
-	if err := unix.Kill(i.PID, unix.SIGINT); err != nil {
+	if err := kernel.Kill(i.PID, syscall.SIGINT); err != nil {
 		return fmt.Errorf("interrupt process %d: %w", i.PID, err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // A process that leaves its group and session, as daemons do, is found by the environment
@@ -38,7 +40,7 @@ func killMarked(mark string) {
 			return
 		}
 		for _, pid := range found {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is none
+			_ = kernel.Kill(pid, syscall.SIGKILL) // one that has ended is none
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // stat is what /proc/PID/stat says of a process.
@@ -97,12 +98,12 @@ func killGroup(pid int, start uint64) {
 		return
 	}
 	if err == nil && s.group != pid {
-		_ = unix.Kill(pid, unix.SIGKILL)
+		_ = kernel.Kill(pid, syscall.SIGKILL)
 		return
 	}
 	for _, member := range membersOf(pid) {
 		if m, err := statOf(member); err == nil && m.group == pid && m.start >= start {
-			_ = unix.Kill(member, unix.SIGKILL)
+			_ = kernel.Kill(member, syscall.SIGKILL)
 		}
 	}
 }

@@ -18,9 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // Spec says what to start.
@@ -87,6 +86,9 @@ type End struct {
 // The kernel kills the child when the thread that forked it dies. So a
 // goroutine that is locked to its thread forks it and then stays in wait.
 func Start(spec Spec, reaper *Reaper) (*Process, error) {
+	if err := kernel.Require("starting " + spec.Name); err != nil {
+		return nil, err
+	}
 	if spec.Dir == "" {
 		spec.Dir = "/"
 	}
@@ -140,9 +142,7 @@ func (p *Process) runChild(log *os.File, started chan<- error) {
 	}
 	cmd := &exec.Cmd{
 		Path: p.spec.Path, Args: append([]string{p.spec.Path}, p.spec.Args...), Env: p.spec.Env, Dir: p.spec.Dir,
-		Stdout: log, Stderr: log,
-		// An own process group: Ctrl-C at the terminal reaches windtunnel only.
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		Stdout: log, Stderr: log, SysProcAttr: childAttributes(),
 	}
 	if cmd.Env == nil {
 		cmd.Env = []string{}
@@ -161,7 +161,7 @@ func (p *Process) runChild(log *os.File, started chan<- error) {
 
 	p.mu.Lock()
 	// The group's number is still taken: it cannot be another's yet.
-	_ = unix.Kill(-p.pid, unix.SIGKILL)
+	_ = kernel.Kill(-p.pid, syscall.SIGKILL)
 	_ = cmd.Wait() // its state is read below
 	p.reaped = true
 	p.err = p.deathErrorLocked(cmd.ProcessState)
@@ -191,16 +191,6 @@ func (p *Process) startInCgroup(cmd *exec.Cmd) error {
 	}
 	defer leave()
 	return cmd.Start()
-}
-
-// awaitExit returns when the process has ended; it is a zombie then.
-func awaitExit(pid int) {
-	for {
-		var info unix.Siginfo
-		if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 // deathErrorLocked makes the error of an end; callers hold mu.
@@ -279,14 +269,14 @@ func (p *Process) LastWords() []string { return lastWordsOf(p.spec.LogFile) }
 // when it is gone. It is idempotent.
 func (p *Process) Stop(grace time.Duration) {
 	p.expectEnd()
-	_ = p.signalGroup(unix.SIGTERM) // it may be gone already
-	_ = p.signalGroup(unix.SIGCONT) // a paused process would not hear
+	_ = p.signalGroup(syscall.SIGTERM) // it may be gone already
+	_ = p.signalGroup(kernel.SIGCONT)  // a paused process would not hear
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-timer.C:
-		_ = p.signalGroup(unix.SIGKILL)
+		_ = p.signalGroup(syscall.SIGKILL)
 		<-p.done
 	}
 }
@@ -295,7 +285,7 @@ func (p *Process) Stop(grace time.Duration) {
 // counts as asked for.
 func (p *Process) Kill() {
 	p.expectEnd()
-	_ = p.signalGroup(unix.SIGKILL)
+	_ = p.signalGroup(syscall.SIGKILL)
 	<-p.done
 }
 
@@ -309,7 +299,7 @@ const pauseWithin = 10 * time.Second
 func (p *Process) Pause() error {
 	p.mu.Lock()
 	p.paused = true
-	err := p.signalLocked(unix.SIGSTOP)
+	err := p.signalLocked(kernel.SIGSTOP)
 	p.mu.Unlock()
 	for c := clock.Start(); err == nil && !p.isHalted(); time.Sleep(time.Millisecond) {
 		if time.Duration(c.Now()) > pauseWithin {
@@ -331,7 +321,7 @@ func (p *Process) Continue() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.paused, p.held = false, false
-	return p.signalLocked(unix.SIGCONT)
+	return p.signalLocked(kernel.SIGCONT)
 }
 
 func (p *Process) expectEnd() {
@@ -341,7 +331,7 @@ func (p *Process) expectEnd() {
 }
 
 // signalGroup reaches the whole process group.
-func (p *Process) signalGroup(s unix.Signal) error {
+func (p *Process) signalGroup(s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.signalLocked(s)
@@ -349,11 +339,11 @@ func (p *Process) signalGroup(s unix.Signal) error {
 
 // signalLocked is signal for those who hold mu: under it the leader is not yet
 // reaped, so that the number is the group's.
-func (p *Process) signalLocked(s unix.Signal) error {
+func (p *Process) signalLocked(s syscall.Signal) error {
 	if p.reaped {
 		return fmt.Errorf("signal %s: %w", p.spec.Name, os.ErrProcessDone)
 	}
-	if err := unix.Kill(-p.pid, s); err != nil {
+	if err := kernel.Kill(-p.pid, s); err != nil {
 		return fmt.Errorf("signal %s: %w", p.spec.Name, err)
 	}
 	return nil

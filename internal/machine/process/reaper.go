@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // ReaperArg is the hidden first argument with which an executable runs
@@ -78,7 +78,7 @@ func (r *Reaper) startReaper(executable string) error {
 	r.cmd = &exec.Cmd{
 		Path: executable, Args: []string{executable, ReaperArg}, Dir: "/",
 		Env:         []string{"GOGC=off", "GOMEMLIMIT=64MiB"}, // it allocates next to nothing
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		SysProcAttr: kernel.OwnSession(),
 	}
 	if r.pipe, err = r.cmd.StdinPipe(); err != nil {
 		return errors.Join(err, ledger.Close())
@@ -141,7 +141,7 @@ func (r *Reaper) Close() error {
 func ReaperMain(stdin io.Reader) int {
 	// Whoever ends windtunnel by a signal to all of its processes wants it
 	// cleaned up after, too.
-	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	if err := cleanEntries(readEntries(stdin)); err != nil {
 		return 1
 	}

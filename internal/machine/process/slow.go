@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // How a process is held to its share of the CPU.
@@ -127,7 +127,7 @@ func (p *Process) leaveCgroup(in part) error {
 	}
 	var err error
 	for range 100 { // the kernel needs a moment until the group counts as empty
-		if err = unix.Rmdir(in.dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if err = syscall.Rmdir(in.dir); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -139,7 +139,7 @@ func (p *Process) leaveCgroup(in part) error {
 func (p *Process) moveToCgroup(dir string) error {
 	for _, pid := range membersOf(p.pid) {
 		err := writeExisting(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
-		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+		if err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
 			return fmt.Errorf("move into control group: %w", err)
 		}
 	}
@@ -202,9 +202,9 @@ func (p *Process) holdBriefly(hold bool) {
 	if hold == p.held || p.paused {
 		return
 	}
-	s := unix.SIGCONT
+	s := kernel.SIGCONT
 	if hold {
-		s = unix.SIGSTOP
+		s = kernel.SIGSTOP
 	}
 	if p.signalLocked(s) == nil {
 		p.held = hold
@@ -236,15 +236,4 @@ func (m meter) usedSinceLast() (sum time.Duration) {
 		}
 	}
 	return sum
-}
-
-// cpuTime returns the CPU that a process has used, to the nanosecond; 0 when it
-// is gone. Its clock's number is made as clock_getcpuclockid(3) makes it.
-func cpuTime(pid int) time.Duration {
-	const schedClock = 2
-	var at unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|schedClock), &at); err != nil {
-		return 0
-	}
-	return time.Duration(at.Nano())
 }

@@ -5,8 +5,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -24,10 +24,7 @@ func Machine() record.Machine {
 			m.OS = name
 		}
 	}
-	var u syscall.Utsname
-	if syscall.Uname(&u) == nil {
-		m.Kernel = textOf(u.Sysname[:]) + " " + textOf(u.Release[:])
-	}
+	m.Kernel = kernel.Release()
 	return m
 }
 
@@ -67,15 +64,4 @@ func cgroupVersion(root string) string {
 		}
 	}
 	return "none"
-}
-
-func textOf[T int8 | uint8](raw []T) string {
-	var b strings.Builder
-	for _, c := range raw {
-		if c == 0 {
-			break
-		}
-		b.WriteByte(byte(c))
-	}
-	return b.String()
 }

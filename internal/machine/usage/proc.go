@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -37,11 +38,11 @@ func readUsage(pid int, now func() clock.Time) (usage, error) {
 		return u, err
 	}
 	if pid == os.Getpid() {
-		var r syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		used, err := kernel.OwnCPU()
+		if err != nil {
 			return u, fmt.Errorf("read own usage: %w", err)
 		}
-		u.cpu = toSeconds(r.Utime) + toSeconds(r.Stime)
+		u.cpu = used.Seconds()
 	}
 	u.at = now()
 	raw, err := os.ReadFile(procFile(pid, "status"))
@@ -65,8 +66,6 @@ func wrapGone(pid int, err error) error {
 	}
 	return fmt.Errorf("read usage of process %d: %w", pid, err)
 }
-
-func toSeconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
 // readStat reads the CPU time from /proc/PID/stat (proc_pid_stat(5), fields 14
 // and 15, counted after the name in brackets, which may hold anything).

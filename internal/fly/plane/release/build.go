@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // sources are those of plane/ and what takes their place where etcd is an executable of
@@ -55,6 +56,9 @@ type Release struct {
 // Build makes a plane, or returns the one that the cache has unless again is set. What
 // the module proxy lacks is named before anything is compiled.
 func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error) {
+	if err := kernel.Require("a control plane that windtunnel builds"); err != nil {
+		return Plane{}, err
+	}
 	if err := CheckNames(w.Kubernetes, w.Etcd); err != nil {
 		return Plane{}, err
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
 // Errors of the cache.
@@ -119,7 +121,7 @@ func (c Cache) keep(name string, fill func(folder string) (Plane, error)) (p Pla
 		return p, fmt.Errorf("lock the cache of planes: %w", err)
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := kernel.Lock(lock); err != nil {
 		return p, fmt.Errorf("%s: %w: run the command again when that has ended", name, ErrBusy)
 	}
 	making, old := filepath.Join(c.folder, "."+name+".new"), filepath.Join(c.folder, "."+name+".old")
@@ -156,13 +158,13 @@ func save(folder string, p Plane) error {
 const roomForPlane = 1 << 29
 
 func (c Cache) checkRoom() error {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(c.folder, &s); err != nil {
+	space, err := kernel.Disk(c.folder)
+	if err != nil {
 		return fmt.Errorf("how much room the cache of planes has: %w", err)
 	}
-	if free := s.Bavail * uint64(s.Bsize); free < roomForPlane {
+	if space.Free < roomForPlane {
 		return fmt.Errorf("%w in %s: %d MiB are free, and making a plane takes up to %d MiB: free some, or set XDG_CACHE_HOME to a folder with more",
-			ErrNoRoom, c.folder, free>>20, roomForPlane>>20)
+			ErrNoRoom, c.folder, space.Free>>20, roomForPlane>>20)
 	}
 	return nil
 }

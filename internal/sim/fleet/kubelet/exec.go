@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet/kubelet/stream"
 )
 
@@ -70,14 +71,14 @@ func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) {
 func newCommand(ctx context.Context, argv []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = os.Environ()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = kernel.OwnGroup()
 	cmd.Cancel = func() error { return killGroup(cmd) }
 	cmd.WaitDelay = lingering
 	return cmd
 }
 
 func killGroup(cmd *exec.Cmd) error {
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := kernel.KillGroup(cmd.Process.Pid); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
 	return nil
@@ -89,21 +90,20 @@ func setCredentials(cmd *exec.Cmd, c *configuration.SecurityContext) error {
 	if c == nil || (c.RunAsUser == nil && c.RunAsGroup == nil) {
 		return nil
 	}
-	id := &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())}
+	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
 	if c.RunAsUser != nil {
-		id.Uid = uint32(*c.RunAsUser)
+		uid = uint32(*c.RunAsUser)
 	}
 	if c.RunAsGroup != nil {
-		id.Gid = uint32(*c.RunAsGroup)
+		gid = uint32(*c.RunAsGroup)
 	}
 	if os.Getuid() != 0 {
-		if int(id.Uid) != os.Getuid() || int(id.Gid) != os.Getgid() {
-			return fmt.Errorf("run as %d:%d: only root can", id.Uid, id.Gid)
+		if int(uid) != os.Getuid() || int(gid) != os.Getgid() {
+			return fmt.Errorf("run as %d:%d: only root can", uid, gid)
 		}
 		return nil
 	}
-	cmd.SysProcAttr.Credential = id
-	return nil
+	return kernel.SetUser(cmd, uid, gid)
 }
 
 // runCommand runs a command to its end. What it left running in its group is ended.

@@ -1,14 +1,11 @@
 package kubelet
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/windtunnel/windtunnel/internal/sim/fleet/kubelet/stream"
 )
@@ -16,38 +13,9 @@ import (
 // terminal is a pseudo-terminal: what is written to ours is read from its.
 type terminal struct{ ours, its *os.File }
 
-func openTerminal() (*terminal, error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open terminal: %w", err)
-	}
-	ours := os.NewFile(uintptr(fd), "/dev/ptmx")
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	var its *os.File
-	if err == nil {
-		its, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open terminal: %w", err), ours.Close())
-	}
-	return &terminal{ours, its}, nil
-}
-
 func (t *terminal) close() {
 	_ = t.ours.Close()
 	_ = t.its.Close()
-}
-
-// resize sets the size; a terminal that is closed has none.
-func (t *terminal) resize(s stream.Size) {
-	if raw, err := t.ours.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) {
-			_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: s.Height, Col: s.Width})
-		})
-	}
 }
 
 // runTerminal runs a command on a terminal of its own.
@@ -58,8 +26,7 @@ func (s *Server) runTerminal(cmd *exec.Cmd, c *stream.Session) error {
 	}
 	defer t.close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.its, t.its, t.its
-	cmd.SysProcAttr.Setpgid = false // a session has a group
-	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
+	leadSession(cmd.SysProcAttr)
 	select { // begin with the client's size, if it said it
 	case size, ok := <-c.Resize:
 		if ok {
