@@ -143,7 +143,7 @@ func (r *fleetRun) prepareOptions() error {
 	}
 	r.options = fleet.Options{
 		Endpoint: ep, Clock: clock.Start(), Log: r.log, Seed: r.own.seed, Connections: r.own.connections,
-		NodePort: o.NodePort, Version: version,
+		NodePort: o.NodePort, Version: ownVersion(),
 	}
 	if o.NodeIP != "" {
 		r.options.NodeIP = netip.MustParseAddr(o.NodeIP) // checked when it was read

@@ -41,7 +41,7 @@ func writeManual(verb *cobra.Command, folder string) (pages int, err error) {
 		verb.Long = "```\n" + verb.Long + "\n```" // its lines stay as they are
 	}
 	var page bytes.Buffer
-	if err := doc.GenMan(verb, &doc.GenManHeader{Source: "windtunnel " + version, Manual: "windtunnel"}, &page); err != nil {
+	if err := doc.GenMan(verb, &doc.GenManHeader{Source: "windtunnel " + ownVersion(), Manual: "windtunnel"}, &page); err != nil {
 		return 0, err
 	}
 	page.WriteString(".SH \"EXIT STATUS\"\n0 pass, 1 fail, 2 unknown, 3 the tool or its input is at fault.\n")

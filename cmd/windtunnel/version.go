@@ -7,18 +7,43 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 )
 
-// version is windtunnel's own.
+// version is that of a build from a checkout.
 const version = "0.1.0-dev"
+
+// A release sets both (-ldflags -X): its version and the commit it was built from.
+var stamp, commit string
+
+// ownVersion returns windtunnel's version: of a release, of the module that go install took,
+// or of the checkout.
+func ownVersion() string {
+	if stamp != "" {
+		return stamp
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && isRelease(info.Main.Version) {
+		return strings.TrimPrefix(info.Main.Version, "v")
+	}
+	return version
+}
+
+// isRelease tells whether a module's version is a release: neither empty, "(devel)", nor one
+// that Go made of a commit.
+func isRelease(v string) bool {
+	return strings.HasPrefix(v, "v") && !strings.Contains(v, "-0.") && !strings.HasPrefix(v, "v0.0.0-") && !strings.Contains(v, "+")
+}
 
 // binaryVersions returns what this executable is made of.
 func binaryVersions() map[string]string {
-	out := map[string]string{"windtunnel": version, "go": runtime.Version()}
+	out := map[string]string{"windtunnel": ownVersion(), "go": runtime.Version()}
+	if commit != "" {
+		out["commit"] = commit
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -53,7 +78,7 @@ func addVersion(root *cobra.Command) {
 	root.PersistentFlags().Bool(name, false, usage)
 	_ = root.PersistentFlags().MarkHidden(name) // which is there
 	root.Flags().Bool(name, false, usage)
-	text := "windtunnel " + version
+	text := "windtunnel " + ownVersion()
 	if all, err := versionsWithPlane(); err == nil {
 		text += ", Kubernetes " + all["kubernetes"] + ", etcd " + all["etcd"]
 	}

@@ -16,7 +16,7 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4385},
+		"ground":            {max: 4400},
 		"internal/record":   {max: 5010},
 		"internal/machine":  {max: 3290},
 		"internal/api":      {max: 5720},
@@ -28,10 +28,10 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/fly":      {max: 22650},
 		"plane":             {max: 45},
 		"planes":            {max: 27070},
-		"cmd":               {max: 5200},
+		"cmd":               {max: 5230},
 	},
 	packages: map[string]budget{
-		"cmd/windtunnel": {5200, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel": {5230, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":       {5590, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{
