@@ -84,7 +84,7 @@ func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error)
 		fmt.Fprintf(b.Progress, "the cache has Kubernetes %s with etcd %s already; --again builds it once more\n", p.Kubernetes, p.Etcd)
 		return p, nil
 	}
-	fmt.Fprintf(b.Progress, "compiling Kubernetes %s with etcd %s: minutes, unless most of it was compiled before\n", r.Kubernetes, r.Etcd)
+	fmt.Fprintf(b.Progress, "compiling Kubernetes %s with etcd %s: minutes, and some 5 GB in TMPDIR and GOCACHE, unless most of it was compiled before\n", r.Kubernetes, r.Etcd)
 	return b.Cache.keep(name, func(folder string) (Plane, error) { return compile(ctx, tool, r, folder) })
 }
 
@@ -109,8 +109,46 @@ func look(ctx context.Context, tool goTool, w Wanted) (Release, error) {
 	if err := r.lookForStaging(ctx, tool); err != nil {
 		return r, err
 	}
-	r.Etcd, err = lookForEtcd(ctx, tool, r.version, w.Etcd)
-	return r, err
+	if r.Etcd, err = lookForEtcd(ctx, tool, r.version, w.Etcd); err != nil || len(r.Missing) > 0 {
+		return r, err
+	}
+	var staging []Module
+	for _, name := range r.needs.staging {
+		if r.has[name] && !slices.Contains(neverLinked(), name) {
+			staging = append(staging, Module{Path: name, Version: r.version.staging()})
+		}
+	}
+	if err = r.fetch(ctx, tool, staging); err != nil || len(r.Missing) > 0 {
+		return r, err // without the largest ones
+	}
+	return r, r.fetch(ctx, tool, []Module{{Path: kubernetesModule, Version: r.Kubernetes}, {Path: etcdModule, Version: r.Etcd}})
+}
+
+// fetch fetches modules whose go.mod files are there, since a proxy may withhold the rest
+// of a module: 1.32.13 is listed whole and cannot be built.
+func (r *Release) fetch(ctx context.Context, tool goTool, all []Module) error {
+	var args []string
+	for _, m := range all {
+		args = append(args, m.Path+"@"+m.Version)
+	}
+	got, err := tool.download(ctx, args...)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		one, answered := got[m.Path]
+		if !answered {
+			return fmt.Errorf("fetch %s %s: the go command does not say what became of it", m.Path, m.Version)
+		}
+		switch there, err := one.isThere(); {
+		case err != nil:
+			return namedIfFull(fmt.Errorf("fetch %s %s: %w", m.Path, m.Version, err))
+		case !there:
+			r.Missing = append(r.Missing, m.Path+" "+m.Version)
+			r.has[m.Path] = false
+		}
+	}
+	return nil
 }
 
 // lookForStaging asks for the modules of Kubernetes' repository.
@@ -124,7 +162,10 @@ func (r *Release) lookForStaging(ctx context.Context, tool goTool) error {
 		return err
 	}
 	for _, module := range r.needs.staging {
-		if r.has[module] = all[module].Error == "" && all[module].GoMod != ""; r.has[module] {
+		switch r.has[module], err = all[module].isThere(); {
+		case err != nil:
+			return fmt.Errorf("ask the module proxy for %s %s: %w", module, r.version.staging(), err)
+		case r.has[module]:
 			r.Modules++
 		}
 	}

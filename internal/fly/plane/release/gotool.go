@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 )
@@ -31,7 +32,7 @@ func findGo(dir string, progress io.Writer) (goTool, error) {
 	return goTool{path, dir, progress}, nil
 }
 
-// run runs go and returns what it prints.
+// run runs go and returns what it prints, also with an error.
 func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, g.path, args...)
 	c.Dir = g.dir
@@ -44,7 +45,7 @@ func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, fmt.Errorf("go %s: %w: %s", args[0], err, lastLines(said.String()))
+		return out.Bytes(), fmt.Errorf("go %s: %w: %s", args[0], err, lastLines(said.String()))
 	}
 	return out.Bytes(), nil
 }
@@ -71,6 +72,21 @@ type listed struct {
 	Error    listedError
 }
 
+// lacking is how the go command says that a proxy does not have something. Whatever else
+// it says, such as that the disk is full, says nothing of the proxy.
+var lacking = regexp.MustCompile(`(?i)\b(403|404|410) [a-z]|not found|no such file|unknown revision|not available`)
+
+// isThere says whether a proxy has a module, or why that is not known.
+func (l listed) isThere() (bool, error) {
+	switch {
+	case l.Error == "":
+		return true, nil
+	case lacking.MatchString(string(l.Error)):
+		return false, nil
+	}
+	return false, errors.New(string(l.Error))
+}
+
 // listedError is a string in one of the two forms, a struct in the other.
 type listedError string
 
@@ -90,6 +106,25 @@ func (g goTool) list(ctx context.Context, args ...string) (map[string]listed, er
 	if err != nil {
 		return nil, err
 	}
+	return readListed(out)
+}
+
+// download fetches the zips of modules, each PATH@VERSION. Without the error of a module
+// it is there. A proxy may have the go.mod of a module and not its zip.
+func (g goTool) download(ctx context.Context, args ...string) (map[string]listed, error) {
+	out, failed := g.run(ctx, append([]string{"mod", "download", "-json"}, args...)...)
+	if ctx.Err() != nil {
+		return nil, failed
+	}
+	all, err := readListed(out)
+	if len(all) == 0 { // it fails also where it says of each module why
+		return nil, errors.Join(failed, err)
+	}
+	return all, err
+}
+
+// readListed reads answers about modules, by path.
+func readListed(out []byte) (map[string]listed, error) {
 	all := map[string]listed{}
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var one listed
@@ -98,7 +133,7 @@ func (g goTool) list(ctx context.Context, args ...string) (map[string]listed, er
 			return all, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read what go list says: %w", err)
+			return nil, fmt.Errorf("read what the go command says of modules: %w", err)
 		}
 		all[one.Path] = one
 	}

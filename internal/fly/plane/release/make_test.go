@@ -82,8 +82,9 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// fakeGo is a go command that knows a proxy with one release, which lacks modules. It
-// writes down what it is asked for.
+// fakeGo is a go command that knows a proxy with one release, which lacks modules, or the
+// zips of those whose names begin with zip:, or fetches none of a name behind full:, since
+// the disk is full. It writes down what it is asked for.
 func fakeGo(t *testing.T, lacking string) (log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,7 +105,17 @@ list)
 		*) echo '{"Path": "'$path'", "Version": "'$version'", "GoMod": "` + dir + `/go.mod"}' ;;
 		esac
 	done ;;
-mod) echo '{"Path": "k8s.io/kubernetes", "Error": "none"}' ;;
+mod)
+	shift 3
+	for each; do
+		path=${each%@*} version=${each#*@}
+		case " ` + lacking + ` " in
+		*" full:$each "*) echo '{"Path": "'$path'", "Version": "'$version'", "Error": "write '$path'.zip: no space left on device"}' ; failed=1 ;;
+		*" zip:$each "*) echo '{"Path": "'$path'", "Version": "'$version'", "Error": "403 Forbidden"}' ; failed=1 ;;
+		*) echo '{"Path": "'$path'", "Version": "'$version'"}' ;;
+		esac
+	done
+	exit $failed ;;
 build) echo 'main.go:1:1: it does not compile' >&2; exit 1 ;;
 esac
 `
@@ -128,6 +139,9 @@ func TestBuildNamesWhatIsMissing(t *testing.T) {
 		{"no such release", "k8s.io/kubernetes@v1.36.9", Wanted{"v1.36.9", ""}, ErrUnknown, "Kubernetes v1.36.9", false},
 		{"no such etcd", "go.etcd.io/etcd/server/v3@v3.6.99", Wanted{"v1.36.3", "v3.6.99"}, ErrUnknown, "etcd v3.6.99", false},
 		{"not whole", "k8s.io/kubelet@v0.36.3 k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
+		{"not whole, though it is listed", "zip:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
+		{"etcd without its sources", "zip:go.etcd.io/etcd/server/v3@v3.6.12", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks go.etcd.io/etcd/server/v3 v3.6.12", false},
+		{"a full disk", "full:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, ErrNoRoom, "set GOCACHE, TMPDIR and XDG_CACHE_HOME to folders with more: fetch k8s.io/kubelet v0.36.3: ", false},
 		{"no release", "", Wanted{"latest", ""}, nil, "such as v1.37.1", false},
 		{"a compiler's fault", "k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, nil, "it does not compile", true},
 	} {
@@ -151,7 +165,7 @@ func TestBuildNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestCheckFindsTheNewestWholePatch(t *testing.T) {
-	fakeGo(t, "k8s.io/kubelet@v0.36.3")
+	fakeGo(t, "zip:k8s.io/kubelet@v0.36.3")
 	whole, others, err := Check(t.Context(), "v1.36", &bytes.Buffer{})
 	if err != nil || whole == nil || whole.Kubernetes != "v1.36.2" || whole.Etcd != "v3.6.12" {
 		t.Fatalf("%+v, %v", whole, err)
