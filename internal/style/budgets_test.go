@@ -40,7 +40,6 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	},
 	fields: map[string]budget{
 		"internal/api/wire.conn":                      {35, "the path of a call, as above"},
-		"internal/fly/flight.run":                     {28, "to be split, as above"},
 		"internal/interop/kubeburner.job":             {49, "the fields of a job of kube-burner's"},
 		"internal/interop/kwok/configuration.Options": {31, "the fields of kwok's own options"},
 		"internal/sim/hollow/h2.conn":                 {34, "one connection of HTTP/2, as above"},

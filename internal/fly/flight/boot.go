@@ -52,7 +52,7 @@ func (r *run) bootPlane(ctx context.Context) (err error) {
 	for _, w := range r.plane.Warnings() {
 		r.dir.addWarning(w)
 	}
-	r.tellUnlimited()
+	r.dir.tellUnlimited(r.plane.Unlimited())
 	r.dir.newJournal().PlaneReady(r.dir.manifest.Plane.Ready)
 	return r.dir.saveManifest()
 }
@@ -60,31 +60,22 @@ func (r *run) bootPlane(ctx context.Context) (err error) {
 // enterCluster says in a cluster that goes on living that a run is being flown there.
 func (r *run) enterCluster(ctx context.Context) error {
 	var err error
-	if r.setup, err = wire.New(r.plane.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: r.clock}); err != nil {
+	if r.visit.client, err = wire.New(r.plane.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: r.clock}); err != nil {
 		return err
 	}
-	r.atEnd(func() { _ = r.setup.Close() })
+	r.atEnd(func() { _ = r.visit.client.Close() })
 	if r.workload.Destructive = r.options.Destructive; !r.options.Destructive {
-		if err := r.workload.CheckCalls(ctx, discovery.New(r.setup)); err != nil {
+		if err := r.workload.CheckCalls(ctx, discovery.New(r.visit.client)); err != nil {
 			return err
 		}
 	}
-	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, cleanup.Holder(), r.clock)
+	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.visit.client, r.id, cleanup.Holder(), r.clock)
 	if err != nil {
 		r.dir.addWarning(fmt.Sprintf("windtunnel clean cannot tell this run from one that was killed: %v", err))
 	} else {
-		r.release = release
+		r.visit.release = release
 	}
 	return steps.InterposeProxies(r.workload, r.plane)
-}
-
-// tellUnlimited says whose limits are not in force, each once.
-func (r *run) tellUnlimited() {
-	all := r.plane.Unlimited()
-	for _, u := range all[r.unlimited:] {
-		r.dir.recordUnmet("limit of "+u.Name, record.NotInForce, u.Why)
-	}
-	r.unlimited = len(all)
 }
 
 // noteFault takes note of what was done to a component.
@@ -103,7 +94,7 @@ func (r *run) startWorkers(ctx context.Context) error {
 	}
 	return r.trackPart(ctx, "workers", func() error {
 		w := leader.New(leader.Run{
-			Settings: r.options.Workers, ID: r.id, Self: r.options.Versions["windtunnel"], Text: r.native, Set: r.settings, Workload: r.workload,
+			Settings: r.options.Workers, ID: r.id, Self: r.options.Versions["windtunnel"], Text: r.source.text, Set: r.source.set, Workload: r.workload,
 			Stamp: r.newStamp(), FleetName: r.fleetName(), Kubeconfig: r.options.Kubeconfig, Plane: r.plane, Dir: r.dir.Dir, Records: r.dir.records,
 			Clock: r.clock, Log: r.log, Senders: r.senders, Warn: r.dir.addWarning, StepName: r.progress.stepName,
 		})
@@ -138,7 +129,7 @@ func (r *run) startSubjects(ctx context.Context) error {
 	if r.options.Workers.Fleets > 0 {
 		r.subjects.elsewhere = r.workers.StartSubject
 	}
-	defer r.tellUnlimited()
+	defer func() { r.dir.tellUnlimited(r.plane.Unlimited()) }()
 	return r.trackPart(ctx, "subjects", func() error { return r.subjects.startAll(ctx, r.plane, r.dir) })
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -43,18 +44,24 @@ func (r *run) fleetName() string {
 	return "windtunnel-" + r.id
 }
 
+// visit is the stay of a run in a cluster that is not its own.
+type visit struct {
+	client  *wire.Client // for what comes before and after; nil: the cluster is the run's own
+	release func()       // of the lease that says that the run is there; nil: there is none
+}
+
 // cleanUp takes what this run made out of a cluster that goes on living, however
 // the run ended: all that carries its stamp. Nodes go last, since pods end on
 // them. A plane of our own is thrown away whole.
 func (r *run) cleanUp(ctx context.Context) {
-	if r.setup == nil {
+	if r.visit.client == nil {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if r.release != nil {
-		defer r.release()
+	if r.visit.release != nil {
+		defer r.visit.release()
 	}
-	sweeper := cleanup.Sweeper{Client: r.setup, Within: cleanUpTime, Namespaces: r.workload.Rights().Namespaces(), Exact: !r.workload.WatchesPods()}
+	sweeper := cleanup.Sweeper{Client: r.visit.client, Within: cleanUpTime, Namespaces: r.workload.Rights().Namespaces(), Exact: !r.workload.WatchesPods()}
 	if err := errors.Join(sweeper.Sweep(ctx, r.id, nil), r.deleteNodes(ctx)); err != nil {
 		r.log.Warn("something may have been left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
 	}

@@ -12,7 +12,7 @@ import (
 
 // ofOthers makes the server a cluster of somebody else.
 func (b *bench) ofOthers() {
-	b.options.Kubeconfig, b.setup = "somebody else's", b.client
+	b.options.Kubeconfig, b.visit.client = "somebody else's", b.client
 	b.namespaces.stamp = b.newStamp()
 }
 

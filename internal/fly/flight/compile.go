@@ -12,13 +12,19 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 )
 
+// source is what workers read the scenario from again.
+type source struct {
+	text []byte            // in our own language
+	set  map[string]string // parameters of it
+}
+
 // compileRun compiles all that a scenario says, with all the files that it names, so that
 // an error in it is known before anything is started: by Run, by Plan and by Check.
 func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
-	r := &run{options: o, id: newID(), native: in.Native, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
+	r := &run{options: o, id: newID(), source: source{text: in.Native}, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
 		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}, senders: leader.NewSenders(o.Log)}
 	if in.Format == "" {
-		r.settings = o.Set
+		r.source.set = o.Set
 	}
 	folder := filepath.Dir(o.File)
 	var errs [5]error

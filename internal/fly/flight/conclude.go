@@ -12,7 +12,7 @@ func (r *run) writeResults(ended error) Result {
 	if err := r.dir.records.Close(); err != nil {
 		out.Err = errors.Join(out.Err, err)
 	}
-	if errors.Is(out.Err, ErrBoot) && r.release == nil && r.dir.removeIfEmpty() {
+	if errors.Is(out.Err, ErrBoot) && r.visit.release == nil && r.dir.removeIfEmpty() {
 		return Result{Err: out.Err}
 	}
 	if err := r.dir.saveManifest(); err != nil {

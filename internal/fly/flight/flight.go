@@ -103,6 +103,7 @@ type run struct {
 	clock        clock.Clock
 	log          *slog.Logger
 	scenario     *scenario.Scenario
+	source       source
 	workload     *workload.Workload
 	created      *steps.Created
 	injected     *steps.Injected
@@ -114,18 +115,14 @@ type run struct {
 	progress     *progress
 
 	plane       *plane.Plane
-	setup       *wire.Client    // for what comes before and after, in a cluster that is not the run's own; else nil
+	visit       visit
 	client      *wire.Client    // for what is asked of the plane beside the load
 	generator   *load.Generator // what sends the load
 	senders     *leader.Senders // the generator, and workers if there are any
 	instruments *instruments
 	fleet       *fleet.Fleet // nil: the scenario has no nodes
-	release     func()       // of the lease that says so in a cluster of others; nil: there is none
 	members     members
-	workers     *leader.Workers   // nil: this process does all
-	unlimited   int               // limits that are not in force, as far as that is told
-	native      []byte            // the scenario in our own language
-	settings    map[string]string // parameters of native
+	workers     *leader.Workers // nil: this process does all
 	closers
 }
 
@@ -301,7 +298,7 @@ func (r *run) flySteps(ctx context.Context) error {
 		err = cause
 	}
 	stopProfiles()
-	r.tellUnlimited() // of what was started again
+	r.dir.tellUnlimited(r.plane.Unlimited()) // of what was started again
 	r.instruments.sampleNow(context.WithoutCancel(ctx))
 	return err
 }

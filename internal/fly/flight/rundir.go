@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/flight/journal"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -24,6 +25,7 @@ type directory struct {
 	before   string   // what the link latest led to; empty: there was none
 	unlock   func()   // lets others write to it
 	records  *record.Writer
+	told     int // limits that are not in force, as far as that is told
 	manifest record.Manifest
 	clock    clock.Clock
 	log      *slog.Logger
@@ -184,4 +186,13 @@ func (d *directory) claimOwner() (release func()) {
 		_ = os.Remove(d.File(record.StatusFile))
 		d.unlock()
 	}
+}
+
+// tellUnlimited says whose limits are not in force, each once; all is as many as at the call
+// before, or more.
+func (d *directory) tellUnlimited(all []plane.Unlimited) {
+	for _, u := range all[d.told:] {
+		d.recordUnmet("limit of "+u.Name, record.NotInForce, u.Why)
+	}
+	d.told = len(all)
 }
