@@ -41,15 +41,11 @@ type Object struct {
 	orphan    bool // who would take its finalizers off is dead
 }
 
-// Delete deletes objects, in their order, and waits until they are gone. One that
+// deleteEach deletes objects, in their order, and waits until they are gone. One that
 // is still there is deleted again now and then: the first call may have been
 // lost, or refused by a busy server. What must not be deleted or looked at (403)
 // is not asked for again. Every object that was left behind has an error; ctx
 // bounds the whole.
-func Delete(ctx context.Context, client discovery.Doer, objects []Object) error {
-	return errors.Join(deleteEach(ctx, client, objects)...)
-}
-
 func deleteEach(ctx context.Context, client discovery.Doer, objects []Object) (faults []error) {
 	why := map[Object]error{} // of those that are left
 	for _, o := range objects {

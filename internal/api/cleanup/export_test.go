@@ -1,8 +1,12 @@
 package cleanup
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
 )
 
 // Drawn returns objects with the label, by chance: some labeled by windtunnel, some by
@@ -52,4 +56,9 @@ func (f Found) LeadsToOurs(all []Found) bool {
 		}
 	}
 	return false
+}
+
+// Delete deletes objects as a clean-up does.
+func Delete(ctx context.Context, client discovery.Doer, objects []Object) error {
+	return errors.Join(deleteEach(ctx, client, objects)...)
 }

@@ -41,13 +41,6 @@ func (f Found) String() string {
 	return f.Resource + " " + f.Namespace + "/" + f.Name
 }
 
-// Find lists what carries the stamp of a run, of any run where it is empty, over
-// all resources that the server serves and lists, but events, which end by
-// themselves. unread says what could not be looked at; err is why nothing could.
-func Find(ctx context.Context, client discovery.Doer, run string) (found []Found, unread, err error) {
-	return Look{Client: client, Run: run}.Find(ctx)
-}
-
 // Look is a look for what runs have made.
 type Look struct {
 	Client     discovery.Doer
@@ -57,7 +50,9 @@ type Look struct {
 	Exact      bool               // nothing lies where the user may not look: a run that had the rights for it
 }
 
-// Find is the function of that name.
+// Find lists what carries the stamp of a run, of any run where it is empty, over
+// all resources that the server serves and lists, but events, which end by
+// themselves. unread says what could not be looked at; err is why nothing could.
 func (l Look) Find(ctx context.Context) (found []Found, unread, err error) {
 	client, run := l.Client, l.Run
 	served, incomplete := discovery.New(client).Listable(ctx)

@@ -78,7 +78,7 @@ func TestSweep(t *testing.T) {
 		return nil
 	})
 	client := apitest.Client(t, s.Endpoint(), clock.Start())
-	found, unread, err := cleanup.Find(t.Context(), client, "r1")
+	found, unread, err := cleanup.Look{Client: client, Run: "r1"}.Find(t.Context())
 	if err != nil || len(found) != 7 || !strings.Contains(fmt.Sprint(unread), "1 of 6 resources may not be listed by this user: secrets") {
 		t.Fatalf("%v, %v, %v", found, unread, err)
 	}
@@ -97,7 +97,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s is gone", path)
 		}
 	}
-	if all, _, _ := cleanup.Find(t.Context(), client, ""); len(all) != 1 || all[0].String() != "configmaps default/of-another-run" {
+	if all, _, _ := (cleanup.Look{Client: client, Run: ""}).Find(t.Context()); len(all) != 1 || all[0].String() != "configmaps default/of-another-run" {
 		t.Errorf("there are %v", all)
 	}
 }
@@ -157,7 +157,7 @@ func TestNobodyIsWaitedForAfterAKill(t *testing.T) {
 	if err := (cleanup.Sweeper{Client: client, Within: time.Minute, Orphaned: true}).Sweep(t.Context(), "r1", nil); err != nil {
 		t.Error(err)
 	}
-	if found, _, _ := cleanup.Find(t.Context(), client, "r1"); len(found) != 0 || patches.Load() > 0 {
+	if found, _, _ := (cleanup.Look{Client: client, Run: "r1"}).Find(t.Context()); len(found) != 0 || patches.Load() > 0 {
 		t.Errorf("there are %v, after %d patches of what is not the run's to release", found, patches.Load())
 	}
 }

@@ -68,7 +68,7 @@ func TestNothingIsLeftUnsaid(t *testing.T) {
 	if err := sweeper.Sweep(t.Context(), "r1", nil); err != nil {
 		t.Error(err)
 	}
-	if left, _, _ := cleanup.Find(t.Context(), client, "r1"); len(left) > 0 {
+	if left, _, _ := (cleanup.Look{Client: client, Run: "r1"}).Find(t.Context()); len(left) > 0 {
 		t.Errorf("there are %v", left)
 	}
 	add("again", "g")
@@ -152,7 +152,7 @@ func TestARunIsComparedWhereSelectorsAreIgnored(t *testing.T) {
 		return nil
 	})
 	client := apitest.Client(t, s.Endpoint(), clock.Start())
-	found, _, err := cleanup.Find(t.Context(), client, "r2")
+	found, _, err := cleanup.Look{Client: client, Run: "r2"}.Find(t.Context())
 	if err != nil || len(found) != 1 || found[0].Name != "of-another-run" {
 		t.Errorf("of r2 there are %v, %v", found, err)
 	}

@@ -351,7 +351,7 @@ func TestNodeAndLeaseAreMarked(t *testing.T) {
 	defer client.Close()
 	var found []string
 	repotest.Eventually(t, "node and lease are found by their stamp", func() bool {
-		all, _, err := cleanup.Find(t.Context(), client, h.options.Run)
+		all, _, err := cleanup.Look{Client: client, Run: h.options.Run}.Find(t.Context())
 		found = nil
 		for _, f := range all {
 			found = append(found, f.String())

@@ -54,7 +54,7 @@ func TestCleanKnowsTheWorkersOfAKilledLeader(t *testing.T) {
 	server := workersHost(t)
 	w := podWorkers(t, server)
 	client := apitest.Client(t, server.Endpoint(), w.run.Clock)
-	found, _, err := cleanup.Find(t.Context(), client, w.run.ID)
+	found, _, err := cleanup.Look{Client: client, Run: w.run.ID}.Find(t.Context())
 	var names []string
 	for _, f := range found {
 		names = append(names, f.String())
@@ -72,7 +72,7 @@ func TestCleanKnowsTheWorkersOfAKilledLeader(t *testing.T) {
 	if err := (cleanup.Sweeper{Client: client, Within: time.Minute, Orphaned: true}).Sweep(t.Context(), id, nil); err != nil {
 		t.Error(err)
 	}
-	if left, _, _ := cleanup.Find(t.Context(), client, id); len(left) > 0 {
+	if left, _, _ := (cleanup.Look{Client: client, Run: id}).Find(t.Context()); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	if err := w.host.close(); err != nil {
@@ -90,7 +90,7 @@ func TestWorkersLeaveNoLease(t *testing.T) {
 		t.Error(err)
 	}
 	w.wait.Wait()
-	found, _, err := cleanup.Find(t.Context(), apitest.Client(t, server.Endpoint(), w.run.Clock), w.run.ID)
+	found, _, err := cleanup.Look{Client: apitest.Client(t, server.Endpoint(), w.run.Clock), Run: w.run.ID}.Find(t.Context())
 	found = slices.DeleteFunc(found, func(f cleanup.Found) bool { return strings.HasPrefix(f.String(), "secrets ") }) // nobody collects the garbage here
 	if err != nil || len(found) > 0 {
 		t.Errorf("left: %v, %v", found, err)
