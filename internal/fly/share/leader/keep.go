@@ -51,23 +51,30 @@ func (w *Workers) ServeMembers(ctx context.Context, group member.HollowGroup) ([
 		if err := json.Unmarshal(said, &reach); err != nil {
 			return err
 		}
-		part := share.Share{Index: worker - w.run.Workers, Of: w.run.Fleets}
-		n := 0
-		for i, name := range group.Names {
-			if !part.Has(from + i) {
-				continue
-			}
-			if n++; reach.Addresses[name] == "" {
-				return fmt.Errorf("%w: it does not have %s", message.ErrWorkers, name)
-			}
+		mine, err := checkMembers(group.Names, from, share.Share{Index: worker - w.run.Workers, Of: w.run.Fleets}, reach.Addresses)
+		for _, i := range mine {
 			out[i] = reach
 		}
-		if len(reach.Addresses) != n {
-			return fmt.Errorf("%w: it has %s that are others'", message.ErrWorkers, unit.Count(len(reach.Addresses)-n, "members"))
-		}
-		return nil
+		return err
 	})
 	return out, w.run.Fleets, err
+}
+
+// checkMembers returns which of a group's members are a worker's, of which the first is number
+// from among those of the run, and says what is wrong with the addresses that it has for them.
+func checkMembers(names []string, from int, its share.Share, addresses map[string]string) (mine []int, err error) {
+	for i, name := range names {
+		if !its.Has(from + i) {
+			continue
+		}
+		if mine = append(mine, i); addresses[name] == "" {
+			return nil, fmt.Errorf("%w: it does not have %s", message.ErrWorkers, name)
+		}
+	}
+	if more := len(addresses) - len(mine); more != 0 {
+		return nil, fmt.Errorf("%w: it has %s that are others'", message.ErrWorkers, unit.Count(more, "members"))
+	}
+	return mine, nil
 }
 
 // StartSubject has the fleet worker whose turn it is start a subject.

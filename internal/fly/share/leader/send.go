@@ -42,31 +42,48 @@ func (w *Workers) Send(ctx context.Context, part steps.Part, known inventory.Cha
 	if at == 0 {
 		return nil, err
 	}
-	var seen []inventory.Changes
-	var failed error
+	ended := readOutcomes(part, at, asked.Count, outcomes)
+	for _, worker := range ended.lost {
+		w.replayLost(worker, at, outcomes[worker].Clock, plan)
+	}
+	if err != nil {
+		return ended.seen, err
+	}
+	for _, e := range ended.events {
+		records.Event(e)
+	}
+	return ended.seen, ended.err
+}
+
+// sharedEnd is what became of a part of the load.
+type sharedEnd struct {
+	events []record.Event      // the share of each worker, and what it ended with
+	seen   []inventory.Changes // what workers saw of the objects
+	lost   []int               // workers that were lost in it: what they saw is not in seen
+	err    error               // of those that failed; a loss is none
+}
+
+// readOutcomes tells what the outcomes of all senders mean, of a part of so many calls that
+// began at a time.
+func readOutcomes(part steps.Part, at clock.Time, calls int, outcomes []protocol.Outcome) (out sharedEnd) {
 	for i, o := range outcomes {
 		its := share.Share{Index: i, Of: len(outcomes)}
-		e := record.Event{At: at, Type: record.EventWorkerShare, Name: part.Step, Detail: record.Detail{Worker: i, Count: its.Count(asked.Count)}}
+		e := record.Event{At: at, Type: record.EventWorkerShare, Name: part.Step, Detail: record.Detail{Worker: i, Count: its.Count(calls)}}
 		switch {
 		case errors.Is(o.Err, protocol.ErrLost):
 			e.Text = o.Err.Error()
-			w.replayLost(i, at, o.Clock, plan)
+			out.lost = append(out.lost, i)
 		case o.Err != nil:
 			e.Text = o.Err.Error()
-			failed = errors.Join(failed, fmt.Errorf("worker %d: %w", i, o.Err))
+			out.err = errors.Join(out.err, fmt.Errorf("worker %d: %w", i, o.Err))
 		}
-		if err == nil {
-			records.Event(e)
-		}
+		out.events = append(out.events, e)
 		var said message.Sent
 		if o.Ended != nil && json.Unmarshal(o.Ended, &said) == nil {
-			seen = append(seen, said.Seen)
+			out.seen = append(out.seen, said.Seen)
 		}
 	}
-	if err == nil {
-		err = failed
-	}
-	return seen, err
+	return out
 }
 
 // replayLost tells a plan how those calls ended of a worker that was lost in it that its
