@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,12 +35,18 @@ type hubs struct {
 	http  *http.Client
 }
 
-// findHubs waits until the plane says where its hubs are.
+// findHubs waits until the plane says where its hubs are. It logs what it waits for, each
+// reason once.
 func (f *Fleet) findHubs(ctx context.Context) (hubs, error) {
+	said := ""
 	for {
 		h, err := f.askHubs(ctx)
 		if err == nil {
 			return h, nil
+		}
+		if reason := err.Error(); reason != said && ctx.Err() == nil {
+			f.o.Log.Info("fleet waits for its hubs; --hub-addresses and --token name them", "reason", reason)
+			said = reason
 		}
 		if clock.Sleep(ctx, 200*time.Millisecond) != nil {
 			return h, fmt.Errorf("find hubs: %w", err)
@@ -48,14 +55,49 @@ func (f *Fleet) findHubs(ctx context.Context) (hubs, error) {
 }
 
 func (f *Fleet) askHubs(ctx context.Context) (h hubs, err error) {
-	s, err := f.client.CoreV1().Secrets(api.Namespace).Get(ctx, api.SecretToken, metav1.GetOptions{})
+	h.token, h.http = f.o.Token, trust.Unverified()
+	if h.token == "" {
+		s, err := f.client.CoreV1().Secrets(api.Namespace).Get(ctx, api.SecretToken, metav1.GetOptions{})
+		if err != nil {
+			return h, fmt.Errorf("token: %w", err)
+		}
+		h.token = string(s.Data[api.KeyToken])
+	}
+	if h.list, err = f.o.givenHubs(); err == nil && len(h.list) == 0 {
+		h.list, err = f.publishedHubs(ctx)
+	}
 	if err != nil {
 		return h, err
 	}
-	h.token, h.http = string(s.Data[api.KeyToken]), trust.Unverified()
+	h.pool, err = h.newEnroller(0).Authority(ctx)
+	return h, err
+}
+
+// givenHubs returns the hubs that the user has named.
+func (o *Options) givenHubs() (out []api.Hub, err error) {
+	for _, text := range o.HubAddresses {
+		address, enrolment, _ := strings.Cut(text, "/")
+		host, socket, err := net.SplitHostPort(address)
+		x := api.Hub{Address: host}
+		if err == nil {
+			x.Websocket, err = strconv.Atoi(socket)
+		}
+		if err == nil {
+			x.Enrolment, err = strconv.Atoi(enrolment)
+		}
+		if err != nil || host == "" {
+			return nil, fmt.Errorf("hub-addresses %q: want HOST:PORT/PORT such as 192.0.2.1:10000/10002", text)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// publishedHubs returns the hubs that say at the API server where they are.
+func (f *Fleet) publishedHubs(ctx context.Context) (out []api.Hub, err error) {
 	c, err := f.client.CoreV1().ConfigMaps(api.Namespace).Get(ctx, api.ConfigMapHubs, metav1.GetOptions{})
 	if err != nil {
-		return h, err
+		return nil, fmt.Errorf("addresses of hubs: %w", err)
 	}
 	var names []string
 	for name := range c.Data {
@@ -65,15 +107,14 @@ func (f *Fleet) askHubs(ctx context.Context) (h hubs, err error) {
 	for _, name := range names {
 		var x api.Hub
 		if err := json.Unmarshal([]byte(c.Data[name]), &x); err != nil {
-			return h, fmt.Errorf("hub %s: %w", name, err)
+			return nil, fmt.Errorf("hub %s: %w", name, err)
 		}
-		h.list = append(h.list, x)
+		out = append(out, x)
 	}
-	if len(h.list) < f.o.Hubs {
-		return h, fmt.Errorf("%d of %d hubs say where they are", len(h.list), f.o.Hubs)
+	if len(out) < f.o.Hubs {
+		return nil, fmt.Errorf("%d of %d hubs say where they are", len(out), f.o.Hubs)
 	}
-	h.pool, err = h.newEnroller(0).Authority(ctx)
-	return h, err
+	return out, nil
 }
 
 func (h *hubs) newEnroller(i int) *trust.Enroller {
@@ -81,11 +122,32 @@ func (h *hubs) newEnroller(i int) *trust.Enroller {
 	return &trust.Enroller{Client: h.http, Token: h.token, Base: "https://" + net.JoinHostPort(x.Address, strconv.Itoa(x.Enrolment))}
 }
 
-// hubOf is the number of an edge's hub: the edges of each fleet spread over all hubs.
-func (f *Fleet) hubOf(d *driver) int {
+// hubsOf returns the hubs that an edge tries at a dial, by their numbers. Without a balancer the
+// edges of each fleet spread over all hubs.
+func (f *Fleet) hubsOf(d *driver) []int {
 	i, _ := strconv.Atoi(d.edge.name[strings.LastIndexByte(d.edge.name, '-')+1:]) // prepare named it
-	return i / f.o.Shards % len(f.hubs.list)
+	n := len(f.hubs.list)
+	turn := rand.N(n)
+	if f.o.Balance == BalanceRoundRobin {
+		turn = int(f.turns.Add(1) % int64(n))
+	}
+	return hubOrder(f.o.Balance, i/f.o.Shards%n, n, turn)
 }
+
+// hubOrder returns the hubs that an edge tries, of n: its own, or behind a balancer all, from
+// the one on whose turn it is.
+func hubOrder(balance string, own, n, turn int) (out []int) {
+	if balance == BalanceFixed {
+		return []int{own}
+	}
+	for i := range n {
+		out = append(out, (turn+i)%n)
+	}
+	return out
+}
+
+// isAway reports whether a dial failed because no hub listens there, which a balancer knows.
+func isAway(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
 // dialNow lets a dialer take an edge; where all are busy it waits for one.
 func (f *Fleet) dialNow(d *driver) {
@@ -138,15 +200,24 @@ func dialResult(err error) string {
 	return "failed"
 }
 
-// dialHub connects an edge, which enrols first where it has no certificate.
-func (f *Fleet) dialHub(ctx context.Context, d *driver) error {
+// dialHub connects an edge to its hub, or to the first one that is there.
+func (f *Fleet) dialHub(ctx context.Context, d *driver) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	certificate, err := f.certificateOf(ctx, d)
+	for _, i := range f.hubsOf(d) {
+		if err = f.dialOne(ctx, d, i); !isAway(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// dialOne connects an edge to a hub. It enrols first where it has no certificate.
+func (f *Fleet) dialOne(ctx context.Context, d *driver, i int) error {
+	certificate, err := f.certificateOf(ctx, d, i)
 	if err != nil {
 		return err
 	}
-	i := f.hubOf(d)
 	x := f.hubs.list[i]
 	o := link.Options{Crypto: f.o.Crypto, Bytes: &f.bytes, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: f.hubs.pool, Certificates: []tls.Certificate{*certificate},
@@ -175,7 +246,7 @@ func (f *Fleet) dialHub(ctx context.Context, d *driver) error {
 	if err != nil {
 		return err
 	}
-	c.SetHandler(d)
+	c.SetHandler(f.handlerOf(d, c))
 	d.setConnection(c)
 	if err := f.poller.Add(c); err != nil {
 		d.Ended(err)
@@ -200,13 +271,13 @@ func (f *Fleet) dialQUIC(ctx context.Context, d *driver, to api.Hub, config *tls
 	}
 	c.SetBytes(&f.bytes)
 	d.setConnection(c)
-	f.wait.Go(func() { c.Serve(d) })
+	f.wait.Go(func() { c.Serve(f.handlerOf(d, c)) })
 	return nil
 }
 
 // certificateOf returns an edge's, or the one that all share. An edge of its own keeps
 // it: a key and 600 bytes.
-func (f *Fleet) certificateOf(ctx context.Context, d *driver) (*tls.Certificate, error) {
+func (f *Fleet) certificateOf(ctx context.Context, d *driver, hub int) (*tls.Certificate, error) {
 	own := &d.certificate
 	if f.o.Certificates == CertificatesShared {
 		f.sharing.Lock()
@@ -216,7 +287,7 @@ func (f *Fleet) certificateOf(ctx context.Context, d *driver) (*tls.Certificate,
 	if *own != nil {
 		return *own, nil
 	}
-	c, err := f.hubs.newEnroller(f.hubOf(d)).Certificate(ctx, d.edge.name)
+	c, err := f.hubs.newEnroller(hub).Certificate(ctx, d.edge.name)
 	if err != nil {
 		return nil, err
 	}

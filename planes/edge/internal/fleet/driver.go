@@ -28,6 +28,8 @@ type driver struct {
 
 	mu     sync.Mutex
 	conn   connection
+	up     path
+	down   path
 	paused bool // it reads nothing for a while
 	edge   edge
 }
@@ -92,6 +94,10 @@ func (w *work) resetWork() {
 
 func (d *driver) sendLocked(w *work, m *message.Message) {
 	if d.conn == nil {
+		return
+	}
+	if d.fleet.o.isImpaired() {
+		d.sendLate(m)
 		return
 	}
 	w.buffer = m.Append(w.buffer[:0])

@@ -51,6 +51,7 @@ type Fleet struct {
 	dice     *rand.Rand
 
 	connected, dialing, joined atomic.Int64
+	turns                      atomic.Int64 // of a balancer
 	began, allConnected        atomic.Int64 // clock.Time of the first dial, and of when all were connected first; 0: not yet
 }
 

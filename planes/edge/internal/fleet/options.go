@@ -15,7 +15,7 @@ const (
 	CertificatesShared = "shared" // one enrols for all: a handshake less for each
 
 	HeartbeatLease  = "lease"      // a lease, and a patch of the status where it has changed or after long: KubeEdge's of today
-	HeartbeatStatus = "nodestatus" // the whole status and no lease: KubeEdge's of v1.11, which the published test flew
+	HeartbeatStatus = "nodestatus" // the whole status and no lease, and of pods their whole statuses: KubeEdge's of v1.11, which the published test flew
 
 	TransportWebsocket = "websocket"
 	TransportQUIC      = "quic" // of our own: KubeEdge's speaks to nothing of today
@@ -23,9 +23,16 @@ const (
 	TLSFull   = "full"   // each connection makes a whole handshake: KubeEdge's
 	TLSResume = "resume" // one that comes again goes on where the last one ended; with Crypto at both ends
 
+	BalanceFixed      = "fixed"       // each edge has one hub
+	BalanceRandom     = "random"      // a balancer leads each dial to a random hub that is there
+	BalanceRoundRobin = "round-robin" // likewise to one hub after the other
+
 	BackoffFixed  = "fixed30" // 30 s, then five dials 5 s apart, without jitter: KubeEdge's
 	BackoffJitter = "jitter"  // at random within a time that doubles from 1 s to 30 s
 )
+
+// presetV111 is the edges of the published test.
+const presetV111 = "v1.11"
 
 // Options are what a fleet is told.
 type Options struct {
@@ -33,9 +40,16 @@ type Options struct {
 	Edges        int
 	Prefix       string // of their names
 	JoinRate     float64
-	Dialers      int // dials under way at the same time
-	Hubs         int // that the fleet waits for before its edges connect
-	Sources      int // source addresses 127.0.0.2 and on; 0: as the kernel chooses
+	Dialers      int      // dials under way at the same time
+	Hubs         int      // that the fleet waits for before its edges connect
+	HubAddresses []string // in place of those that the plane says
+	Token        string   // in place of the plane's
+	Balance      string
+	Delay        time.Duration // of messages, one way
+	Loss         float64       // share of messages of which a packet is lost
+	FlapEvery    time.Duration // between the beginnings of two outages of an edge's link; 0: there are none
+	FlapFor      time.Duration // of an outage
+	Sources      int           // source addresses 127.0.0.2 and on; 0: as the kernel chooses
 	Certificates string
 	Backoff      string
 	Crypto       bool
@@ -78,6 +92,12 @@ func (o *Options) Validate() error {
 	if own := (o.Edges + o.Shards - 1) / max(o.Shards, 1); own > maxEdges {
 		errs = append(errs, fmt.Errorf("edges %d: want at most %d in a process, which has a descriptor for each; run more shards", own, maxEdges))
 	}
+	if _, err := o.givenHubs(); err != nil {
+		errs = append(errs, err)
+	}
+	if o.FlapEvery > 0 && o.FlapFor >= o.FlapEvery {
+		errs = append(errs, fmt.Errorf("flap-for %v: want less than --flap-every %v", o.FlapFor, o.FlapEvery))
+	}
 	if o.Grid > o.Keepalive {
 		errs = append(errs, fmt.Errorf("grid %v: want 0 up to the keepalive's %v", o.Grid, o.Keepalive))
 	}
@@ -98,6 +118,16 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.JoinRate, "join-rate", "`NUMBER` of edges that first connect per second", words.Default(300.0, "")).Above(0),
 		words.Of(&o.Dialers, "dialers", "`NUMBER` of connections opened in parallel", words.Default(256, "")).AtLeast(1),
 		words.Of(&o.Hubs, "hubs", "`NUMBER` of hubs to wait for before edges connect", words.Default(1, "")).AtLeast(1),
+		words.Texts(&o.HubAddresses, "hub-addresses", "hubs as `HOST:PORT/PORT`, of WebSocket and enrollment, separated by commas; none: those that ConfigMap kubeedge/edge-hubs names"),
+		words.Of(&o.Token, "token", "`TOKEN` for enrollment; none: that of Secret kubeedge/tokensecret", words.Default("", "")),
+		words.Of(&o.Balance, "balance", "hub to which an edge connects",
+			words.Default(BalanceFixed, "one for each edge, for good"),
+			words.Or(BalanceRandom, "at each dial a random one that is there, as behind a balancer"),
+			words.Or(BalanceRoundRobin, "likewise, one hub after the other")),
+		words.Of(&o.Delay, "delay", "model: `DURATION` that each message takes between hub and edge", words.Default(time.Duration(0), "")).AtLeast(0),
+		words.Of(&o.Loss, "loss", "model: `SHARE` of messages that lose a packet and come after TCP's retransmission, 0 to 1", words.Default(0.0, "")).AtLeast(0).AtMost(1),
+		words.Of(&o.FlapEvery, "flap-every", "model: `DURATION` between outages of an edge's link, in which nothing is lost and nothing arrives; 0: none", words.Default(time.Duration(0), "")).AtLeast(0),
+		words.Of(&o.FlapFor, "flap-for", "model: `DURATION` of an outage of an edge's link", words.Default(10*time.Second, "")).AtLeast(0),
 		words.Of(&o.Sources, "sources", "`NUMBER` of source addresses, from 127.0.0.2 on; 0: the kernel chooses", words.Default(0, "")).AtLeast(0).AtMost(250),
 		words.Of(&o.Certificates, "certificates", "which edges enroll for a certificate",
 			words.Default(CertificatesOwn, "each edge"), words.Or(CertificatesShared, "one for all: a handshake less for each")),
@@ -112,10 +142,10 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.Keepalive, "keepalive", "`DURATION` between keepalives", words.Default(15*time.Second, "")).Above(0),
 		words.Of(&o.Grid, "grid", "`DURATION` to whose multiples keepalives, leases and statuses of all edges are moved; 0: each edge has times of its own", words.Default(250*time.Millisecond, "")).AtLeast(0),
 		words.Of(&o.Lease, "lease", "`DURATION` between renewals of leases; 0: edges have no lease", words.Default(10*time.Second, "")).AtLeast(0),
-		words.Of(&o.Status, "status", "`DURATION` between status reports of an unchanged node; 0: none", words.Default(5*time.Minute, "")).AtLeast(0),
+		words.Of(&o.Status, "status", "`DURATION` between status reports of an unchanged node; 0: none", words.Default(5*time.Minute, ""), words.In(presetV111, 60*time.Second, "")).AtLeast(0),
 		words.Of(&o.Heartbeat, "heartbeat", "heartbeat of an edge",
 			words.Default(HeartbeatLease, "a lease, and a patch of the status: KubeEdge's of today"),
-			words.Or(HeartbeatStatus, "the whole status and no lease: KubeEdge's of v1.11")),
+			words.In(presetV111, HeartbeatStatus, "the whole status and no lease; pods report their whole status, and the hub deletes them: KubeEdge's of v1.11")),
 		words.Of(&o.PodStart, "pod-start", "model: median `DURATION` of the start of a pod whose objects are there", words.Default(100*time.Millisecond, "")).AtLeast(0),
 		words.Of(&o.PodStop, "pod-stop", "model: median `DURATION` of the end of a pod", words.Default(100*time.Millisecond, "")).AtLeast(0),
 		words.Of(&o.CompareAfter, "compare-after", "`DURATION` after which an edge reports a running pod again that came back as pending; 0: never", words.Default(10*time.Second, "")).AtLeast(0),

@@ -125,7 +125,7 @@ func Of[T Scalar](at *T, flag, usage string, values ...Value[T]) Option {
 // Texts declares an option that has several texts, separated by commas, and none by default.
 func Texts(at *[]string, flag, usage string) Option {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	fs.StringSliceVar(at, flag, nil, "")
+	fs.StringSliceVar(at, flag, *at, "") // the declaration is repeated to check values
 	return Option{flag: flag, usage: usage, holder: &holder{Value: fs.Lookup(flag).Value, placeholder: "TEXTS"}}
 }
 
