@@ -29,7 +29,7 @@ func Verbs(host process.Host) []*cobra.Command {
 	return []*cobra.Command{
 		host.Verb(process.Spec{
 			Name: "edge-hub", Short: "Run a hub of the edge plane", Options: h.Words(), Env: &h.Env,
-			Preset: process.Preset{Usage: "set the flags that are not given to what is better than KubeEdge's"},
+			Preset: process.Preset{Usage: "set the flags that are not given to what is better than KubeEdge's, or to those of another release"},
 			Run: func(ctx context.Context) error {
 				debug.SetGCPercent(collected)
 				if err := api.Install(ctx, h.Config); err != nil {
@@ -45,6 +45,7 @@ func Verbs(host process.Host) []*cobra.Command {
 		}),
 		host.Verb(process.Spec{
 			Name: "edge-fleet", Short: "Run hollow edges", Options: f.Words(), Check: f.Validate, Env: &f.Env,
+			Preset: process.Preset{Usage: "set the flags that are not given to those of another release"},
 			Run: func(ctx context.Context) error {
 				debug.SetGCPercent(collected)
 				return fleet.Run(ctx, f)

@@ -26,7 +26,7 @@ func TestOptionsInDocs(t *testing.T) {
 func TestVerbsSayWhatIsWrong(t *testing.T) {
 	planetest.CheckRefusals(t, edge.Verbs, map[string]string{
 		"edge-hub --kubeconfig=":                         "none given",
-		"edge-hub --preset better":                       `--preset "better": want improved`,
+		"edge-hub --preset better":                       `--preset "better": want one of improved, report, v1.11`,
 		"edge-hub --owner none":                          "owner",
 		"edge-hub --resync never":                        "resync",
 		"edge-hub --store disk":                          "store",
@@ -46,6 +46,14 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"edge-fleet --tls none":                          "tls",
 		"edge-fleet --tls resume":                        "--crypto-tls",
 		"edge-fleet --reports -1":                        "reports",
+		"edge-hub --answers never":                       "answers",
+		"edge-hub --leases never":                        "leases",
+		"edge-hub --workers dance=1":                     "dance=1",
+		"edge-hub --buffer 0":                            "buffer",
+		"edge-fleet --balance none":                      "balance",
+		"edge-fleet --hub-addresses here":                "HOST:PORT/PORT",
+		"edge-fleet --loss 2":                            "loss",
+		"edge-fleet --flap-every 5s":                     "flap-for",
 		"edge-hub --window 0":                            "window",
 		"edge-hub --keepalive 0s":                        "keepalive",
 		"edge-hub --admit -1":                            "admit",

@@ -240,6 +240,7 @@ func TestNoHandshake(t *testing.T) {
 // others are served meanwhile.
 func TestSlowReader(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) {
+		o.Answers = hub.AnswersDirect                                   // or an answer waits for the acknowledgement of the one before
 		o.WriteTimeout, o.ResendAfter = 300*time.Millisecond, time.Hour // resends of the large one, which nobody acknowledges, would make the other edge slow, too
 	})
 	g.settings("info" + strings.Repeat("x", 900<<10))
@@ -263,22 +264,26 @@ func TestSlowReader(t *testing.T) {
 	g.query(conn, good)
 }
 
-// TestSilentLimit holds KubeEdge's answer to an edge too many: it stays connected and
-// is not heard.
+// TestSilentLimit holds KubeEdge's answer to edges beyond the limit: one more is served, the
+// next one stays connected, its node is made, and nothing is answered.
 func TestSilentLimit(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.NodeLimit = 1 })
-	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if _, _, err := g.dial("edge-0", g.authority, named("edge-0")); err != nil {
+		t.Fatal(err)
+	}
+	conn, good, err := g.dial("edge-1", g.authority, named("edge-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	deaf, s, err := g.dial("edge-1", g.authority, named("edge-1"))
+	unserved, s, err := g.dial("edge-2", g.authority, named("edge-2"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Query, Resource: "default/configmap/settings"}, nil)
-	if err := deaf.Send(m.Append(nil)); err != nil {
+	m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Insert, Resource: "default/node/edge-2"}, []byte(`{"metadata":{"name":"edge-2"}}`))
+	if err := unserved.Send(m.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
+	repotest.Eventually(t, "the node of an edge too many is made", func() bool { return len(g.server.Nodes()) == 1 })
 	g.query(conn, good)
 	if _, ok := s.answer(m.Header.ID); ok || s.isEnded() {
 		t.Errorf("an edge too many was answered %v, ended %v", ok, s.isEnded())

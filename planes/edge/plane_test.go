@@ -54,7 +54,7 @@ func (r *rig) hubOptions() hub.Options {
 	o := hub.Default()
 	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
 	o.Config = r.server.Endpoint().Config("edge-hub-test")
-	o.Limiter, o.Round, o.Workers = limiter.Rate{QPS: 1e6, Burst: 1e6}, 100*time.Millisecond, 4
+	o.Limiter, o.Round = limiter.Rate{QPS: 1e6, Burst: 1e6}, 100*time.Millisecond
 	o.ResendAfter = 200 * time.Millisecond
 	return o
 }

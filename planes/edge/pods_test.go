@@ -29,7 +29,7 @@ func startPods(b *testing.B, change func(*hub.Options)) {
 		if change != nil {
 			change(o)
 		}
-		o.Round, o.ResendAfter, o.Workers = time.Hour, time.Minute, 100
+		o.Round, o.ResendAfter = time.Hour, time.Minute
 	})
 	r.fleet(edges, func(o *fleet.Options) { o.Lease, o.Status = 0, 0 })
 	repotest.Eventually(b, "all edges join", func() bool { return len(r.server.Nodes()) == edges })

@@ -47,7 +47,7 @@ func (l *lab) happen(e event) {
 	l.sent = out.messages
 	for _, m := range out.messages {
 		fmt.Fprintf(&l.out, "-> %s %s%s\n", m.Route.Operation, m.Route.Resource, note(&m))
-		if m.Header.Sync {
+		if m.Route.Source == message.SourceEdge && m.Header.ParentID == "" {
 			l.asked = append(slices.DeleteFunc(l.asked, func(q message.Message) bool { return q.Header.ID == m.Header.ID }), m)
 		}
 	}
@@ -254,6 +254,8 @@ func (l *lab) set(t *testing.T, args map[string]string) {
 			l.o.Lease = duration(t, value)
 		case "status":
 			l.o.Status = duration(t, value)
+		case "heartbeat":
+			l.o.Heartbeat = value
 		case "join":
 			l.o.Nodes = value == "true"
 		case "delay-acks":

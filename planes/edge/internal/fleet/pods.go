@@ -259,6 +259,11 @@ func (p *pod) patchStatus(s *step, phase corev1.PodPhase) {
 		return
 	}
 	p.patching = phase
+	if s.o.Heartbeat == HeartbeatStatus {
+		said := []message.PodStatus{{UID: types.UID(p.uid), Name: p.name, Status: *p.statusIn(phase, s.wall)}}
+		s.sendRequest(patchPod, p, message.Update, p.resourceOf(message.TypePodStatus), said)
+		return
+	}
 	patch := encodeContent(map[string]any{"metadata": map[string]any{"uid": p.uid}, "status": p.statusIn(phase, s.wall)})
 	s.sendRequest(patchPod, p, message.Patch, p.resourceOf(message.TypePodPatch), string(patch))
 }
@@ -275,6 +280,7 @@ func (p *pod) onPatched(s *step, m *message.Message) {
 	switch _, reason := readAnswer(m); reason {
 	case "", metav1.StatusReasonNotFound, metav1.StatusReasonConflict, metav1.StatusReasonInvalid: // a later pod of its name is invalid by its UID
 		switch {
+		case phase == corev1.PodSucceeded && s.o.Heartbeat == HeartbeatStatus: // the hub deletes it
 		case phase == corev1.PodSucceeded:
 			p.deleteObject(s)
 		case phase == corev1.PodRunning && s.e.pods[p.uid] == p && !p.ending:

@@ -56,7 +56,6 @@ func (s *step) askRaw(what purpose, p *pod, operation, resource string, content 
 	e.asked++
 	q := &request{sent: s.now, number: e.asked, tries: 1, purpose: what, pod: p}
 	q.message = s.newMessage(message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: operation, Resource: resource}, content)
-	q.message.Header.Sync = true
 	if e.pending == nil {
 		e.pending = map[string]*request{}
 	}

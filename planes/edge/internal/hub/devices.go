@@ -31,7 +31,7 @@ type devices struct {
 
 func newDevices(h *Hub) *devices {
 	return &devices{
-		hub: h, informer: h.client.DeviceInformer(api.DeviceIndexers()), models: h.client.ModelInformer(), turns: make(chan func(), h.o.Buffer),
+		hub: h, informer: h.client.DeviceInformer(api.DeviceIndexers()), models: h.client.ModelInformer(), turns: make(chan func(), h.o.Buffer.other),
 		twins: map[string]map[string]api.Twin{},
 	}
 }
@@ -183,7 +183,10 @@ func (d *devices) sendRemoved(ctx context.Context, x *api.Device) {
 	}
 	d.hub.downstream.enqueue(ctx, d.hub.newChange(node, message.TypeDevice, message.Delete, x))
 	d.sendMembership(node, message.MembershipUpdate{Added: []message.ID{}, Removed: []message.ID{idOf(x)}})
-	if m := objectIn(d.models, x.Namespace+"/"+x.Spec.Model.Name); m != nil && !d.isModelUsed(node, x) {
+	if d.isModelUsed(node, x) {
+		return
+	}
+	if m := d.awaitModel(ctx, x); m != nil {
 		d.hub.downstream.enqueue(ctx, d.hub.newChange(node, message.TypeModel, message.Delete, m))
 	}
 }
@@ -271,7 +274,7 @@ func (d *devices) isUnrecorded(x *api.Device) bool {
 	return !ok
 }
 
-// recordReport writes down what a device reports. Nobody is told how that went.
+// recordReport writes down what a device reports, and then tells the edge so.
 func (d *devices) recordReport(ctx context.Context, q *request) {
 	var u message.TwinUpdate
 	if err := json.Unmarshal(q.message.Content, &u); err != nil {
@@ -287,6 +290,9 @@ func (d *devices) recordReport(ctx context.Context, q *request) {
 	switch err := d.hub.client.PatchDeviceStatus(ctx, x.Namespace, x.Name, d.mergeTwins(id, x, u)); {
 	case err == nil:
 		d.hub.metrics.reports.WithLabelValues("written").Inc()
+		m := q.message.Reply(d.hub.wallMillis(), message.SourceDevice, []byte(message.OK))
+		m.Route.Group, m.Route.Resource = message.GroupTwin, message.Twin
+		d.hub.upstream.sendAnswer(ctx, q, func() { q.session.sendAnswer(&m) })
 	case ctx.Err() == nil:
 		d.hub.metrics.reports.WithLabelValues("not written").Inc()
 		d.hub.o.Log.Warn("report of a device not written", "device", id, "error", err)

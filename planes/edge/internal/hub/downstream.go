@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -25,6 +27,7 @@ type change struct {
 	object    any // what is sent
 	version   uint64
 	at        clock.Time
+	answer    func() // sends an answer, which is all that the change is; nil: it is none
 }
 
 // downstream takes changes from the watches to the sessions.
@@ -38,7 +41,7 @@ type downstream struct {
 func newDownstream(h *Hub) *downstream {
 	d := &downstream{hub: h, referencedBy: map[string]map[string]bool{}}
 	for range h.o.Dispatchers {
-		d.queue = append(d.queue, make(chan change, h.o.Buffer))
+		d.queue = append(d.queue, make(chan change, h.o.Buffer.other))
 	}
 	return d
 }
@@ -61,6 +64,10 @@ func (d *downstream) enqueue(ctx context.Context, c change) {
 
 // dispatchChange does with a change what follows from its situation.
 func (d *downstream) dispatchChange(ctx context.Context, c change) {
+	if c.answer != nil {
+		c.answer()
+		return
+	}
 	h := d.hub
 	s := h.sessions.get(c.node)
 	now := d.situationOf(s, c)
@@ -121,20 +128,32 @@ func (c change) newOutgoing(h *Hub) (*outgoing, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace := c.namespace
-	if c.kind == message.TypeNode {
+	namespace, source := c.namespace, message.SourceCloud
+	switch c.kind {
+	case message.TypeNode:
 		namespace = message.NamespaceDown
+	case message.TypeDevice, message.TypeModel:
+		source = message.SourceDevice
 	}
 	m := message.New(h.wallMillis(), message.Route{
-		Source: message.SourceCloud, Group: message.GroupCloud, Operation: c.operation,
+		Source: source, Group: message.GroupCloud, Operation: c.operation,
 		Resource: message.Resource{Namespace: namespace, Type: c.kind, Name: c.name}.String(),
-	}, raw)
+	}, withKind(raw, c.kind))
 	m.Header.ResourceVersion = metaOf(c.object).GetResourceVersion()
 	out := &outgoing{key: c.key, message: m, version: c.version, deletion: c.operation == message.Delete, event: c.at}
 	if h.lastSent.filtered && (c.kind == message.TypePod || c.kind == message.TypeNode) {
 		out.sum = api.Sum(metaOf(c.object))
 	}
 	return out, nil
+}
+
+// withKind adds to an object, as watches bring it, what an edge knows it by.
+func withKind(raw []byte, resource string) []byte {
+	if bytes.HasPrefix(raw, []byte(`{"kind":`)) || bytes.HasPrefix(raw, []byte(`{"apiVersion":`)) {
+		return raw
+	}
+	version, kind := kindOf(resource)
+	return append(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, kind, version), raw[1:]...)
 }
 
 func metaOf(o any) metav1.Object { return o.(metav1.Object) }
@@ -202,9 +221,10 @@ func (d *downstream) onPod(ctx context.Context, old, now *corev1.Pod) {
 	}
 	d.addReferences(now)
 	operation := message.Update
-	if old == nil || old.Spec.NodeName == "" {
+	switch {
+	case old == nil:
 		operation = message.Insert
-	} else if d.samePod(old, now) {
+	case old.Spec.NodeName != "" && d.samePod(old, now):
 		return
 	}
 	d.enqueue(ctx, d.hub.newChange(now.Spec.NodeName, message.TypePod, operation, now))

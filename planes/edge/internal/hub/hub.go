@@ -51,7 +51,8 @@ type Hub struct {
 	bytes      link.Bytes // on all connections
 
 	pods, nodes, configs, secrets cache.SharedIndexInformer
-	devices                       *devices // nil: edges have none
+	leases                        cache.SharedIndexInformer // nil: the hub reads leases
+	devices                       *devices                  // nil: edges have none
 }
 
 // Run runs a hub until ctx ends; it returns when all has ended.
@@ -87,6 +88,9 @@ func (h *Hub) runHub(ctx context.Context, g *process.Group) (err error) {
 		g.Go(func() { h.devices.runTurns(ctx) })
 		informers = append(informers, h.devices.models, h.devices.informer)
 	}
+	if h.leases != nil {
+		informers = append(informers, h.leases)
+	}
 	if s, ok := h.store.(*crdStore); ok {
 		informers = append([]cache.SharedIndexInformer{s.objects, s.nodes}, informers...)
 	}
@@ -95,7 +99,7 @@ func (h *Hub) runHub(ctx context.Context, g *process.Group) (err error) {
 			return err
 		}
 	}
-	g.Go(func() { h.upstream.startWorkers(ctx) })
+	g.Go(func() { h.upstream.dispatchRequests(ctx) })
 	if h.o.Store != StoreNone {
 		g.Go(func() { h.runRounds(ctx) })
 	}
@@ -108,7 +112,7 @@ func newHub(o Options) (*Hub, error) {
 		o.NodeFilter = FilterOff
 	}
 	config := rest.CopyConfig(o.Config)
-	config.Timeout, config.RateLimiter = 0, limiter.New(o.Limiter)
+	config.Timeout, config.RateLimiter = 0, limiter.New(o.rate())
 	o.Registry.Watch(config)
 	client, err := api.NewClient(config)
 	if err != nil {
@@ -122,7 +126,11 @@ func newHub(o Options) (*Hub, error) {
 	}
 	h.upstream, h.downstream = newUpstream(h), newDownstream(h)
 	h.metrics = newMetrics(h, o.Registry)
-	core := informers.NewSharedInformerFactory(client, 0).Core().V1()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	if o.Leases == LeasesWatch {
+		h.leases = factory.Coordination().V1().Leases().Informer()
+	}
+	core := factory.Core().V1()
 	h.pods, h.nodes = core.Pods().Informer(), core.Nodes().Informer()
 	h.configs, h.secrets = core.ConfigMaps().Informer(), core.Secrets().Informer()
 	err = h.pods.AddIndexers(cache.Indexers{byNode: func(o any) ([]string, error) {

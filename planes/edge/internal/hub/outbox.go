@@ -16,6 +16,7 @@ type outgoing struct {
 	version  uint64
 	sum      uint64 // if not every change goes down: digest of what the edge acts on
 	deletion bool
+	answer   bool       // to a request of the edge
 	event    clock.Time // when the hub saw the change
 	began    clock.Time // when it was first sent, since it last left the queue
 	tries    int        // how often all sends went by without an acknowledgement
@@ -81,7 +82,8 @@ func newOutbox(o *Options) *outbox {
 }
 
 // enqueue takes a state of an object. It returns false if it drops it: the state is no
-// newer than the one that waits, or a deletion waits.
+// newer than the one that waits, or a deletion waits. An answer is never dropped. What waits is
+// replaced, also an answer, whose asker then hears nothing.
 func (b *outbox) enqueue(m *outgoing) bool {
 	id := m.queueID(b.o)
 	d := b.store[id]
@@ -90,7 +92,7 @@ func (b *outbox) enqueue(m *outgoing) bool {
 		b.queue = append(b.queue, id)
 		return true
 	}
-	if d.newest.deletion || !m.deletion && m.version <= d.newest.version {
+	if !m.answer && (d.newest.deletion || !m.deletion && m.version <= d.newest.version) {
 		return false
 	}
 	d.newest = m // sent when what has the object's place now has left it

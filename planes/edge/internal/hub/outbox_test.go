@@ -83,7 +83,9 @@ func (r *boxRig) do(t *testing.T, s repotest.Step) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !r.box.enqueue(state("edge-0", name, n, slices.Contains(s.Words, "deletion"))) {
+		m := state("edge-0", name, n, slices.Contains(s.Words, "deletion"))
+		m.answer = slices.Contains(s.Words, "answer")
+		if !r.box.enqueue(m) {
 			r.out.WriteString("dropped\n")
 		}
 	case "ack":

@@ -7,7 +7,7 @@ import (
 
 // queueOf returns the queue of a key. What has one key waits in one queue, and keeps its order
 // where that has one worker.
-func queueOf[T any](queues []chan T, key string) chan T {
+func queueOf[T any](queues []T, key string) T {
 	if len(queues) == 1 {
 		return queues[0]
 	}

@@ -60,7 +60,8 @@ func (h *Hub) connectQUIC(ctx context.Context, c *stream.Conn) {
 	defer cancel()
 	c.SetWriteTimeout(h.o.WriteTimeout)
 	c.SetBytes(&h.bytes)
-	s, deaf := &session{hub: h, over: make(chan struct{}), conn: c}, ""
+	s := &session{hub: h, over: make(chan struct{}), conn: c}
+	var deaf error
 	err := c.Welcome(greeting, func(header http.Header, state *tls.ConnectionState) (why error) {
 		deaf, why = h.admitEdge(s, header, state)
 		return why
@@ -76,9 +77,9 @@ func (h *Hub) connectQUIC(ctx context.Context, c *stream.Conn) {
 	}
 	s.last.Store(int64(h.o.Clock.Now()))
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	if deaf != "" {
-		h.metrics.connects.WithLabelValues("deaf: " + deaf).Inc()
-		h.wait.Go(func() { defer stop(); c.Serve(deafened{}) })
+	if deaf != nil {
+		handler := h.unserved(s, deaf)
+		h.wait.Go(func() { defer stop(); c.Serve(handler) })
 		return
 	}
 	h.metrics.handshake.WithLabelValues().Observe(h.o.Clock.Now().Sub(began).Seconds())

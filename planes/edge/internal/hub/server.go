@@ -217,7 +217,7 @@ func (h *Hub) connectEdge(ctx context.Context, raw *net.TCPConn, config *tls.Con
 	}
 	defer cancel()
 	s := &session{hub: h, over: make(chan struct{})}
-	deaf := ""
+	var deaf error
 	conn, err := link.Accept(shaking, raw, link.Options{TLS: config, Crypto: h.o.Crypto, Bytes: &h.bytes}, func(q *http.Request, state *tls.ConnectionState) error {
 		var why error
 		deaf, why = h.admitEdge(s, q.Header, state)
@@ -231,9 +231,8 @@ func (h *Hub) connectEdge(ctx context.Context, raw *net.TCPConn, config *tls.Con
 	conn.SetWriteTimeout(h.o.WriteTimeout)
 	s.conn = conn
 	s.last.Store(int64(h.o.Clock.Now()))
-	if deaf != "" {
-		h.metrics.connects.WithLabelValues("deaf: " + deaf).Inc()
-		conn.SetHandler(deafened{})
+	if deaf != nil {
+		conn.SetHandler(h.unserved(s, deaf))
 		_ = h.poller.Add(conn) // one that has ended already needs none
 		return
 	}
@@ -244,6 +243,17 @@ func (h *Hub) connectEdge(ctx context.Context, raw *net.TCPConn, config *tls.Con
 	})
 }
 
+// unserved returns what takes the messages of an edge that KubeEdge's hub leaves connected
+// without serving it: one beyond the node limit is heard.
+func (h *Hub) unserved(s *session, why error) link.Handler {
+	h.metrics.connects.WithLabelValues("unserved: " + why.Error()).Inc()
+	if errors.Is(why, errLimit) {
+		s.mute = true
+		return s
+	}
+	return deafened{}
+}
+
 // deafened is a peer that is not heard and does not know it.
 type deafened struct{}
 
@@ -251,14 +261,14 @@ func (deafened) Message([]byte) error { return nil }
 func (deafened) Ended(error)          {}
 
 // admitEdge says why an edge is not let in, or where that is KubeEdge's answer, why it is let
-// in and not heard.
-func (h *Hub) admitEdge(s *session, header http.Header, state *tls.ConnectionState) (deaf string, why error) {
+// in and not served.
+func (h *Hub) admitEdge(s *session, header http.Header, state *tls.ConnectionState) (unserved, why error) {
 	s.node = header.Get("Node_id")
 	why = h.refuseEdge(s.node, header.Get("ConnectionUse"), state)
 	if (errors.Is(why, errLimit) || errors.Is(why, errUse)) && h.o.LimitAnswer == LimitSilent {
-		return why.Error(), nil
+		return why, nil
 	}
-	return "", why
+	return nil, why
 }
 
 func (h *Hub) refuseEdge(node, use string, state *tls.ConnectionState) error {
@@ -269,10 +279,19 @@ func (h *Hub) refuseEdge(node, use string, state *tls.ConnectionState) error {
 		return errUse
 	case h.o.Authorize && (state == nil || len(state.PeerCertificates) == 0 || state.PeerCertificates[0].Subject.CommonName != trust.NamePrefix+node):
 		return errName
-	case h.sessions.get(node) == nil && h.sessions.len() >= h.o.NodeLimit:
+	case h.sessions.get(node) == nil && h.sessions.len() >= h.maxSessions():
 		return errLimit
 	}
 	return nil
+}
+
+// maxSessions is how many edges are served. KubeEdge's hub looks whether it has more than its
+// limit before it counts the edge that comes, and so serves one more.
+func (h *Hub) maxSessions() int {
+	if h.o.LimitAnswer == LimitSilent {
+		return h.o.NodeLimit + 1
+	}
+	return h.o.NodeLimit
 }
 
 // refusalReason is a word for why a connection did not come about.
@@ -308,7 +327,7 @@ func refusalReason(err error) string {
 
 // beginSession makes a session its node's and lets it be read.
 func (h *Hub) beginSession(ctx context.Context, s *session, read func() error) {
-	old, ok := h.sessions.add(s, h.o.NodeLimit)
+	old, ok := h.sessions.add(s, h.maxSessions())
 	if !ok {
 		h.metrics.connects.WithLabelValues("limit").Inc()
 		_ = s.conn.Close() // it never fails, and nobody reads it
@@ -345,7 +364,7 @@ func (h *Hub) keepUnsent(s *session) {
 func (h *Hub) endSession(s *session, err error) {
 	h.sessions.remove(s)
 	s.finishSession()
-	if h.o.Queues == QueuesV111 {
+	if h.o.Queues == QueuesV111 && !s.mute {
 		h.keepUnsent(s)
 	}
 	reason := "closed by the edge"

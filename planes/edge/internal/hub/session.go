@@ -20,6 +20,7 @@ type connection interface {
 type session struct {
 	hub    *Hub
 	node   string
+	mute   bool // it is one too many: what it asks is done, and nothing goes down
 	conn   connection
 	last   atomic.Int64 // clock.Time of the last keepalive
 	reason atomic.Pointer[string]
@@ -35,6 +36,9 @@ type session struct {
 
 // enqueue takes what the edge has to acknowledge.
 func (s *session) enqueue(m *outgoing) {
+	if s.mute {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.box == nil {
@@ -200,6 +204,9 @@ func (s *session) newestOf(k key) *outgoing {
 
 // sendAnswer sends what is not acknowledged, in order and without waiting for it.
 func (s *session) sendAnswer(m *message.Message) {
+	if s.mute {
+		return
+	}
 	raw := m.Append(nil)
 	s.hub.metrics.messages.WithLabelValues("down", m.Route.Operation, typeOf(m.Route.Resource)).Inc()
 	s.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -38,33 +39,32 @@ type upstream struct {
 }
 
 // requestQueues are where requests of one type wait.
-type requestQueues struct {
-	queues  []chan *request
-	workers int // of each
-}
+type requestQueues []requestQueue
 
-// handledTypes are the types of messages from edges that a hub does something about.
-func handledTypes() []string {
-	return []string{message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch,
-		message.TypeConfigMap, message.TypeSecret, message.TypeToken, message.TypeTwin}
+// requestQueue is one queue. Its workers begin when there is something to do and end when there
+// is nothing: KubeEdge has two for each edge of its limit, which would be most of a hub's memory.
+type requestQueue struct {
+	waiting chan *request
+	working chan struct{} // as many as workers are at work, of those that may be
 }
 
 func newUpstream(h *Hub) *upstream {
 	u := &upstream{hub: h, wake: make(chan struct{}, 1), channels: map[string]requestQueues{}}
 	for _, kind := range handledTypes() {
-		l, queues := requestQueues{workers: h.o.Workers}, 1
+		var l requestQueues
+		workers, queues := h.o.Workers.of(kind, h.o.NodeLimit), 1
 		switch {
 		case kind == message.TypeTwin && h.devices == nil:
 			continue
 		case kind == message.TypeTwin:
 			// Reports of one device wait for one worker: were two written at once, the older
 			// could be the last, and would stand until the next report.
-			l.workers, queues = 1, h.o.DeviceWorkers
+			workers, queues = 1, h.o.DeviceWorkers
 		case h.o.Requests == RequestsOrdered:
-			l.workers, queues = 1, h.o.Workers
+			workers, queues = 1, workers
 		}
 		for range queues {
-			l.queues = append(l.queues, make(chan *request, h.o.Buffer))
+			l = append(l, requestQueue{make(chan *request, h.o.Buffer.of(kind, h.o.NodeLimit)), make(chan struct{}, workers)})
 		}
 		u.channels[kind] = l
 	}
@@ -76,8 +76,8 @@ func (u *upstream) queueDepth() int {
 	n := len(u.waiting)
 	u.mu.Unlock()
 	for _, l := range u.channels {
-		for _, c := range l.queues {
-			n += len(c)
+		for _, q := range l {
+			n += len(q.waiting)
 		}
 	}
 	return n
@@ -93,14 +93,8 @@ func (u *upstream) addRequest(q *request) {
 	}
 }
 
-func (u *upstream) startWorkers(ctx context.Context) {
-	for _, l := range u.channels {
-		for _, c := range l.queues {
-			for range l.workers {
-				u.hub.wait.Go(func() { runQueue(ctx, c, u.answerRequest) })
-			}
-		}
-	}
+// dispatchRequests hands requests to the workers of their types until ctx ends.
+func (u *upstream) dispatchRequests(ctx context.Context) {
 	for {
 		select {
 		case <-u.wake:
@@ -112,11 +106,44 @@ func (u *upstream) startWorkers(ctx context.Context) {
 		u.waiting = nil
 		u.mu.Unlock()
 		for _, q := range todo {
+			to := queueOf(u.channels[q.resource.Type], q.resource.Namespace+"/"+q.resource.Name)
 			select {
-			case queueOf(u.channels[q.resource.Type].queues, q.resource.Namespace+"/"+q.resource.Name) <- q:
+			case to.waiting <- q:
+				u.startWorker(ctx, to)
 			case <-ctx.Done():
 				return
 			}
+		}
+	}
+}
+
+// startWorker starts a worker of a queue, if there may be one more.
+func (u *upstream) startWorker(ctx context.Context, from requestQueue) {
+	select {
+	case from.working <- struct{}{}:
+		u.hub.wait.Go(func() { u.work(ctx, from) })
+	default:
+	}
+}
+
+// work answers what waits in a queue until nothing does. A request that comes while a worker
+// ends is seen by that worker or by whoever has put it into the queue.
+func (u *upstream) work(ctx context.Context, from requestQueue) {
+	for ctx.Err() == nil {
+		select {
+		case q := <-from.waiting:
+			u.answerRequest(ctx, q)
+			continue
+		default:
+		}
+		<-from.working
+		if len(from.waiting) == 0 {
+			return
+		}
+		select {
+		case from.working <- struct{}{}:
+		default:
+			return
 		}
 	}
 }
@@ -139,7 +166,7 @@ func (h *Hub) onMessage(s *session, m message.Message) {
 		h.metrics.dropped.WithLabelValues("source is the cloud").Inc()
 	default:
 		r, err := message.ParseResource(m.Route.Resource)
-		if err != nil || h.upstream.channels[r.Type].queues == nil {
+		if err != nil || h.upstream.channels[r.Type] == nil {
 			h.metrics.dropped.WithLabelValues("unknown resource").Inc()
 			return
 		}
@@ -182,51 +209,62 @@ func (u *upstream) answerRequest(ctx context.Context, q *request) {
 	if ctx.Err() != nil {
 		return
 	}
-	if q.resource.Acked() {
-		u.answerObject(q, o, err)
+	if q.resource.Acked() && err == nil {
+		u.answerObject(ctx, q, o)
 		return
 	}
-	var content []byte
-	switch {
-	case (q.resource.Type == message.TypePod || q.resource.Type == message.TypeNodeStatus) && err == nil:
-		content = []byte(message.OK)
-	default:
-		if content, err = encodeResult(o, err); err != nil {
-			u.hub.o.Log.Error("answer cannot be written", "resource", q.message.Route.Resource, "error", err)
-			return
-		}
+	content, err := encodeResult(q.message.Route.Operation+" "+q.resource.Type, o, err)
+	if err != nil {
+		u.hub.o.Log.Error("answer cannot be written", "resource", q.message.Route.Resource, "error", err)
+		return
 	}
 	m := q.message.Reply(u.hub.wallMillis(), message.SourceCloud, content)
-	q.session.sendAnswer(&m)
+	u.sendAnswer(ctx, q, func() { q.session.sendAnswer(&m) })
 }
 
-// encodeResult is the content of an answer: an object and an error.
-func encodeResult(o any, err error) ([]byte, error) {
+// sendAnswer lets an answer be sent: at once, or behind all that goes down to edges.
+func (u *upstream) sendAnswer(ctx context.Context, q *request, send func()) {
+	if u.hub.o.Answers == AnswersDirect {
+		send()
+		return
+	}
+	u.hub.downstream.enqueue(ctx, change{key: key{node: q.session.node}, answer: send})
+}
+
+// encodeResult is the content of the answer to a request. Queries for tokens, nodes and what
+// pods use are answered with the bare object or the bare error, others with a pair of both,
+// or with OK.
+func encodeResult(request string, o any, err error) ([]byte, error) {
+	failure := map[string]any{}
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+	case errors.As(err, &status):
+		failure["ErrStatus"] = status.Status()
+	default:
+		failure["ErrStatus"] = metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonInternalError, Code: 500}
+	}
+	isBare := strings.HasPrefix(request, message.Query+" ") && request != message.Query+" "+message.TypeLease
+	switch {
+	case err == nil && o == nil:
+		return []byte(message.OK), nil
+	case err == nil && isBare:
+		return json.Marshal(o)
+	case isBare:
+		return json.Marshal(failure)
+	}
 	var out struct {
 		Object any
 		Err    any
 	}
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-		out.Object = o
-	case errors.As(err, &status):
-		out.Err = map[string]any{"ErrStatus": status.Status()}
-	default:
-		out.Err = map[string]any{"ErrStatus": metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonInternalError, Code: 500}}
+	if out.Object = o; err != nil {
+		out.Object, out.Err = nil, failure
 	}
 	return json.Marshal(out)
 }
 
 // answerObject answers with a ConfigMap or Secret, which the edge acknowledges.
-func (u *upstream) answerObject(q *request, o any, err error) {
-	if err != nil {
-		text, _ := json.Marshal(err.Error()) // a string can always be
-		m := q.message.Reply(u.hub.wallMillis(), message.SourceCloud, text)
-		m.Route.Operation = message.Error
-		q.session.sendAnswer(&m)
-		return
-	}
+func (u *upstream) answerObject(ctx context.Context, q *request, o any) {
 	c := u.hub.newChange(q.session.node, q.resource.Type, message.Response, metaOf(o))
 	c.object = o
 	out, err := c.newOutgoing(u.hub)
@@ -235,11 +273,14 @@ func (u *upstream) answerObject(q *request, o any, err error) {
 		return
 	}
 	out.message.Header.ParentID, out.message.Route.Resource = q.message.Header.ID, q.message.Route.Resource
-	if q.session.newestOf(out.key) != nil {
-		q.session.sendAnswer(&out.message) // what waits for an acknowledgement is the same or newer
-		return
-	}
-	q.session.enqueue(out)
+	out.answer = true
+	u.sendAnswer(ctx, q, func() {
+		if u.hub.o.Answers == AnswersDirect && q.session.newestOf(out.key) != nil {
+			q.session.sendAnswer(&out.message) // what waits for an acknowledgement is the same or newer
+			return
+		}
+		q.session.enqueue(out)
+	})
 }
 
 func (u *upstream) doRequest(ctx context.Context, q *request) (any, error) {
@@ -248,7 +289,9 @@ func (u *upstream) doRequest(ctx context.Context, q *request) (any, error) {
 	case "insert node":
 		return u.createNode(ctx, m)
 	case "query node":
-		return c.CoreV1().Nodes().Get(ctx, r.Name, metav1.GetOptions{})
+		return objectHeld[*corev1.Node](u.hub.nodes, r, r.Name)
+	case "query podlist":
+		return u.podsOf(q.session.node), nil
 	case "patch nodepatch":
 		patch, err := m.Text()
 		if err != nil {
@@ -268,13 +311,19 @@ func (u *upstream) doRequest(ctx context.Context, q *request) (any, error) {
 		if err := json.Unmarshal(m.Content, &o); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		return nil, c.CoreV1().Pods(r.Namespace).Delete(ctx, r.Name, o)
+		err := c.CoreV1().Pods(r.Namespace).Delete(ctx, r.Name, o)
+		if apierrors.IsNotFound(err) {
+			err = nil // what is gone is what the edge wants gone
+		}
+		return nil, err
+	case "update podstatus":
+		return nil, u.writePodStatus(ctx, m, r.Namespace)
 	case "query lease", "insert lease", "update lease":
 		return u.handleLease(ctx, m, r)
 	case "query configmap":
-		return objectHeld[*corev1.ConfigMap](u.hub.configs, r)
+		return objectHeld[*corev1.ConfigMap](u.hub.configs, r, r.Namespace+"/"+r.Name)
 	case "query secret":
-		return objectHeld[*corev1.Secret](u.hub.secrets, r)
+		return objectHeld[*corev1.Secret](u.hub.secrets, r, r.Namespace+"/"+r.Name)
 	case "query serviceaccounttoken":
 		var t authv1.TokenRequest
 		if err := json.Unmarshal(m.Content, &t); err != nil {
@@ -285,18 +334,30 @@ func (u *upstream) doRequest(ctx context.Context, q *request) (any, error) {
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s of %s: %v", m.Route.Operation, r.Type, errOperation))
 }
 
-// objectHeld returns what the hub's own watch has of a ConfigMap or Secret.
-func objectHeld[T metav1.Object](i cache.SharedIndexInformer, r message.Resource) (T, error) {
+// objectHeld returns what the hub's own watch has of an object, by its key.
+func objectHeld[T metav1.Object](i cache.SharedIndexInformer, r message.Resource, key string) (T, error) {
 	var none T
-	o, ok, err := i.GetStore().GetByKey(r.Namespace + "/" + r.Name)
+	o, ok, err := i.GetStore().GetByKey(key)
 	if err != nil || !ok {
-		return none, fmt.Errorf("%s %s/%s: there is none", r.Type, r.Namespace, r.Name)
+		return none, apierrors.NewNotFound(schema.GroupResource{Resource: r.Type + "s"}, r.Name)
 	}
 	return o.(T), nil
 }
 
+// podsOf returns the pods of an edge, as the hub's own watch has them.
+func (u *upstream) podsOf(node string) []corev1.Pod {
+	out := []corev1.Pod{}
+	for _, o := range u.hub.podsOf(node) {
+		out = append(out, *o.(*corev1.Pod))
+	}
+	return out
+}
+
 func (u *upstream) handleLease(ctx context.Context, m *message.Message, r message.Resource) (any, error) {
 	leases := u.hub.client.CoordinationV1().Leases(r.Namespace)
+	if m.Route.Operation == message.Query && u.hub.leases != nil {
+		return objectHeld[*coordv1.Lease](u.hub.leases, r, r.Namespace+"/"+r.Name)
+	}
 	if m.Route.Operation == message.Query {
 		return leases.Get(ctx, r.Name, metav1.GetOptions{})
 	}
@@ -325,6 +386,34 @@ func (u *upstream) writeStatus(ctx context.Context, m *message.Message, node str
 	n.Status = *said.Status
 	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
 	return err
+}
+
+// writePodStatus writes the statuses of pods that an edge as old as v1.11 has sent: the hub
+// reads each pod, writes its status, and deletes the pod when it is over and to be deleted.
+func (u *upstream) writePodStatus(ctx context.Context, m *message.Message, namespace string) error {
+	var said []message.PodStatus
+	if err := json.Unmarshal(m.Content, &said); err != nil {
+		return apierrors.NewBadRequest("no statuses of pods")
+	}
+	pods := u.hub.client.CoreV1().Pods(namespace)
+	for _, x := range said {
+		p, err := pods.Get(ctx, x.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && p.UID != x.UID {
+			continue
+		}
+		if err == nil {
+			p.Status = x.Status
+			p, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+		}
+		if err == nil && p.DeletionTimestamp != nil && x.Status.Phase == corev1.PodSucceeded {
+			zero := int64(0)
+			err = pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // createNode makes a node: at KubeEdge's hub without the labels that are Kubernetes' own,

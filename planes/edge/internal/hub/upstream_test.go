@@ -20,15 +20,15 @@ func TestQueuesOfRequests(t *testing.T) {
 		{RequestsAny, message.TypeTwin, 3, 1},
 		{RequestsOrdered, message.TypeTwin, 3, 1},
 	} {
-		o := Options{Requests: c.requests, Workers: 4, DeviceWorkers: 3, Buffer: 8}
+		o := Options{Requests: c.requests, Workers: counts{other: 4}, DeviceWorkers: 3, Buffer: counts{other: 8}}
 		q := newUpstream(&Hub{o: o, devices: &devices{}}).channels[c.kind]
-		if len(q.queues) != c.queues || q.workers != c.workers {
-			t.Errorf("requests %s, %s: %d queues with %d workers each, want %d with %d", c.requests, c.kind, len(q.queues), q.workers, c.queues, c.workers)
+		if len(q) != c.queues || cap(q[0].working) != c.workers {
+			t.Errorf("requests %s, %s: %d queues with %d workers each, want %d with %d", c.requests, c.kind, len(q), cap(q[0].working), c.queues, c.workers)
 		}
-		used := map[chan *request]bool{}
+		used := map[requestQueue]bool{}
 		for i := range 100 {
 			object := fmt.Sprintf("default/p%d", i)
-			first, again := queueOf(q.queues, object), queueOf(q.queues, object)
+			first, again := queueOf(q, object), queueOf(q, object)
 			if first != again {
 				t.Fatalf("%s waits in two queues", object)
 			}

@@ -1,5 +1,17 @@
 package message
 
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodStatus is one of the statuses that an edge as old as v1.11 reports together.
+type PodStatus struct {
+	UID    types.UID
+	Name   string
+	Status corev1.PodStatus
+}
+
 // MembershipUpdate is the content of a message about which devices are an edge's.
 type MembershipUpdate struct {
 	EventID   string `json:"event_id"`

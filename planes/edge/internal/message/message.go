@@ -78,9 +78,10 @@ func New(now int64, r Route, content []byte) Message {
 	return Message{Header: Header{ID: NewID(), Timestamp: now}, Route: r, Content: content}
 }
 
-// Reply returns an answer to m with a content.
+// Reply returns an answer to m with a content. Its group is that of all that comes from the
+// cloud: an edge throws an answer of the request's group away.
 func (m *Message) Reply(now int64, source string, content []byte) Message {
-	out := New(now, Route{Source: source, Group: m.Route.Group, Operation: Response, Resource: m.Route.Resource}, content)
+	out := New(now, Route{Source: source, Group: GroupCloud, Operation: Response, Resource: m.Route.Resource}, content)
 	out.Header.ParentID = m.Header.ID
 	return out
 }

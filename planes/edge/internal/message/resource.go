@@ -13,6 +13,8 @@ const (
 	TypeLease      = "lease"
 	TypePod        = "pod"
 	TypePodPatch   = "podpatch"
+	TypePodStatus  = "podstatus" // likewise of v1.11
+	TypePodList    = "podlist"   // likewise
 	TypeConfigMap  = "configmap"
 	TypeSecret     = "secret"
 	TypeToken      = "serviceaccounttoken"
