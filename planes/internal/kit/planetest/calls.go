@@ -87,12 +87,18 @@ func (c *Calls) Has(call string) bool {
 
 // Take returns how often each call was made since the last Take.
 func (c *Calls) Take() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	out := map[string]int{}
-	for _, call := range c.made {
+	for _, call := range c.TakeInOrder() {
 		out[call]++
 	}
+	return out
+}
+
+// TakeInOrder returns the calls since the last Take, in the order in which they were made.
+func (c *Calls) TakeInOrder() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.made
 	c.made = nil
 	return out
 }
