@@ -30,6 +30,7 @@ func Verbs(host process.Host) []*cobra.Command {
 	return []*cobra.Command{
 		host.Verb(process.Spec{
 			Name: "vm-controller", Short: "Run the controller of the VM plane", Metrics: metricPrefix, Options: c.Words(), Env: &c.Env,
+			Preset: process.Preset{Usage: "another release, or what is better than KubeVirt"},
 			Run: func(ctx context.Context) error {
 				if err := api.Install(ctx, c.Config, c.StatusSubresource); err != nil {
 					return err

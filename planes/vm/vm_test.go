@@ -3,9 +3,19 @@ package vm_test
 import (
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 	"github.com/windtunnel/windtunnel/planes/vm"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/controller"
 )
+
+// TestOptionsInDocs holds that the page has the controller's presets as they are declared.
+func TestOptionsInDocs(t *testing.T) {
+	o := controller.Default()
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kubevirt-density.md"), "options of vm-controller",
+		o.Words().Table("HEAD", controller.PresetV049, controller.PresetV044, words.ImprovedPreset))
+}
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {
 	planetest.CheckRefusals(t, vm.Verbs, map[string]string{

@@ -33,8 +33,10 @@ const (
 	LabelMigrationJob    = "kubevirt.io/migrationJobUID"         // on target pods
 	LabelSchedulable     = "kubevirt.io/schedulable"             // on nodes
 	AnnotationHeartbeat  = "kubevirt.io/heartbeat"               // on nodes
-	AnnotationDomain     = "kubevirt.io/domain"                  // on pods: the instance's name
-	FinalizerInstance    = "foregroundDeleteVirtualMachine"      // on instances: the controller removes it last
+	AnnotationLatest     = "kubevirt.io/latest-observed-api-version"
+	AnnotationStorage    = "kubevirt.io/storage-observed-api-version"
+	AnnotationDomain     = "kubevirt.io/domain"             // on pods: the instance's name
+	FinalizerInstance    = "foregroundDeleteVirtualMachine" // on instances: the controller removes it last
 	FinalizerMachine     = "kubevirt.io/virtualMachineControllerFinalize"
 	ConditionUnpaused    = corev1.PodConditionType("kubevirt.io/virtual-machine-unpaused")
 	ContainerCompute     = "compute"
@@ -65,6 +67,7 @@ type InstanceStatus struct {
 	Phase                         Phase                `json:"phase,omitempty"`
 	PhaseTransitionTimestamps     []PhaseTime          `json:"phaseTransitionTimestamps,omitempty"`
 	Reason                        string               `json:"reason,omitempty"`
+	QOSClass                      string               `json:"qosClass,omitempty"` // of the launcher pod
 	NodeName                      string               `json:"nodeName,omitempty"`
 	ActivePods                    map[types.UID]string `json:"activePods,omitempty"` // pod -> node
 	Conditions                    []Condition          `json:"conditions,omitempty"`

@@ -42,6 +42,7 @@ type Controller struct {
 	phases   *transitionTimes
 	pods     *expectations.Expectations // by key of instance or migration
 	children *expectations.Expectations // instances, by key of machine
+	written  written
 
 	instances, machines, migrations, launchers, nodes, installations cache.SharedIndexInformer
 
@@ -82,6 +83,7 @@ func Run(ctx context.Context, o Options) error {
 
 // newController makes what a controller consists of.
 func newController(o Options) (*Controller, error) {
+	o.Launcher.NoGate = o.Rules.Gate == GateNone
 	limit := limiter.New(o.Limiter)
 	o.Registry.Handle("/limiter", limit)
 	config := rest.CopyConfig(o.Config)

@@ -142,6 +142,7 @@ func (c *Controller) onPodGone(o any) {
 		return
 	}
 	if key, ok := c.ownerKey(pod); ok {
+		c.written.forget("pod/" + pod.Namespace + "/" + pod.Name)
 		c.pods.Seen(key, "delete/"+string(pod.UID))
 		c.instanceLoop.Queue.Add(key)
 		c.addMigrations(key)

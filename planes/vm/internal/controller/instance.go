@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,17 +24,42 @@ func (c *Controller) reconcileInstance(ctx context.Context, key string) error {
 	}
 	if !exists {
 		c.pods.Forget(key)
+		c.written.forget("instance/" + key)
 		return nil
 	}
 	vmi := o.(*api.Instance)
+	if !c.written.isSeen("instance/"+key, vmi) || !c.pods.Satisfied(key) {
+		return nil // the event of its own write, or of its pod, comes
+	}
 	s, err := c.situationOf(vmi)
 	if err != nil {
 		return err
 	}
-	if c.pods.Satisfied(key) {
-		s.failed = c.syncPods(ctx, key, s)
+	var failed error
+	for _, a := range s.actions() {
+		err := c.doAction(ctx, key, s, a)
+		if a.do == createPod || a.do == deletePod {
+			s.failed = errors.Join(s.failed, err)
+		}
+		failed = errors.Join(failed, err)
 	}
-	return errors.Join(s.failed, c.writeInstance(ctx, vmi, s.nextInstance()), c.openGate(ctx, s))
+	return failed
+}
+
+// doAction does one thing about an instance.
+func (c *Controller) doAction(ctx context.Context, key string, s situation, a action) error {
+	switch a.do {
+	case createPod:
+		return c.createPod(ctx, key, launcher.Pod(s.vmi, c.o.Launcher), s.vmi)
+	case deletePod:
+		return c.deletePod(ctx, key, s.vmi, a.pod)
+	case openGate:
+		return c.openGate(ctx, a.pod, s.now)
+	case labelPod:
+		return c.labelPod(ctx, a.pod, s.vmi.Labels[api.LabelNode])
+	default:
+		return c.writeInstance(ctx, s.vmi, s.nextInstance())
+	}
 }
 
 func (c *Controller) situationOf(vmi *api.Instance) (situation, error) {
@@ -41,7 +67,7 @@ func (c *Controller) situationOf(vmi *api.Instance) (situation, error) {
 	if err != nil {
 		return situation{}, err
 	}
-	s := situation{vmi: vmi, now: c.o.Now()}
+	s := situation{vmi: vmi, now: c.o.Now(), rules: c.o.Rules}
 	for _, o := range found {
 		if pod := o.(*corev1.Pod); pod.Namespace == vmi.Namespace {
 			s.pods = append(s.pods, pod)
@@ -51,26 +77,19 @@ func (c *Controller) situationOf(vmi *api.Instance) (situation, error) {
 	return s, nil
 }
 
-// syncPods creates the pod that is missing, or deletes those that are to go.
-func (c *Controller) syncPods(ctx context.Context, key string, s situation) error {
-	if s.needsPod() {
-		return c.createPod(ctx, key, launcher.Pod(s.vmi, c.o.Launcher), s.vmi)
+// deletePod deletes a launcher pod that key then expects to go.
+func (c *Controller) deletePod(ctx context.Context, key string, vmi *api.Instance, pod *corev1.Pod) error {
+	c.pods.Expect(key, "delete/"+string(pod.UID))
+	err := c.client.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if err == nil {
+		c.events.Eventf(vmi, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted virtual machine pod %s", pod.Name)
+		return nil
 	}
-	var failed error
-	for _, pod := range s.podsToDelete() {
-		c.pods.Expect(key, "delete/"+string(pod.UID))
-		err := c.client.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-		if err != nil {
-			c.pods.Seen(key, "delete/"+string(pod.UID))
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			failed = errors.Join(failed, fmt.Errorf("delete pod %s: %w", pod.Name, err))
-			continue
-		}
-		c.events.Eventf(s.vmi, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted virtual machine pod %s", pod.Name)
+	c.pods.Seen(key, "delete/"+string(pod.UID))
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	return failed
+	return fmt.Errorf("delete pod %s: %w", pod.Name, err)
 }
 
 // createPod creates a pod that key then expects to see.
@@ -93,25 +112,41 @@ func (c *Controller) createPod(ctx context.Context, key string, pod *corev1.Pod,
 }
 
 // openGate opens the readiness gate that says the machine is not paused.
-func (c *Controller) openGate(ctx context.Context, s situation) error {
-	pod := s.podToUngate()
-	if pod == nil {
-		return nil
-	}
-	now := metav1.NewTime(s.now)
-	body, err := json.Marshal(map[string]any{
+func (c *Controller) openGate(ctx context.Context, pod *corev1.Pod, at time.Time) error {
+	now := metav1.NewTime(at)
+	return c.patchPod(ctx, pod, types.StrategicMergePatchType, map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: api.ConditionUnpaused, Status: corev1.ConditionTrue, Reason: "NotPaused",
 			Message: "the virtual machine is not paused", LastTransitionTime: now, LastProbeTime: now,
 		}}},
-	})
+	}, "status")
+}
+
+// labelPod names the node in a pod's labels.
+func (c *Controller) labelPod(ctx context.Context, pod *corev1.Pod, node string) error {
+	return c.patchPod(ctx, pod, types.MergePatchType, map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "labels": map[string]string{api.LabelNode: node},
+	}})
+}
+
+// patchPod changes a pod that is as the controller last wrote it; of one that is not yet
+// so in the cache, or gone, an event comes.
+func (c *Controller) patchPod(ctx context.Context, pod *corev1.Pod, kind types.PatchType, change any, part ...string) error {
+	key := "pod/" + pod.Namespace + "/" + pod.Name
+	if !c.written.isSeen(key, pod) {
+		return nil
+	}
+	body, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	_, err = c.client.Core.Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	now, err := c.client.Core.Pods(pod.Namespace).Patch(ctx, pod.Name, kind, body, metav1.PatchOptions{}, part...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // the pod is gone; its event comes
+		return nil
+	}
+	if err == nil {
+		c.written.note(key, now)
 	}
 	return err
 }

@@ -18,7 +18,69 @@ type situation struct {
 	vmi    *api.Instance
 	pods   []*corev1.Pod // launcher pods that the instance owns, in any state
 	now    time.Time
+	rules  Rules
 	failed error // why its pod could not be made
+}
+
+// Rules are what releases do differently about an instance. The zero value writes
+// nothing beside phases, conditions and the hand-over.
+type Rules struct {
+	Versions bool   // API versions are written into annotations, before the pod is made
+	NoPod    bool   // that there is no pod yet is written as a condition
+	Class    bool   // the class of service of a bound pod, and that it is active, before the hand-over
+	PodLabel bool   // the node is written into the pod's labels
+	Gate     string // when the pod's readiness gate is opened
+}
+
+// When the gate of a launcher pod is opened.
+const (
+	GateAtOnce  = "pod"     // as soon as there is the pod
+	GateRunning = "running" // when its containers run and the instance is handed over
+	GateNone    = "none"    // pods have none
+)
+
+// action is one thing to do about an instance.
+type action struct {
+	do  doing
+	pod *corev1.Pod // that it is about; nil for the instance, and for a pod to be made
+}
+
+type doing string
+
+const (
+	createPod     doing = "create pod"
+	deletePod     doing = "delete pod"
+	writeInstance doing = "write instance"
+	openGate      doing = "open gate"
+	labelPod      doing = "label pod"
+)
+
+// actions returns what is to be done, in order. The instance that writeInstance writes
+// is nextInstance, which depends on what became of the pod.
+func (s situation) actions() (out []action) {
+	if s.needsVersions() {
+		return []action{{do: writeInstance}}
+	}
+	if s.needsPod() {
+		out = append(out, action{do: createPod})
+	}
+	for _, pod := range s.podsToDelete() {
+		out = append(out, action{deletePod, pod})
+	}
+	out = append(out, action{do: writeInstance})
+	if pod := s.podToUngate(); pod != nil {
+		out = append(out, action{openGate, pod})
+	}
+	if pod := s.podToLabel(); pod != nil {
+		out = append(out, action{labelPod, pod})
+	}
+	return out
+}
+
+// needsVersions says that the instance has to say which versions of the API were seen
+// before anything else happens to it.
+func (s situation) needsVersions() bool {
+	return s.rules.Versions && s.vmi.DeletionTimestamp == nil && s.vmi.Status.Phase.Unprocessed() && s.vmi.Annotations[api.AnnotationLatest] != api.Version
 }
 
 // currentPod returns the launcher pod that counts: the newest on the instance's node,
@@ -65,7 +127,10 @@ func (s situation) podsToDelete() []*corev1.Pod {
 // not paused, so it is to be opened.
 func (s situation) podToUngate() *corev1.Pod {
 	pod := s.currentPod()
-	if s.vmi.Status.Phase.Unprocessed() || s.vmi.DeletionTimestamp != nil || !launcher.Ready(pod) {
+	if s.rules.Gate == GateNone || s.vmi.DeletionTimestamp != nil || s.vmi.Status.Phase.Final() || pod == nil || launcher.Down(pod) {
+		return nil
+	}
+	if s.rules.Gate == GateRunning && (s.vmi.Status.Phase.Unprocessed() || !launcher.Ready(pod)) {
 		return nil
 	}
 	for _, c := range pod.Status.Conditions {
@@ -76,10 +141,24 @@ func (s situation) podToUngate() *corev1.Pod {
 	return pod
 }
 
+// podToLabel returns the pod whose labels do not name the instance's node yet.
+func (s situation) podToLabel() *corev1.Pod {
+	pod, node := s.currentPod(), s.vmi.Labels[api.LabelNode]
+	if !s.rules.PodLabel || !s.vmi.Status.Phase.OnNode() || pod == nil || launcher.Down(pod) || node == "" || pod.Labels[api.LabelNode] == node {
+		return nil
+	}
+	return pod
+}
+
 // nextInstance returns the instance as it should be written; one that equals the
 // given one when there is nothing to write.
 func (s situation) nextInstance() *api.Instance {
 	vmi := s.vmi.Copy()
+	if s.needsVersions() {
+		vmi.Annotations = withText(vmi.Annotations, api.AnnotationLatest, api.Version)
+		vmi.Annotations[api.AnnotationStorage] = api.Version
+		return vmi
+	}
 	pod := s.currentPod()
 	switch phase := vmi.Status.Phase; {
 	case phase.Unprocessed():
@@ -108,6 +187,8 @@ func (s situation) advancePending(vmi *api.Instance, pod *corev1.Pod) {
 		if !slices.Contains(vmi.Finalizers, api.FinalizerInstance) {
 			vmi.Finalizers = append(slices.Clip(vmi.Finalizers), api.FinalizerInstance)
 		}
+	case s.rules.NoPod && s.failed == nil:
+		s.setReady(vmi, corev1.ConditionFalse, "PodNotExists")
 	}
 }
 
@@ -117,12 +198,18 @@ func (s situation) advanceScheduling(vmi *api.Instance, pod *corev1.Pod) {
 	switch {
 	case pod == nil, launcher.Down(pod):
 		s.enterPhase(vmi, api.Failed)
+		return
 	case vmi.DeletionTimestamp != nil: // its pods are going
-	case launcher.Ready(pod):
+		return
+	}
+	if s.rules.Class && pod.Spec.NodeName != "" {
+		vmi.Status.QOSClass, vmi.Status.ActivePods = string(pod.Status.QOSClass), withActivePod(vmi, pod)
+	}
+	if launcher.Ready(pod) {
 		vmi.Status.NodeName = pod.Spec.NodeName
 		vmi.Status.ActivePods = withActivePod(vmi, pod)
 		vmi.Status.LauncherContainerImageVersion = pod.Spec.Containers[0].Image
-		setLabel(vmi, api.LabelNode, pod.Spec.NodeName)
+		vmi.Labels = withText(vmi.Labels, api.LabelNode, pod.Spec.NodeName)
 		s.enterPhase(vmi, api.Scheduled)
 	}
 }
@@ -130,12 +217,15 @@ func (s situation) advanceScheduling(vmi *api.Instance, pod *corev1.Pod) {
 // advanceOwned keeps up with an instance that its node's agent owns.
 func (s situation) advanceOwned(vmi *api.Instance, pod *corev1.Pod) {
 	if len(s.pods) == 0 {
+		if vmi.DeletionTimestamp != nil {
+			return // the pod went as it should: how the machine ended, its agent says
+		}
 		s.enterPhase(vmi, api.Failed)
 		vmi.Status.Reason = "PodDeleted"
 		return
 	}
 	if vmi.Labels[api.LabelNode] == "" && vmi.Status.NodeName != "" {
-		setLabel(vmi, api.LabelNode, vmi.Status.NodeName) // a hand-over that was cut short
+		vmi.Labels = withText(vmi.Labels, api.LabelNode, vmi.Status.NodeName) // a hand-over that was cut short
 	}
 	if pod == nil || vmi.Status.Phase != api.Running {
 		return
@@ -189,13 +279,14 @@ func podReady(pod *corev1.Pod) bool {
 	return i >= 0 && pod.Status.Conditions[i].Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
 }
 
-func setLabel(vmi *api.Instance, key, value string) {
-	labels := maps.Clone(vmi.Labels)
-	if labels == nil {
-		labels = map[string]string{}
+// withText returns a copy of a map with one more entry.
+func withText(m map[string]string, key, value string) map[string]string {
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]string{}
 	}
-	labels[key] = value
-	vmi.Labels = labels
+	out[key] = value
+	return out
 }
 
 func withoutText(list []string, one string) []string {

@@ -98,7 +98,7 @@ func TestLifecycle(t *testing.T) {
 		name := c.phase + " with " + strings.Join(c.pods, ",")
 		old := instance(c.phase)
 		before := old.Copy()
-		s := situation{vmi: old, pods: pods(c.pods...), now: at(5)}
+		s := situation{vmi: old, pods: pods(c.pods...), now: at(5), rules: Rules{Gate: GateRunning}}
 		got := s.nextInstance()
 		if string(got.Status.Phase) != c.want {
 			t.Errorf("%s: phase %s, want %s", name, got.Status.Phase, c.want)

@@ -235,7 +235,7 @@ func (c *Controller) doMove(ctx context.Context, s moveSituation, next move) err
 		out := s.vmi.Copy()
 		out.Status.MigrationState = next.state
 		if !next.state.Failed {
-			setLabel(out, api.LabelTargetNode, next.state.TargetNode)
+			out.Labels = withText(out.Labels, api.LabelTargetNode, next.state.TargetNode)
 		}
 		return c.writeInstance(ctx, s.vmi, out)
 	case next.phase == api.Failed && s.target != nil && s.target.DeletionTimestamp == nil && s.vmi.Status.NodeName != s.target.Spec.NodeName:

@@ -9,6 +9,12 @@ import (
 	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 )
 
+// The presets: releases of KubeVirt, beside HEAD (1.9) of August 2026, which is the default.
+const (
+	PresetV049 = "v0.49.1"
+	PresetV044 = "v0.44.0"
+)
+
 // Options are what a controller is told.
 type Options struct {
 	process.Env
@@ -18,6 +24,7 @@ type Options struct {
 	StatusSubresource bool         // instances have one
 	DropNoopEvents    bool         // events that change nothing that is looked at are not queued
 	Events            bool         // event objects are written
+	Rules             Rules
 	Launcher          launcher.Options
 	Migrations        MigrationLimits
 	NodeTimeout       time.Duration // a node without heartbeat for so long is unresponsive
@@ -32,12 +39,20 @@ func Default() Options {
 
 // Words declares what a user may choose.
 func (o *Options) Words() words.Set {
+	on, off := words.Default(true, ""), words.Default(false, "")
 	return words.Set{
-		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of all requests; PUT /limiter, or a KubeVirt object, changes it at run time", words.Default("200/400", "")),
+		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of all requests; PUT /limiter, or a KubeVirt object, changes it at run time",
+			words.Default("200/400", ""), words.In(PresetV049, "20/30", ""), words.In(PresetV044, "5/10", "")),
+		words.Of(&o.Rules.Versions, "version-annotations", "write the API versions that were seen into an instance's annotations, before its pod is made", on, words.Improved(false, "")),
+		words.Of(&o.Rules.NoPod, "no-pod-condition", "write that an instance has no pod yet as a condition", off, words.In(PresetV049, true, ""), words.In(PresetV044, true, "")),
+		words.Of(&o.Rules.Class, "qos-class", "write the class of service of a pod that does not run yet", on, words.Improved(false, "")),
+		words.Of(&o.Rules.PodLabel, "pod-node-label", "write the node's name into a pod's labels", on, words.In(PresetV049, false, ""), words.In(PresetV044, false, ""), words.Improved(false, "")),
+		words.Of(&o.Rules.Gate, "gate", "when a pod's readiness gate is opened", words.Default(GateAtOnce, "as soon as there is the pod"),
+			words.In(PresetV044, GateNone, "pods have no gate"), words.Or(GateRunning, "when its containers run")),
 		words.Of(&o.Threads, "threads", "`NUMBER` of workers that reconcile instances", words.Default(10, "")).AtLeast(1),
 		words.Of(&o.OtherThreads, "other-threads", "`NUMBER` of workers for each of machines, migrations and nodes", words.Default(3, "")).AtLeast(1),
 		words.Of(&o.StatusSubresource, "status-subresource", "define instances with a status subresource, which KubeVirt's do not have", words.Default(false, "")),
-		words.Of(&o.DropNoopEvents, "drop-noop-events", "do not queue events that change nothing that the controller reads", words.Default(false, "")),
+		words.Of(&o.DropNoopEvents, "drop-noop-events", "do not queue events that change nothing that the controller reads", off, words.Improved(true, "")),
 		words.Of(&o.Events, "events", "write event objects", words.Default(true, "")),
 		words.Of(&o.Launcher.Image, "launcher-image", "`IMAGE` of launcher pods; nothing runs it", words.Default("quay.io/kubevirt/virt-launcher:v1.6.0", "")),
 		words.Of(&o.Launcher.OverheadRatio, "overhead-ratio", "`FACTOR` by which the memory overhead of launcher pods is multiplied", words.Default(1.0, "")).Above(0),

@@ -22,8 +22,8 @@ func (c *Controller) writeInstance(ctx context.Context, old, now *api.Instance) 
 		return c.writeParts(ctx, old, now)
 	}
 	if ownsInstance(old) {
-		_, err := c.client.Instances.Update(ctx, now)
-		return err
+		got, err := c.client.Instances.Update(ctx, now)
+		return c.noteInstance(got, err)
 	}
 	p := &api.Patch{}
 	statusChanges(p, old, now)
@@ -31,7 +31,15 @@ func (c *Controller) writeInstance(ctx context.Context, old, now *api.Instance) 
 	if p.Empty() {
 		return nil
 	}
-	_, err := c.client.Instances.Patch(ctx, old, p)
+	got, err := c.client.Instances.Patch(ctx, old, p)
+	return c.noteInstance(got, err)
+}
+
+// noteInstance keeps which version of an instance a write of this controller made.
+func (c *Controller) noteInstance(got *api.Instance, err error) error {
+	if err == nil {
+		c.written.note("instance/"+got.Namespace+"/"+got.Name, got)
+	}
 	return err
 }
 
@@ -44,19 +52,21 @@ func (c *Controller) writeParts(ctx context.Context, old, now *api.Instance) err
 	switch {
 	case status.Empty():
 	case ownsInstance(old):
-		if _, err := c.client.Instances.Update(ctx, now, "status"); err != nil {
+		got, err := c.client.Instances.Update(ctx, now, "status")
+		if err := c.noteInstance(got, err); err != nil {
 			return err
 		}
 	default:
-		if _, err := c.client.Instances.Patch(ctx, old, status, "status"); err != nil {
+		got, err := c.client.Instances.Patch(ctx, old, status, "status")
+		if err := c.noteInstance(got, err); err != nil {
 			return err
 		}
 	}
 	if meta.Empty() {
 		return nil
 	}
-	_, err := c.client.Instances.Patch(ctx, old, meta)
-	return err
+	got, err := c.client.Instances.Patch(ctx, old, meta)
+	return c.noteInstance(got, err)
 }
 
 func ownsInstance(old *api.Instance) bool {
@@ -64,7 +74,7 @@ func ownsInstance(old *api.Instance) bool {
 }
 
 func isSame(a, b *api.Instance) bool {
-	return reflect.DeepEqual(a.Status, b.Status) && reflect.DeepEqual(a.Labels, b.Labels) && equalStrings(a.Finalizers, b.Finalizers)
+	return reflect.DeepEqual(a.Status, b.Status) && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && equalStrings(a.Finalizers, b.Finalizers)
 }
 
 // equalStrings does not tell an empty list from none.
@@ -85,6 +95,7 @@ func equalStrings(a, b []string) bool {
 func statusChanges(p *api.Patch, old, now *api.Instance) {
 	a, b := &old.Status, &now.Status
 	addChange(p, "/status/conditions", a.Conditions, b.Conditions)
+	addChange(p, "/status/qosClass", a.QOSClass, b.QOSClass)
 	addChange(p, "/status/activePods", a.ActivePods, b.ActivePods)
 	addChange(p, "/status/nodeName", a.NodeName, b.NodeName)
 	addChange(p, "/status/launcherContainerImageVersion", a.LauncherContainerImageVersion, b.LauncherContainerImageVersion)
@@ -96,6 +107,7 @@ func statusChanges(p *api.Patch, old, now *api.Instance) {
 
 func metaChanges(p *api.Patch, old, now *api.Instance) {
 	addChange(p, "/metadata/labels", old.Labels, now.Labels)
+	addChange(p, "/metadata/annotations", old.Annotations, now.Annotations)
 	if !equalStrings(old.Finalizers, now.Finalizers) {
 		p.Change("/metadata/finalizers", old.Finalizers, now.Finalizers)
 	}

@@ -27,6 +27,7 @@ type Options struct {
 	OverheadRatio float64       // times the formula; 1 is usual
 	QEMUTimeout   time.Duration // how long the launcher waits for its virtual machine
 	AllowEmulated bool          // no KVM device is asked for
+	NoGate        bool          // pods are ready with their containers
 }
 
 // Name returns the name of the pod of an instance, or of its target pod in a
@@ -64,9 +65,11 @@ func Pod(vmi *api.Instance, o Options) *corev1.Pod {
 			TerminationGracePeriodSeconds: new(gracePeriod(&vmi.Spec) + 15),
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
-			ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: api.ConditionUnpaused}},
 			Containers:                    append([]corev1.Container{computeContainer(vmi, o)}, diskContainers(vmi)...),
 		},
+	}
+	if !o.NoGate {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: api.ConditionUnpaused}}
 	}
 	maps.Copy(pod.Spec.NodeSelector, vmi.Spec.NodeSelector)
 	return pod
