@@ -5,45 +5,45 @@ import (
 	"strings"
 )
 
-// Lifecycle says which phases of a resource's objects are recorded.
-// Whatever its phases, a lifecycle has created, deleting (a deletion was asked for)
-// and deleted. A phase is reached when an event of windtunnel's own watch first
-// shows an object for which it holds; it stays reached. The lifecycles of pods are
-// recorded in every run, under the name pod, and need no entry but for members.
+// Lifecycle declares the phases of a resource's objects to record. Each lifecycle also
+// has created, deleting (deletion was requested) and deleted. A phase is reached when
+// an event of windtunnel's own watch first shows an object for which it holds, and
+// stays reached. The lifecycles of pods are recorded in every run, under the name pod;
+// only pods in members need an entry.
 type Lifecycle struct {
-	Name      string  `yaml:"name"`      // as objectives say it; default: what use says
-	Use       string  `yaml:"use"`       // a lifecycle that is known: its resource, links and phases are then given
+	Name      string  `yaml:"name"`      // name in objectives; default: that of use
+	Use       string  `yaml:"use"`       // a predefined lifecycle, with its resource, links and phases
 	Of        string  `yaml:"of"`        // a resource such as jobs.batch, or its kind with a version: batch/v1 Job
 	Namespace string  `yaml:"namespace"` // default all
-	Selector  string  `yaml:"selector"`  // a label selector; of labels that the objects have from their creation on. Default all
-	Cluster   string  `yaml:"cluster"`   // members, as a step's cluster names them: the objects in each of these and not those on the plane, and with them all links. With use: pod their pods, which are recorded beside those of the plane; a wait for pods in members brings that with it. Default: the plane
+	Selector  string  `yaml:"selector"`  // a label selector for labels that the objects have from their creation; default all
+	Cluster   string  `yaml:"cluster"`   // members, as in a step's cluster: objects and links in these members instead of the plane. With use: pod also their pods; a wait for pods in members implies that. Default: the plane
 	Group     string  `yaml:"group"`     // the label whose value is an object's group; default windtunnel.dev/group
-	InOrder   bool    `yaml:"inOrder"`   // a phase is looked for only when those before it that are on the same object were reached; default: each by itself
-	Links     []Link  `yaml:"links"`     // other objects that phases are seen on
-	Phases    []Phase `yaml:"phases"`    // in the order in which they are shown
+	InOrder   bool    `yaml:"inOrder"`   // a phase counts only after the phases before it on the same object; default: phases are independent
+	Links     []Link  `yaml:"links"`     // other objects that phases refer to
+	Phases    []Phase `yaml:"phases"`    // phases in the order of display
 }
 
 // Phase is a state that objects reach once.
 type Phase struct {
-	Name      string `yaml:"name"`            // default: that of condition, its first letter small
-	When      string `yaml:"when" expr:"raw"` // CEL over self (or object, the same), such as self.status.phase in ["Scheduled", "Running"]; or a JSON path as kubectl wait has it, {.status.phase}=Bound. With on it may be left out: that the linked object exists
-	Condition string `yaml:"condition"`       // in place of when: a type of status.conditions whose status is True
-	On        string `yaml:"on"`              // a link: it is seen on the linked object
-	Count     int    `yaml:"count"`           // with on: reached when it holds for so many linked objects; default 1
-	Deleted   bool   `yaml:"deleted"`         // with on, in place of when: the linked object was deleted
+	Name      string `yaml:"name"`            // default: the condition with a small first letter
+	When      string `yaml:"when" expr:"raw"` // CEL over self (or object, the same), such as self.status.phase in ["Scheduled", "Running"]; or a JSON path as in kubectl wait, {.status.phase}=Bound. With on, default: the linked object exists
+	Condition string `yaml:"condition"`       // instead of when: a type of status.conditions with the status True
+	On        string `yaml:"on"`              // a link: the phase is that of the linked object
+	Count     int    `yaml:"count"`           // with on: number of linked objects for which it must hold; default 1
+	Deleted   bool   `yaml:"deleted"`         // with on, instead of when: the linked object was deleted
 }
 
-// Link says which objects belong to one whose lifecycle is recorded: its pods, its
-// deployments.
+// Link says which objects belong to an object whose lifecycle is recorded: its pods,
+// its deployments.
 type Link struct {
-	Name      string `yaml:"name"`           // as phases say it
-	Of        string `yaml:"of"`             // the linked objects' resource, as in lifecycle
+	Name      string `yaml:"name"`           // name in phases
+	Of        string `yaml:"of"`             // resource of the linked objects, as in lifecycle
 	Namespace string `yaml:"namespace"`      // default: the lifecycle's
 	Selector  string `yaml:"selector"`       // a label selector; default all
-	By        string `yaml:"by"`             // owner (default): an ownerReference has the object's uid; label: a label's value is its uid or its name; name: both have one name; key: an expression gives what they have in common
-	Label     string `yaml:"label"`          // with by label: which
-	Key       string `yaml:"key" expr:"raw"` // with by key: CEL over the linked object; objects belong together when it gives what to gives
-	To        string `yaml:"to" expr:"raw"`  // with by key: CEL over the object whose lifecycle it is; default self.metadata.uid
+	By        string `yaml:"by"`             // owner (default): an ownerReference has the object's uid; label: a label has its uid or name; name: equal names; key: equal values of two expressions
+	Label     string `yaml:"label"`          // with by label: the label
+	Key       string `yaml:"key" expr:"raw"` // with by key: CEL over the linked object; objects belong together if its value equals that of to
+	To        string `yaml:"to" expr:"raw"`  // with by key: CEL over the object of the lifecycle; default self.metadata.uid
 }
 
 // PodLifecycle is the name of the lifecycles that are recorded in every run.

@@ -21,27 +21,26 @@ const (
 // AllMembers is the cluster of a step that means every member.
 const AllMembers = "*"
 
-// Members are clusters beside the plane, for what is tested with many of them.
-// They are thrown away at the end. Which of them a step is about says its field
-// cluster.
+// Members are clusters beside the plane, deleted at the end. A step names the members
+// that it acts on in its field cluster.
 type Members struct {
 	Name            string            `yaml:"name"`            // the members are NAME-1, NAME-2 ...; default: member
 	Count           int               `yaml:"count"`           // how many, default 1
 	Kind            string            `yaml:"kind"`            // real (default): a kube-apiserver each, without scheduler and controller manager; hollow: in memory, thousands in one process
-	Labels          map[string]string `yaml:"labels"`          // of each of them, such as region
-	Spread          map[string]int    `yaml:"spread"`          // labels with so many values, in turn: region: 3 gives region-0, region-1, region-2
-	RoundTrip       unit.Duration     `yaml:"roundTrip"`       // added to every client's way there and back; each region its own: in groups of their own
-	APIs            []string          `yaml:"apis"`            // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/how-to/clusters.md; [all]: everything, as on the plane
-	Binder          bool              `yaml:"binder"`          // of hollow ones: a model binds pods to the nodes of the member's fleet; default false: pods come with their node. Real ones have no scheduler
-	ServiceAccounts bool              `yaml:"serviceAccounts"` // of hollow ones: a model gives every namespace the service account default and the certificate kube-root-ca.crt; default false. Real ones have no controllers
-	Etcd            string            `yaml:"etcd"`            // of real ones: shared (default): one for all members, a prefix each; own: one each
-	Flags           map[string]string `yaml:"flags"`           // of real ones: of each kube-apiserver, without dashes
-	Stages          []string          `yaml:"stages"`          // of hollow ones: what objects in them become by themselves: built-in sets, such as deployments, and files of kwok Stages, relative to the scenario; default nothing. Real ones have the stages of their fleet
-	Nodes           int               `yaml:"nodes"`           // of hollow ones: that each begins with, ready, node-000000 and so on: kept in its own process, at a fraction of what a fleet costs; default none
-	Heartbeats      unit.Duration     `yaml:"heartbeats"`      // of hollow ones: how often the lease of every node is renewed by itself; default never
-	Fleet           *Fleet            `yaml:"fleet"`           // simulated nodes in each of them, kept by windtunnel over the network; default none
-	Metrics         bool              `yaml:"metrics"`         // the /metrics of each are read every 5 s as those of the plane's components are, with the label cluster; default false: a real one has some ten thousand series, a hollow one some dozens
-	OnDeath         string            `yaml:"onDeath"`         // of a real one that dies by itself: continue (default), the run says so and goes on; or stop
+	Labels          map[string]string `yaml:"labels"`          // labels of each member, such as region
+	Spread          map[string]int    `yaml:"spread"`          // labels with a number of values, round-robin: region: 3 gives region-0, region-1, region-2
+	RoundTrip       unit.Duration     `yaml:"roundTrip"`       // round-trip time added for every client; for several regions use several groups
+	APIs            []string          `yaml:"apis"`            // real members: APIs served in addition to v1, GROUP/VERSION; default: see docs/how-to/clusters.md; [all]: all, as on the plane
+	Binder          bool              `yaml:"binder"`          // hollow members: a model binds pods to nodes of the member's fleet; default false: pods come with their node. Real members have no scheduler
+	ServiceAccounts bool              `yaml:"serviceAccounts"` // hollow members: a model creates the service account default and kube-root-ca.crt in each namespace; default false. Real members have no controllers
+	Etcd            string            `yaml:"etcd"`            // real members: shared (default; one etcd for all members, a prefix each) or own (one each)
+	Flags           map[string]string `yaml:"flags"`           // real members: flags of each kube-apiserver, without dashes
+	Stages          []string          `yaml:"stages"`          // hollow members: stages of their objects: built-in sets, such as deployments, and files of kwok Stages, relative to the scenario; default none. Real members have the stages of their fleet
+	Nodes           int               `yaml:"nodes"`           // hollow members: number of ready nodes at the start, node-000000 and so on, simulated in the member's process at a fraction of the cost of a fleet; default none
+	Heartbeats      unit.Duration     `yaml:"heartbeats"`      // hollow members: interval of lease renewals of every node; default never
+	Fleet           *Fleet            `yaml:"fleet"`           // simulated nodes in each member, by windtunnel over the network; default none
+	Metrics         bool              `yaml:"metrics"`         // scrape /metrics of each member every 5 s, with the label cluster; default false: a real member has some ten thousand series, a hollow one some dozens
+	OnDeath         string            `yaml:"onDeath"`         // what happens if a real member dies by itself: continue (default; the run says so) or stop
 }
 
 // MemberNames returns the names of the group's members.

@@ -9,38 +9,38 @@ import (
 )
 
 // Network measures a path between two addresses of this machine, which may be in
-// network namespaces, or from this machine to that of a worker: with echoes, with streams,
-// or with both at the same time. It sends nothing to the plane. An objective on
-// network-round-trip, network-loss, network-throughput, network-cpu or network-packet-cpu
-// bounds what it finds.
+// network namespaces, or from this machine to that of a worker: with echoes, with
+// streams, or with both at the same time. It sends nothing to the plane. Objectives on
+// network-round-trip, network-loss, network-throughput, network-cpu or
+// network-packet-cpu bound the results.
 type Network struct {
-	From   NetworkEnd    `yaml:"from"`   // what sends
-	To     NetworkEnd    `yaml:"to"`     // what answers and receives; its address is needed, unless it is a worker's
-	Echo   *Echo         `yaml:"echo"`   // how long a datagram takes there and back
-	Stream *Stream       `yaml:"stream"` // how much goes through
-	For    unit.Duration `yaml:"for"`    // how long; default 10s
-	Path   string        `yaml:"path"`   // what several steps measure in turns, each one a turn: objectives on network-turns-round-trip and network-turns-throughput are about all turns of a path; default: the step stands by itself
+	From   NetworkEnd    `yaml:"from"`   // sending end
+	To     NetworkEnd    `yaml:"to"`     // answering and receiving end; its address is required, except for a worker
+	Echo   *Echo         `yaml:"echo"`   // measure round trips
+	Stream *Stream       `yaml:"stream"` // measure throughput
+	For    unit.Duration `yaml:"for"`    // duration, default 10s
+	Path   string        `yaml:"path"`   // name of a path that several steps measure in turns: objectives on network-turns-round-trip and network-turns-throughput are about all turns of the path; default: the step is no turn
 }
 
 // NetworkEnd is one end of a path.
 type NetworkEnd struct {
-	Namespace string `yaml:"namespace"` // a network namespace: a name as ip netns has it, or the path of a file that stands for one; default: windtunnel's own
-	Address   string `yaml:"address"`   // an IP address; of the end that sends default: which the system takes
-	Own       string `yaml:"own"`       // of the end that answers: the address that it has itself, where others reach it by another one (NAT); default: address
-	Worker    *int   `yaml:"worker"`    // of the end that answers: the number of the worker (--workers) that does so, on its machine and in a namespace there; its address is by default the one that it reaches this process from
+	Namespace string `yaml:"namespace"` // network namespace: a name as in ip netns, or a path such as /proc/PID/ns/net; default: windtunnel's own
+	Address   string `yaml:"address"`   // IP address; sending end: default chosen by the system
+	Own       string `yaml:"own"`       // answering end: its own address, if others reach it by another one (NAT); default: address
+	Worker    *int   `yaml:"worker"`    // answering end: number of the worker (--workers) that answers on its machine; its default address is the one from which it reaches this process
 }
 
-// Echo is datagrams that are sent back. Each is sent when it is due, whatever became
-// of those before it.
+// Echo sends datagrams that are sent back. Each is sent when it is due, independent of
+// earlier ones.
 type Echo struct {
-	Rate     float64       `yaml:"rate"`     // a second; default 1000
-	Random   bool          `yaml:"random"`   // with exponential gaps, from the seed, in place of even ones
-	Protocol string        `yaml:"protocol"` // udp (default): windtunnel answers; icmp: the kernel does, and the sender needs CAP_NET_RAW
-	Size     int           `yaml:"size"`     // bytes of content, 8 to 65000; default 56, as ping has it
-	Timeout  unit.Duration `yaml:"timeout"`  // one that has no answer after so long is lost; default 1s
+	Rate     float64       `yaml:"rate"`     // echoes per second; default 1000
+	Random   bool          `yaml:"random"`   // exponential gaps from the seed instead of even ones
+	Protocol string        `yaml:"protocol"` // udp (default; windtunnel answers) or icmp (the kernel answers; the sender needs CAP_NET_RAW)
+	Size     int           `yaml:"size"`     // bytes of payload, 8 to 65000; default 56, as in ping
+	Timeout  unit.Duration `yaml:"timeout"`  // time without an answer after which an echo is lost; default 1s
 }
 
-// Stream is data over TCP, as fast as the path takes it.
+// Stream sends data over TCP, as fast as the path allows.
 type Stream struct {
 	Count int `yaml:"count"` // connections at the same time, 1 to 64; default 1
 }

@@ -15,16 +15,18 @@ import (
 // types and their comments, as Schema is. docs/reference/scenario.md holds it.
 func Reference() []byte {
 	r := &referenceMaker{comments: commentsOf("scenario.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go"), seen: map[reflect.Type]bool{}}
-	r.line("# The scenario file")
+	r.line("# Scenario language")
 	r.line("")
-	r.line("One YAML document; an unknown field is a fault. This page is made from the types of package scenario")
+	r.line("After reading this page you know every field of a scenario file. For a first file, run `windtunnel init`.")
+	r.line("")
+	r.line("A scenario is one YAML document. An unknown field is an error. This page is generated from the types of package scenario")
 	r.line("(`go test ./scenario -run Reference -update`); `windtunnel schema` prints the same as a JSON Schema for editors.")
 	r.line("")
-	r.line("`${...}` in a value is an expression (CEL) over the parameters, and `${round}` in a repeat; `$${` stands for a")
-	r.line("literal `${`. Numbers mix, `/` divides exactly, and there are %s and the functions of CEL on texts.", joinWords(functionNames()))
+	r.line("`${...}` in a value is an expression (CEL) over the parameters, and over `${round}` in a repeat; `$${` is a literal `${`.")
+	r.line("Whole and other numbers can be combined, and `/` divides exactly. The functions are %s and those of CEL on texts.", joinWords(functionNames()))
 	r.line("")
-	r.line("A scenario is a program: its hooks, subjects and binaries run on your machine, with your rights.")
-	r.line("`windtunnel run FILE --plan` lists what that is, and `--no-exec` refuses it: [Safety](safety.md).")
+	r.line("A scenario is a program: its hooks, subjects and binaries run on your machine with your rights.")
+	r.line("`windtunnel run FILE --plan` lists them, and `--no-exec` refuses them: [Safety](safety.md).")
 	r.structure(reflect.TypeFor[Scenario](), "scenario")
 	for len(r.queue) > 0 {
 		next := r.queue[0]
@@ -107,7 +109,7 @@ func (r *referenceMaker) takes(t reflect.Type) string {
 
 // indicators writes what objectives can bound.
 func (r *referenceMaker) indicators() {
-	r.line("\n## SLIs\n\nWhat `sli` in an objective takes.\n\n| sli | in | is | labels |\n|---|---|---|---|")
+	r.line("\n## SLIs\n\nValues of `sli` in an objective.\n\n| sli | in | is | labels |\n|---|---|---|---|")
 	for _, s := range SLIs() {
 		r.line("| `%s` | %s | %s | %s |", s.Name, s.Unit, s.Text, strings.Join(slices.Sorted(maps.Keys(s.Labels)), ", "))
 	}

@@ -11,41 +11,41 @@ import (
 // `with` adds.
 type Body struct {
 	Text    string `yaml:"text" expr:"raw"` // ${...} is left alone in it
-	File    string `yaml:"file"`            // in place of text; relative to the scenario file and inside its folder
-	Dialect string `yaml:"dialect"`         // whose functions and variables: windtunnel (default), clusterloader2, kube-burner
+	File    string `yaml:"file"`            // instead of text: a file, relative to the scenario file and inside its folder
+	Dialect string `yaml:"dialect"`         // functions and variables of windtunnel (default), clusterloader2 or kube-burner
 	Line    int    `yaml:"-"`               // in the scenario file: of the text's first line, or of file
 }
 
-// Group names pods by what they are, for bodies that do not carry the label
-// windtunnel.dev/group. A pod belongs to the first group that selects it.
+// Group names pods by a selector, for bodies without the label windtunnel.dev/group. A
+// pod belongs to the first group that selects it.
 type Group struct {
-	Name      string `yaml:"name"`      // as waits and objectives say it
+	Name      string `yaml:"name"`      // name in waits and objectives
 	Namespace string `yaml:"namespace"` // default all
 	Selector  string `yaml:"selector"`  // a label selector
 }
 
-// Step does one thing; the next one begins when it is finished. Exactly one of
-// the fields between name and onFailure is set.
+// Step is one action; the next step starts when it is finished. Exactly one of the
+// fields between name and onFailure is set.
 type Step struct {
-	Name      string        `yaml:"name"`      // a DNS label; default: what it does and its number, such as wait-2
-	Create    *Create       `yaml:"create"`    // make objects
-	Scale     *Scale        `yaml:"scale"`     // bring what a create step made to another number
-	Update    *Update       `yaml:"update"`    // change each object that a create step made
-	Churn     *Churn        `yaml:"churn"`     // delete and make again a share of what a create step made
-	Delete    *Delete       `yaml:"delete"`    // delete what a create step made
-	Requests  *Requests     `yaml:"requests"`  // any calls, in a weighted mix
-	Wait      *Wait         `yaml:"wait"`      // until pods or objects are as they should be
-	Pause     unit.Duration `yaml:"pause"`     // do nothing for so long
-	Settle    *Settle       `yaml:"settle"`    // until the plane is quiet
-	Fault     *Disturbance  `yaml:"fault"`     // break something on purpose
+	Name      string        `yaml:"name"`      // a DNS label; default: action and number, such as wait-2
+	Create    *Create       `yaml:"create"`    // create objects
+	Scale     *Scale        `yaml:"scale"`     // change the number of objects of a create step
+	Update    *Update       `yaml:"update"`    // update the objects of a create step
+	Churn     *Churn        `yaml:"churn"`     // delete and recreate a share of the objects of a create step
+	Delete    *Delete       `yaml:"delete"`    // delete the objects of a create step
+	Requests  *Requests     `yaml:"requests"`  // requests of any kind, in a weighted mix
+	Wait      *Wait         `yaml:"wait"`      // wait until pods or objects are in a state
+	Pause     unit.Duration `yaml:"pause"`     // do nothing for this time
+	Settle    *Settle       `yaml:"settle"`    // wait until the plane is quiet
+	Fault     *Disturbance  `yaml:"fault"`     // inject a fault
 	Exec      *Exec         `yaml:"exec"`      // run a local command
 	Network   *Network      `yaml:"network"`   // measure a path between two addresses
-	Parallel  []Step        `yaml:"parallel"`  // these steps at the same time; done when the last is
-	Sequence  []Step        `yaml:"sequence"`  // these steps one after another: a branch of parallel
-	Repeat    *Repeat       `yaml:"repeat"`    // these steps again and again
-	Cluster   string        `yaml:"cluster"`   // create, scale, update, churn, delete, requests, wait and exec: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
-	Beside    bool          `yaml:"beside"`    // of a step in parallel: it ends when the steps beside it have ended; no more calls are sent then, and its watches are closed
-	Expects   []int         `yaml:"expects"`   // of a step that sends calls: HTTP status codes of calls that fail as they should, such as 403; 0: no answer
+	Parallel  []Step        `yaml:"parallel"`  // steps that run at the same time; it ends with the last one
+	Sequence  []Step        `yaml:"sequence"`  // steps that run one after another: a branch of parallel
+	Repeat    *Repeat       `yaml:"repeat"`    // steps that run several times
+	Cluster   string        `yaml:"cluster"`   // for create, scale, update, churn, delete, requests, wait and exec: members to act on instead of the plane: a name, a group, a label selector such as region=eu, or "*"; counts are per member, the pace is for all together
+	Beside    bool          `yaml:"beside"`    // for a step in parallel: end when the other steps have ended; it then sends no more requests and closes its watches
+	Expects   []int         `yaml:"expects"`   // for a step that sends requests: expected HTTP status codes of failures, such as 403; 0: no answer
 	OnFailure string        `yaml:"onFailure"` // what a failed step does to later ones: "stop" (default) skips all but deletions, "continue" runs them; the verdict is not a pass either way
 	Line      int           `yaml:"-"`
 }
@@ -88,94 +88,94 @@ func (s *Step) Pace() *Pace {
 	return nil
 }
 
-// Create makes objects at due times. What is made is one object per index, or
-// with `objects` one of each of them per index.
+// Create creates objects at due times: one object per index, or with `objects` one of
+// each of them per index.
 type Create struct {
 	Body         string         `yaml:"body"`         // one of bodies
-	Count        int            `yaml:"count"`        // indices in all, over all namespaces in turn
-	PerNamespace int            `yaml:"perNamespace"` // in place of count: indices in each namespace, one namespace after another
-	Name         string         `yaml:"name"`         // objects are NAME-0, NAME-1 ...; default: the step's name. With perNamespace the index begins anew in each namespace
-	Group        string         `yaml:"group"`        // what these objects and their pods are counted under: the value of the label windtunnel.dev/group that they get where they have none (unless the scenario has groups, or the body is another tool's); default: the step's name
-	Namespace    string         `yaml:"namespace"`    // one namespace in place of all of namespaces
-	Namespaces   *Range         `yaml:"namespaces"`   // some of namespaces in place of all
+	Count        int            `yaml:"count"`        // indices in total, over all namespaces round-robin
+	PerNamespace int            `yaml:"perNamespace"` // instead of count: indices in each namespace, one namespace after another
+	Name         string         `yaml:"name"`         // objects are NAME-0, NAME-1 ...; default: the step's name. With perNamespace the index starts at 0 in each namespace
+	Group        string         `yaml:"group"`        // group of these objects and their pods: the label windtunnel.dev/group, added if they have none (unless the scenario has groups, or the body is another tool's); default: the step's name
+	Namespace    string         `yaml:"namespace"`    // one namespace instead of all of namespaces
+	Namespaces   *Range         `yaml:"namespaces"`   // some of namespaces instead of all
 	With         map[string]any `yaml:"with"`         // more template variables
-	Objects      []Item         `yaml:"objects"`      // in place of body: several for each index, due at the same time, sent in this order
-	Pace         Pace           `yaml:"pace"`         // of indices
-	PerObject    bool           `yaml:"perObject"`    // the pace is of objects: those of one index are due one after another at it, not all at once
-	Pause        unit.Duration  `yaml:"pause"`        // with perObject: between the objects of an index and those of the next one, beyond the pace
-	Timeout      unit.Duration  `yaml:"timeout"`      // of each call, default 30s
+	Objects      []Item         `yaml:"objects"`      // instead of body: several objects for each index, due at the same time, sent in this order
+	Pace         Pace           `yaml:"pace"`         // pace of indices
+	PerObject    bool           `yaml:"perObject"`    // the pace counts objects: those of one index are due one after another, not at the same time
+	Pause        unit.Duration  `yaml:"pause"`        // with perObject: additional time between the objects of two indices
+	Timeout      unit.Duration  `yaml:"timeout"`      // timeout of each request, default 30s
 	Retry        Retry          `yaml:"retry"`
 }
 
-// Item is one object of those that a create step makes for each index.
+// Item is one of the objects that a create step creates for each index.
 type Item struct {
 	Body     string         `yaml:"body"`     // one of bodies
 	Name     string         `yaml:"name"`     // objects are NAME-0, NAME-1 ...; default: the body's name
-	With     map[string]any `yaml:"with"`     // wins over the step's
-	Replicas int            `yaml:"replicas"` // so many of it for each index, which the body tells apart by .Replica, from 1; default 1
-	Every    int            `yaml:"every"`    // only at indices that this number divides; default 1
+	With     map[string]any `yaml:"with"`     // overrides that of the step
+	Replicas int            `yaml:"replicas"` // number of objects for each index, .Replica in the body, from 1; default 1
+	Every    int            `yaml:"every"`    // only at indices divisible by this number; default 1
 }
 
-// Range is namespaces PREFIX-from to PREFIX-to, both included, from 1.
+// Range is the namespaces PREFIX-from to PREFIX-to, both included, from 1.
 type Range struct {
-	From   int    `yaml:"from"`   // number of the first one
-	To     int    `yaml:"to"`     // number of the last one
-	Prefix string `yaml:"prefix"` // default: that of namespaces; with another one a create step before made them, and from may be 0
-	Each   int    `yaml:"each"`   // with count: so many indices in each, one namespace after another; default: in turn
+	From   int    `yaml:"from"`   // number of the first namespace
+	To     int    `yaml:"to"`     // number of the last namespace
+	Prefix string `yaml:"prefix"` // default: that of namespaces; with another prefix an earlier create step creates them, and from may be 0
+	Each   int    `yaml:"each"`   // with count: indices per namespace, one namespace after another; default: round-robin
 }
 
-// Retry says which failed calls are sent again, and how often. Each attempt is
-// a call of its own in the records, due when the one before it failed plus the
-// delay; nothing is retried unless a scenario says so.
+// Retry says which failed requests are sent again, and how often. Each attempt has its
+// own record, due when the previous one failed plus the delay; without it nothing is
+// retried.
 type Retry struct {
 	Times int           `yaml:"times"` // attempts after the first, default 0
 	Codes []int         `yaml:"codes"` // default 429 and 500 to 599
-	Delay unit.Duration `yaml:"delay"` // before the first of them, doubling; a longer Retry-After wins; default 1s
+	Delay unit.Duration `yaml:"delay"` // delay before the first retry, doubled each time; a longer Retry-After has priority; default 1s
 }
 
-// Scale brings what a create step made to another number of indices: it
-// makes the missing ones, or deletes those of the highest index.
+// Scale changes the number of indices of a create step: it creates the missing ones,
+// or deletes those of the highest index.
 type Scale struct {
 	Step         string        `yaml:"step"`         // name of the create step
-	To           int           `yaml:"to"`           // indices, if the step said count
-	PerNamespace int           `yaml:"perNamespace"` // indices in each namespace, if the step said perNamespace
+	To           int           `yaml:"to"`           // indices, if the step has count
+	PerNamespace int           `yaml:"perNamespace"` // indices in each namespace, if the step has perNamespace
 	Pace         Pace          `yaml:"pace"`
-	Propagation  string        `yaml:"propagation"` // of deletions
-	Timeout      unit.Duration `yaml:"timeout"`     // of each call, default 30s
+	Propagation  string        `yaml:"propagation"` // propagation policy of deletions
+	Timeout      unit.Duration `yaml:"timeout"`     // timeout of each request, default 30s
 }
 
-// Update changes each object that a create step made, in the order of its
-// creation.
+// Update changes each object of a create step, in the order of creation.
 type Update struct {
 	Step    string         `yaml:"step"`   // name of the create step
 	Method  string         `yaml:"method"` // merge (default), strategic, json, apply: a patch of that type; put: GET, then PUT
-	Body    string         `yaml:"body"`   // one of bodies: the patch, or the whole object for put and apply; default: the created object's
-	With    map[string]any `yaml:"with"`   // wins over the create step's
-	Object  string         `yaml:"object"` // of several for each index only the one of this body; needed when they are several and body is set
-	First   int            `yaml:"first"`  // only so many indices; default all
+	Body    string         `yaml:"body"`   // one of bodies: the patch, or the whole object for put and apply; default: that of the created object
+	With    map[string]any `yaml:"with"`   // overrides that of the create step
+	Object  string         `yaml:"object"` // for several objects per index: only the object of this body; required if there are several and body is set
+	First   int            `yaml:"first"`  // number of indices; default all
 	Pace    Pace           `yaml:"pace"`
-	Timeout unit.Duration  `yaml:"timeout"` // of each call, default 30s
+	Timeout unit.Duration  `yaml:"timeout"` // timeout of each request, default 30s
 	Retry   Retry          `yaml:"retry"`
 }
 
-// Churn deletes a share of what a create step made and makes it again when it is gone.
+// Churn deletes a share of the objects of a create step and creates them again when
+// they are gone.
 type Churn struct {
 	Step    string        `yaml:"step"`    // name of the create step
-	Percent float64       `yaml:"percent"` // of the indices in each cycle, chosen by the seed; above 0, at most 100
-	Cycles  int           `yaml:"cycles"`  // how often; 0: until `for` has passed
-	For     unit.Duration `yaml:"for"`     // no cycle begins later than this
-	Delay   unit.Duration `yaml:"delay"`   // between deletion and creation, at least, and between cycles
-	Rest    unit.Duration `yaml:"rest"`    // between cycles, in place of delay
-	Objects []string      `yaml:"objects"` // of several for each index only those of these bodies; default all
+	Percent float64       `yaml:"percent"` // percentage of indices per cycle, chosen by the seed; above 0, at most 100
+	Cycles  int           `yaml:"cycles"`  // number of cycles; 0: until `for` has passed
+	For     unit.Duration `yaml:"for"`     // no cycle starts later than this
+	Delay   unit.Duration `yaml:"delay"`   // minimum time between deletion and creation, and between cycles
+	Rest    unit.Duration `yaml:"rest"`    // time between cycles, instead of delay
+	Objects []string      `yaml:"objects"` // for several objects per index: only those of these bodies; default all
 	// Namespaces is the name of the create step that made the namespaces of
 	// step's objects. Percent is then of the namespaces, neighbours: they are
 	// deleted with all that is in them, and when they are gone they and their
 	// objects are made again.
 	Namespaces string        `yaml:"namespaces"`
-	PerObject  bool          `yaml:"perObject"` // the pace is of objects, and without namespaces percent is too: of the objects of each body, rounded down, but at least one
-	Wait       []Wait        `yaml:"wait"`      // until these hold, after each creation
-	Pace       Pace          `yaml:"pace"`      // of deletions and of creations
-	Timeout    unit.Duration `yaml:"timeout"`   // of each call, default 30s
+	PerObject  bool          `yaml:"perObject"` // the pace counts objects; without namespaces percent does too: of the objects of each body, rounded down, at least one
+	Wait       []Wait        `yaml:"wait"`      // conditions to wait for after each creation
+	Pace       Pace          `yaml:"pace"`      // pace of deletions and of creations
+	Timeout    unit.Duration `yaml:"timeout"`   // timeout of each request, default 30s
 }
 
 // ChurnedObjects is how many of n objects of a body a cycle with perObject takes.
@@ -183,146 +183,144 @@ func ChurnedObjects(n int, percent float64) int {
 	return min(n, max(1, int(float64(n)*percent/100+1e-6)))
 }
 
-// Delete deletes what a create step made, in the order of its creation.
+// Delete deletes the objects of a create step, in the order of creation.
 type Delete struct {
 	Step        string        `yaml:"step"` // name of the create step
 	Pace        Pace          `yaml:"pace"`
 	Propagation string        `yaml:"propagation"` // background (default), foreground or orphan
-	Timeout     unit.Duration `yaml:"timeout"`     // of each call, default 30s
+	Timeout     unit.Duration `yaml:"timeout"`     // timeout of each request, default 30s
 }
 
-// Requests sends calls of any kind. Which of the mix the i-th call is follows
-// from the weights and the seed.
+// Requests sends requests of any kind. The kind of request i follows from the weights
+// and the seed.
 type Requests struct {
-	Count   int           `yaml:"count"`  // calls in all; 0: until `for` has passed
-	For     unit.Duration `yaml:"for"`    // no call is due later than this
-	Rounds  int           `yaml:"rounds"` // in place of count, for calls that select their objects: each of the objects found gets so many, and a body knows them by .Index, from 0
+	Count   int           `yaml:"count"`  // number of requests; 0: until `for` has passed
+	For     unit.Duration `yaml:"for"`    // no request is due later than this
+	Rounds  int           `yaml:"rounds"` // instead of count, for requests that select objects: requests per object; a body sees the number as .Index, from 0
 	Pace    Pace          `yaml:"pace"`
-	Mix     []Call        `yaml:"mix"`     // the kinds of calls
-	Timeout unit.Duration `yaml:"timeout"` // of each call, default 30s
+	Mix     []Call        `yaml:"mix"`     // kinds of requests
+	Timeout unit.Duration `yaml:"timeout"` // timeout of each request, default 30s
 	Retry   Retry         `yaml:"retry"`
 }
 
-// Call is one kind of request. Its objects are those that a create step made
-// (of), or a resource and a name given here. A create without a subresource
-// has neither: its body says what it makes.
+// Call is one kind of request. Its objects are those of a create step (of), or a
+// resource and a name. A create without a subresource has neither: its body says what
+// it creates.
 type Call struct {
 	Verb            string         `yaml:"verb"`            // get list watch create update patch delete deletecollection
 	Weight          float64        `yaml:"weight"`          // default 1
-	Of              string         `yaml:"of"`              // name of a create step: its objects
-	Object          string         `yaml:"object"`          // with of, when it made several for each index: the one of this body
-	Pick            string         `yaml:"pick"`            // with of: which of them: turn (default) or random
-	Resource        string         `yaml:"resource"`        // in place of of: configmaps, deployments.apps, widgets.v1alpha1.example.org
-	Namespace       string         `yaml:"namespace"`       // with resource; default: the scenario's namespaces in turn; "*": across all
-	Name            string         `yaml:"name"`            // with resource: of the object; create: objects are NAME-0, NAME-1 ..., default the step's name
+	Of              string         `yaml:"of"`              // name of a create step, whose objects are used
+	Object          string         `yaml:"object"`          // with of, for several objects per index: the object of this body
+	Pick            string         `yaml:"pick"`            // with of: order of objects: turn (default) or random
+	Resource        string         `yaml:"resource"`        // instead of of: configmaps, deployments.apps, widgets.v1alpha1.example.org
+	Namespace       string         `yaml:"namespace"`       // with resource: namespace; default: the scenario's namespaces round-robin; "*": all
+	Name            string         `yaml:"name"`            // with resource: name of the object; create: objects are NAME-0, NAME-1 ..., default the step's name
 	Subresource     string         `yaml:"subresource"`     // such as status or scale
 	Body            string         `yaml:"body"`            // create, update, patch: one of bodies
 	With            map[string]any `yaml:"with"`            // more template variables
 	Patch           string         `yaml:"patch"`           // patch: merge (default), strategic, json or apply
-	Selector        string         `yaml:"selector"`        // list, watch, deletecollection: labels; get, patch, delete with resource and no name: each object that is found with them when the step begins, in turn
-	Optional        bool           `yaml:"optional"`        // get, patch, delete with selector: the labels may select nothing; else the verdict is unknown then
+	Selector        string         `yaml:"selector"`        // list, watch, deletecollection: label selector; get, patch, delete with resource and no name: the objects found with it at the start of the step, round-robin
+	Optional        bool           `yaml:"optional"`        // get, patch, delete with selector: the labels may select nothing; default: the verdict is then unknown
 	FieldSelector   string         `yaml:"fieldSelector"`   // list, watch, deletecollection
-	Limit           int            `yaml:"limit"`           // list: per page; all pages are read, each of them a call; 0: one page
-	ResourceVersion string         `yaml:"resourceVersion"` // get, list: "" (default: the newest, by quorum) or "0" (whatever the cache holds)
-	Hold            unit.Duration  `yaml:"hold"`            // watch: closed after so long, default 1m
+	Limit           int            `yaml:"limit"`           // list: objects per page; all pages are read, each with a request; 0: one page
+	ResourceVersion string         `yaml:"resourceVersion"` // get, list: "" (default: the newest, by quorum) or "0" (any, from the cache)
+	Hold            unit.Duration  `yaml:"hold"`            // watch: time after which it is closed, default 1m
 	Propagation     string         `yaml:"propagation"`     // delete, deletecollection
 }
 
-// Wait holds until as many pods of a group, or objects, are as asked.
+// Wait waits until a number of pods of a group, or of objects, is in a state.
 type Wait struct {
 	Pods      string        `yaml:"pods"`      // a group
 	Are       string        `yaml:"are"`       // with pods: created, bound, running, ready or deleted
-	Objects   string        `yaml:"objects"`   // in place of pods: deployments.apps, widgets.v1alpha1.example.org
-	Of        string        `yaml:"of"`        // with objects: only those that this create step made
-	Namespace string        `yaml:"namespace"` // with objects; default all of the scenario's namespaces, "*": any
-	Selector  string        `yaml:"selector"`  // with objects: labels
-	Condition string        `yaml:"condition"` // with objects: CEL over self, such as self.status.readyReplicas == self.spec.replicas; or a JSON path as kubectl wait has it, {.status.phase}=Bound
-	Deleted   bool          `yaml:"deleted"`   // with objects: in place of condition, until at most count remain
-	Count     int           `yaml:"count"`     // how many; with of: default all of them; with deleted: how many may remain, default 0
-	All       bool          `yaml:"all"`       // with objects: every one that there is, and no fewer than count
-	Within    unit.Duration `yaml:"within"`    // default 10m; the step fails when it has passed
-	Unmet     string        `yaml:"unmet"`     // what the run is then: unknown (default), or fail
+	Objects   string        `yaml:"objects"`   // instead of pods: deployments.apps, widgets.v1alpha1.example.org
+	Of        string        `yaml:"of"`        // with objects: only those of this create step
+	Namespace string        `yaml:"namespace"` // with objects: namespace; default all of the scenario's namespaces; "*": any
+	Selector  string        `yaml:"selector"`  // with objects: label selector
+	Condition string        `yaml:"condition"` // with objects: CEL over self, such as self.status.readyReplicas == self.spec.replicas; or a JSON path as in kubectl wait, {.status.phase}=Bound
+	Deleted   bool          `yaml:"deleted"`   // with objects, instead of condition: until at most count remain
+	Count     int           `yaml:"count"`     // number; with of: default all; with deleted: how many may remain, default 0
+	All       bool          `yaml:"all"`       // with objects: all existing ones, and at least count
+	Within    unit.Duration `yaml:"within"`    // timeout, default 10m; then the step fails
+	Unmet     string        `yaml:"unmet"`     // verdict after the timeout: unknown (default) or fail
 }
 
-// Settle waits until the plane is as quiet as it was before the first step: no
-// object terminating, work queues empty, CPU back near its first level, creations
-// as quick. Memory and store that have grown are not waited for: the verdict says
-// so. What preflight.tolerate names is not looked at.
+// Settle waits until the plane is as quiet as before the first step: no terminating
+// object, empty work queues, CPU near its first level, creations as fast as before. It
+// does not wait for memory and store that have grown: the verdict mentions them. It
+// ignores the findings of preflight.tolerate.
 type Settle struct {
-	Within unit.Duration `yaml:"within"` // default 10m; the step fails when it has passed
+	Within unit.Duration `yaml:"within"` // timeout, default 10m; then the step fails
 }
 
-// Disturbance breaks something on purpose. Exactly one of component, cluster,
-// client, nodes and pods says what; action says how. The fault is taken back after `for`, or
-// at the end of the run; the step does not wait for that unless `hold` is set.
+// Disturbance injects a fault. Exactly one of component, cluster, client, nodes and
+// pods is the target; action is the fault. The fault ends after `for`, or at the end
+// of the run; the step waits for that only with `hold`.
 type Disturbance struct {
 	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject: kill, pause, restart or slow
-	Cluster   string        `yaml:"cluster"`   // members, as a step's cluster names them: kill, pause (real ones), restart, expire, rollback, slow, delay, cut or stall (their link, for all clients)
-	Client    string        `yaml:"client"`    // whose way to the plane is longer: load, fleet, observe, kube-scheduler, kube-controller-manager; or "etcd": the API server's way there: delay, slow or cut
+	Cluster   string        `yaml:"cluster"`   // members, as in a step's cluster: kill, pause (real members), restart, expire, rollback, slow, delay, cut or stall (their link, for all clients)
+	Client    string        `yaml:"client"`    // client whose link to the plane is changed: load, fleet, observe, kube-scheduler, kube-controller-manager; or etcd for the API server's link to etcd: delay, slow or cut
 	Nodes     *Victims      `yaml:"nodes"`     // notready, silent, flap, slow, skew or reconnect
 	Pods      *Victims      `yaml:"pods"`      // fail or crash
-	Action    string        `yaml:"action"`    // what is done, see the field that says to whom
-	For       unit.Duration `yaml:"for"`       // how long; 0: until the end of the run
+	Action    string        `yaml:"action"`    // the fault; see component, cluster, client, nodes and pods
+	For       unit.Duration `yaml:"for"`       // duration; 0: until the end of the run
 	Hold      bool          `yaml:"hold"`      // the step ends when the fault does
-	RoundTrip unit.Duration `yaml:"roundTrip"` // delay: added round-trip time; of members: all of it, in place of their own
-	Factor    float64       `yaml:"factor"`    // slow a client: each answer comes after so many times as long as the server took, 1 to 1000; on a plane that windtunnel starts; of members likewise
-	Share     float64       `yaml:"share"`     // slow a component: of its time that it may run, above 0 and below 1
-	Delay     unit.Duration `yaml:"delay"`     // slow nodes: later by so much; skew: lease times off by so much (may be negative)
-	Between   unit.Duration `yaml:"between"`   // flap: mean time between failures of a node; pods: of all, default: at once
-	Down      unit.Duration `yaml:"down"`      // mean time until it is back; of crashing pods: exactly, default a kubelet's back-off
+	RoundTrip unit.Duration `yaml:"roundTrip"` // delay: added round-trip time; for members: the whole round-trip time instead of their own
+	Factor    float64       `yaml:"factor"`    // slow a client or member: each answer takes this many times as long, 1 to 1000; only on a plane that windtunnel starts
+	Share     float64       `yaml:"share"`     // slow a component: share of the time in which it may run, above 0 and below 1
+	Delay     unit.Duration `yaml:"delay"`     // slow nodes: added delay; skew: offset of lease times (may be negative)
+	Between   unit.Duration `yaml:"between"`   // flap: mean time between failures of a node; pods: of all pods, default: at once
+	Down      unit.Duration `yaml:"down"`      // mean time until the node is back; crashing pods: exact time, default a kubelet's back-off
 }
 
 // Victims are nodes or pods of the fleet, chosen by the seed.
 type Victims struct {
-	Count    int     `yaml:"count"`    // so many
-	Percent  float64 `yaml:"percent"`  // or such a share of those that match
-	Selector string  `yaml:"selector"` // labels: a zone, a rack, a group
+	Count    int     `yaml:"count"`    // number of nodes or pods
+	Percent  float64 `yaml:"percent"`  // instead of count: percentage of those that match
+	Selector string  `yaml:"selector"` // label selector, such as of a zone, a rack or a group
 }
 
-// Exec runs a local command. A command that exits with another code than 0 fails the
-// run. Its output is kept in the run directory as
-// logs/STEP.log.
+// Exec runs a local command. A command that exits with a code other than 0 fails the
+// run. Its output is logs/STEP.log in the run directory.
 type Exec struct {
-	Command []string          `yaml:"command"` // no shell unless it is one
-	Env     map[string]string `yaml:"env"`     // KUBECONFIG is set, and MEMBERS as for subjects; with cluster, where it runs once for each member, KUBECONFIG is the member's, and MEMBER its name
+	Command []string          `yaml:"command"` // command and arguments; without a shell
+	Env     map[string]string `yaml:"env"`     // additional environment; KUBECONFIG and MEMBERS are set as for subjects; with cluster the command runs once per member, KUBECONFIG is the member's and MEMBER its name
 	Timeout unit.Duration     `yaml:"timeout"` // default 10m
 }
 
-// Repeat runs steps several times. In their expressions ${round} counts from
-// 0; a step's name gets the suffix -1, -2 ... unless it holds ${round}.
-// Names of create steps that its own steps refer to follow. The name of the
-// repeat itself is for readers only, and its onFailure is that of its steps
-// which say nothing. A file's repeats are gone after Load: their steps stand
-// in their place.
+// Repeat runs steps several times. In their expressions ${round} counts from 0; a
+// step's name gets the suffix -1, -2 ... unless it contains ${round}. References to
+// create steps inside follow. The name of the repeat is for readers only, and its
+// onFailure applies to steps without one. Load replaces the repeats of a file by their
+// steps.
 type Repeat struct {
-	Times int    `yaml:"times"` // how often; 0: not at all
-	Steps []Step `yaml:"steps"` // in each round, one after another
+	Times int    `yaml:"times"` // number of rounds; 0: none
+	Steps []Step `yaml:"steps"` // steps of each round, one after another
 }
 
-// Pace says when calls are due. Exactly one of the first eight is set.
+// Pace says when requests are due. Exactly one of the first eight fields is set.
 type Pace struct {
-	Constant float64       `yaml:"constant"` // calls per second, evenly
-	Poisson  float64       `yaml:"poisson"`  // calls per second on average, exponential gaps, from the seed
+	Constant float64       `yaml:"constant"` // requests per second, evenly spaced
+	Poisson  float64       `yaml:"poisson"`  // requests per second on average, exponential gaps from the seed
 	Burst    bool          `yaml:"burst"`    // all at once
-	Ramp     *Ramp         `yaml:"ramp"`     // a rate that grows or falls evenly
-	Steps    []Stair       `yaml:"steps"`    // one rate after another; the last one goes on
-	Closed   int           `yaml:"closed"`   // so many at once, each next one when an answer came: no due times, latency is service time
-	Replay   string        `yaml:"replay"`   // a file of due times in seconds from the step's begin, one on each line
-	Within   unit.Duration `yaml:"within"`   // all of count in so long, evenly: constant in other words
-	Jitter   float64       `yaml:"jitter"`   // each due time is moved by up to this share of the mean gap, from the seed; 0 to 1
-	Random   bool          `yaml:"random"`   // with within: at uniformly random times of the window, from the seed
-	Bundle   int           `yaml:"bundle"`   // so many calls where there would be one: 50 every 10 s are constant 0.1, bundle 50
+	Ramp     *Ramp         `yaml:"ramp"`     // a rate that rises or falls linearly
+	Steps    []Stair       `yaml:"steps"`    // one rate after another; the last one continues
+	Closed   int           `yaml:"closed"`   // number of concurrent requests; the next one is sent after an answer: no due times, latency is service time
+	Replay   string        `yaml:"replay"`   // a file of due times in seconds from the start of the step, one per line
+	Within   unit.Duration `yaml:"within"`   // spread count evenly over this time
+	Jitter   float64       `yaml:"jitter"`   // maximum shift of each due time, as a share of the mean gap, from the seed; 0 to 1
+	Random   bool          `yaml:"random"`   // with within: uniformly random times in the window, from the seed
+	Bundle   int           `yaml:"bundle"`   // requests per due time: constant 0.1 with bundle 50 sends 50 every 10 s
 }
 
 // Ramp is a rate that changes evenly from one value to another.
 type Ramp struct {
-	From float64       `yaml:"from"` // calls per second
-	To   float64       `yaml:"to"`   // calls per second
-	Over unit.Duration `yaml:"over"` // then it stays at `to`
+	From float64       `yaml:"from"` // requests per second
+	To   float64       `yaml:"to"`   // requests per second
+	Over unit.Duration `yaml:"over"` // duration of the change; then the rate stays at `to`
 }
 
 // Stair is a rate that holds for a while.
 type Stair struct {
-	Rate float64       `yaml:"rate"` // calls per second
-	For  unit.Duration `yaml:"for"`  // how long; the last one may be without
+	Rate float64       `yaml:"rate"` // requests per second
+	For  unit.Duration `yaml:"for"`  // duration; the last one may omit it
 }

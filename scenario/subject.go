@@ -18,41 +18,40 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// Subject is a program that runs on top of the plane and is tested with it,
-// such as an operator. It is started after the plane and before the fleet with a
-// kubeconfig of its own; it is measured and can be disturbed as a component is,
-// and its death ends the run. In args, env and URLs $(NAME) stands for a
-// variable of env or for one of those that every subject gets: KUBECONFIG,
-// METRICS_PORT and PROBE_PORT (free ports, unless metrics.port says which),
-// LOGS, the run's folder of logs, MEMBERS, a folder with a kubeconfig of each
-// member, NAME.kubeconfig, and members.kubeconfig with a context for each, and SEED, that of the run. $$(NAME) stands
-// for the text $(NAME).
+// Subject is a program that runs on the plane and is tested with it, such as an
+// operator. It starts after the plane and before the fleet, with its own kubeconfig.
+// It is measured and can have faults as a component; if it dies, the run ends. In
+// args, env and URLs $(NAME) is a variable of env, or one that each subject has:
+// KUBECONFIG; METRICS_PORT and PROBE_PORT (free ports, unless metrics.port is set);
+// LOGS, the run's folder of logs; MEMBERS, a folder with a kubeconfig for each member,
+// NAME.kubeconfig, and members.kubeconfig with a context for each; SEED, that of the
+// run. $$(NAME) is the text $(NAME).
 type Subject struct {
-	Name       string            `yaml:"name"`       // a DNS label; its samples, log and faults go by it
-	Command    string            `yaml:"command"`    // an executable: a path with / in it is relative to the file, another name is looked for in PATH
-	Windtunnel []string          `yaml:"windtunnel"` // in place of command: the arguments with which windtunnel itself is the program
-	External   bool              `yaml:"external"`   // in place of command: whoever started windtunnel is the program, such as a Go test
-	Args       []string          `yaml:"args"`       // of the command
-	Env        map[string]string `yaml:"env"`        // beside PATH, HOME and TMPDIR; it stands in the manifest: no place for secrets
+	Name       string            `yaml:"name"`       // a DNS label; the name in metrics, logs and faults
+	Command    string            `yaml:"command"`    // an executable: a path with / is relative to the file, a name without / is looked up in PATH
+	Windtunnel []string          `yaml:"windtunnel"` // instead of command: run windtunnel itself with these arguments
+	External   bool              `yaml:"external"`   // instead of command: the process that started windtunnel is the program, such as a Go test
+	Args       []string          `yaml:"args"`       // arguments of the command
+	Env        map[string]string `yaml:"env"`        // environment in addition to PATH, HOME and TMPDIR; the manifest contains it, so use no secrets
 	Limits     Limits            `yaml:"limits"`     // by a control group
-	Metrics    *Metrics          `yaml:"metrics"`    // where it serves its own metrics, without asking for credentials; default: nowhere
-	Ready      Ready             `yaml:"ready"`      // how it is known to be ready, beside that its metrics can be read; default: it runs
+	Metrics    *Metrics          `yaml:"metrics"`    // where the program serves metrics, without authentication; default: nowhere
+	Ready      Ready             `yaml:"ready"`      // conditions for readiness, in addition to readable metrics; default: the process runs
 	CRDs       []string          `yaml:"crds"`       // files of CustomResourceDefinitions, applied and waited for before any subject starts; relative to the file
 	Manifests  []string          `yaml:"manifests"`  // files of any objects, several documents each, applied after the definitions; relative to the file
-	Version    []string          `yaml:"version"`    // arguments with which it prints its version; default: what Go wrote into the executable
-	Count      int               `yaml:"count"`      // so many alike, NAME-1, NAME-2 ...; $(INDEX) in args, windtunnel, env and URLs says which; 0: none; default: one, NAME
+	Version    []string          `yaml:"version"`    // arguments that print the program's version; default: Go's build information in the executable
+	Count      int               `yaml:"count"`      // number of equal subjects, NAME-1, NAME-2 ...; $(INDEX) in args, windtunnel, env and URLs is the number; 0: none; default: one, NAME
 	Sharable   bool              `yaml:"sharable"`   // only for subjects run by windtunnel: spread over fleet workers round-robin; no effect without --fleet-workers
-	Needs      Needs             `yaml:"needs"`      // what it is going to take of the machine, as far as it is known: --plan and the run say beforehand where that is not there
+	Needs      Needs             `yaml:"needs"`      // resources that the program needs; --plan and the run say before the start if the machine lacks them
 }
 
-// Needs is what a program is going to take of the machine. 0 is not known.
+// Needs are the resources that a program will use. 0 means unknown.
 type Needs struct {
-	Memory      unit.Bytes `yaml:"memory"`      // resident
-	OpenFiles   int        `yaml:"openFiles"`   // at the same time: a process has a limit of them
-	Connections int        `yaml:"connections"` // that it opens from one address to the same address and port: each takes one of the machine's ports
+	Memory      unit.Bytes `yaml:"memory"`      // resident memory
+	OpenFiles   int        `yaml:"openFiles"`   // maximum of open files at the same time
+	Connections int        `yaml:"connections"` // connections from one address to the same address and port: each takes a port of the machine
 }
 
-// Limits bound a program.
+// Limits are the limits of a program.
 type Limits struct {
 	CPU    float64    `yaml:"cpu"`    // cores, 0 = no limit
 	Memory unit.Bytes `yaml:"memory"` // 0 = no limit
@@ -61,17 +60,16 @@ type Limits struct {
 // Metrics says where a program serves its metrics on this machine.
 type Metrics struct {
 	URL    string `yaml:"url"`    // such as http://127.0.0.1:8080/metrics
-	Port   int    `yaml:"port"`   // in place of url: of 127.0.0.1, path /metrics; 0: a free one, $(METRICS_PORT)
-	Scheme string `yaml:"scheme"` // with port: http (default) or https, whose certificate is not verified
+	Port   int    `yaml:"port"`   // instead of url: port on 127.0.0.1, path /metrics; 0: a free port, $(METRICS_PORT)
+	Scheme string `yaml:"scheme"` // with port: http (default) or https, without verification of the certificate
 }
 
-// Ready says how a program is known to be ready. With several fields all must
-// hold.
+// Ready says when a program is ready. All given fields must hold.
 type Ready struct {
 	HTTP   string        `yaml:"http"`   // a URL that answers with a status below 400; with only a path, at $(PROBE_PORT)
 	TCP    string        `yaml:"tcp"`    // an address such as 127.0.0.1:$(PROBE_PORT) that takes connections
-	Wait   *Wait         `yaml:"wait"`   // for objects, when the first two hold; not asked again after a restart
-	Within unit.Duration `yaml:"within"` // for http and tcp; default 2m
+	Wait   *Wait         `yaml:"wait"`   // for objects, after the first two hold; not repeated after a restart
+	Within unit.Duration `yaml:"within"` // timeout for http and tcp; default 2m
 }
 
 // DefaultReadyWithin is how long a subject has to become ready.
