@@ -167,10 +167,10 @@ type Churn struct {
 	Delay   unit.Duration `yaml:"delay"`   // minimum time between deletion and creation, and between cycles
 	Rest    unit.Duration `yaml:"rest"`    // time between cycles, instead of delay
 	Objects []string      `yaml:"objects"` // for several objects per index: only those of these bodies; default all
-	// Namespaces is the name of the create step that made the namespaces of
-	// step's objects. Percent is then of the namespaces, neighbours: they are
-	// deleted with all that is in them, and when they are gone they and their
-	// objects are made again.
+	// Namespaces is the name of the create step of the namespaces of step's objects.
+	// Percent is then the percentage of namespaces with consecutive numbers: they are
+	// deleted with their contents, and when they are gone they and their objects are
+	// created again.
 	Namespaces string        `yaml:"namespaces"`
 	PerObject  bool          `yaml:"perObject"` // the pace counts objects; without namespaces percent does too: of the objects of each body, rounded down, at least one
 	Wait       []Wait        `yaml:"wait"`      // conditions to wait for after each creation

@@ -40,7 +40,7 @@ func cleanVerb(env *environment) *cobra.Command {
 			"cluster serves, asks, and deletes them by UID. It deletes an object only if windtunnel has\n" +
 			"set the label (the API server records the field manager), or if the object belongs to such\n" +
 			"an object. A run deletes its objects itself when it ends, also by Ctrl-C; clean is for runs\n" +
-			"that were killed. Runs that are under way are left alone. The exit code is 0 when nothing\n" +
+			"that were killed. It does not touch active runs. The exit code is 0 when nothing\n" +
 			"is left, 1 when something is left, which clean names, and 3 when nobody confirmed.",
 		Example: "  windtunnel clean --kubeconfig ~/.kube/config --dry-run\n  windtunnel clean --kubeconfig ~/.kube/config --run k3vq2mzr7a --yes",
 		Args:    cobra.NoArgs,

@@ -13,7 +13,7 @@ func Page() []byte {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# Service level indicators")
 	line("")
-	line("What `sli` in an objective takes. This page is made from the table of package sli")
+	line("After reading this page you can choose the `sli` of an objective. This page is generated from the table of package sli")
 	line("(`go test ./internal/sli -update`).")
 	line("")
 	line("```yaml")

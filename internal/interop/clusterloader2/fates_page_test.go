@@ -17,7 +17,7 @@ func fieldsPage() string {
 	var b strings.Builder
 	b.WriteString(`
 This part is generated from the importer's table (` + "`go test ./internal/interop/clusterloader2 -run Page -update`" + `), and tests set each field
-to see that it is so. *Honored*: the scenario does what the field says. *In part*: with the difference that stands beside it. *Noted*: the scenario
+to see that it is so. *Honored*: the scenario does what the field says. *In part*: with the difference given here. *Noted*: the scenario
 does not do it, and a note says so; with *unknown* the difference changes the load or the verdict, so that the verdict is *unknown* at best.
 *Refused*: the import ends with an error.
 

@@ -48,7 +48,7 @@ func measuringMethods() []method {
 			{Name: "threshold", Fate: kit.Honored, When: gather, Text: "`min` of the objective"},
 		})},
 		{"APIResponsivenessPrometheus", apiResponsiveness, startGather, false, prometheusFields(kit.Fields{
-			{Name: "useSimpleLatencyQuery", Fate: kit.Honored, When: gather, Text: "one quantile over the whole time, in place of windows of 5 minutes"},
+			{Name: "useSimpleLatencyQuery", Fate: kit.Honored, When: gather, Text: "one quantile over the whole time, instead of windows of 5 minutes"},
 			{Name: "allowedSlowCalls", Fate: kit.Honored, When: gather, Text: "the objective leaves out kinds of calls of which no more were slow"},
 			{Name: "customThresholds", Fate: kit.Honored, When: gather, Text: "objectives of their own"},
 			{Name: "customThresholds.resource", Fate: kit.Honored, When: gather, Text: "label of the query"},

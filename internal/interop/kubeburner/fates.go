@@ -48,7 +48,7 @@ func configFates() kit.Table {
 			{Name: "gc", Fate: kit.Honored, Text: "deletions after the last job"},
 			{Name: "gcMetrics", Fate: kit.Noted, Text: "metrics are collected from the first moment of a run to its last"},
 			{Name: "gcTimeout", Fate: kit.Honored, Text: "`within` of the wait for deleted namespaces"},
-			{Name: "waitWhenFinished", Fate: kit.Honored, Text: "waits after the last job, in place of those of jobs"},
+			{Name: "waitWhenFinished", Fate: kit.Honored, Text: "waits after the last job, instead of those of jobs"},
 			{Name: "clusterHealth", Fate: kit.Noted, Text: "the fleet's nodes are ready before the first step; nothing else is asked of the cluster's health"},
 			{Name: "timeout", Fate: kit.Honored, Text: "`within` of waits without `maxWaitTimeout`"},
 			{Name: "functionTemplates", Fate: kit.Honored, Text: "definitions behind the bodies that call them"},
@@ -243,7 +243,7 @@ func profileFates() kit.Table {
 		kit.Of[metric]("metrics profiles", kit.Fields{
 			{Name: "query", Fate: kit.Honored, Text: "`query`"},
 			{Name: "metricName", Fate: kit.Honored, Text: "`name`"},
-			{Name: "instant", Fate: kit.Honored, Text: "one value at the end of each job, in place of average and maximum"},
+			{Name: "instant", Fate: kit.Honored, Text: "one value at the end of each job, instead of average and maximum"},
 			{Name: "captureStart", Fate: kit.Noted, Text: "the query is asked at the end of a job only"},
 		}),
 		kit.Of[alert]("alert profiles", kit.Fields{

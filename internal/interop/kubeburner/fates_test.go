@@ -65,7 +65,7 @@ func TestEveryFieldHasAFate(t *testing.T) {
 func TestPage(t *testing.T) {
 	kittest.Page(t, "coming-from-kube-burner.md", `
 This part is generated from the importer's table (`+"`go test ./internal/interop/kubeburner -run Page -update`"+`), and tests set each field to see
-that it is so. *Honored*: the scenario does what the field says. *In part*: with the difference that stands beside it. *Noted*: the scenario does not
+that it is so. *Honored*: the scenario does what the field says. *In part*: with the difference given here. *Noted*: the scenario does not
 do it, and a note says so; with *unknown* the difference changes the load or the verdict, so that the verdict is *unknown* at best. Every other field
 is an error with its file and line.
 
