@@ -3,13 +3,10 @@ package member
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
+	"maps"
+	"slices"
 
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
 )
 
 // state is what a real member stored at some time: values by key.
@@ -27,7 +24,7 @@ const pageOf = 100
 
 // copyState returns what a member stores now.
 func (r realServer) copyState(ctx context.Context) (state, error) {
-	store, err := newStoreClient(r.Store)
+	store, err := r.askStore()
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +35,7 @@ func (r realServer) copyState(ctx context.Context) (state, error) {
 			KVs  []keyValue `json:"kvs"`
 			More bool       `json:"more"`
 		}
-		err := store.callStore(ctx, "/v3/kv/range", map[string]any{"key": from, "range_end": to, "limit": pageOf}, &page)
+		err := store.Ask(ctx, "/v3/kv/range", map[string]any{"key": from, "range_end": to, "limit": pageOf}, &page)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +52,7 @@ func (r realServer) copyState(ctx context.Context) (state, error) {
 // restoreState gives a member, which is down, what it had stored. Revisions go on, as they
 // do after a restored snapshot whose revision was bumped.
 func (r realServer) restoreState(ctx context.Context, then state) error {
-	store, err := newStoreClient(r.Store)
+	store, err := r.askStore()
 	if err != nil {
 		return err
 	}
@@ -63,20 +60,10 @@ func (r realServer) restoreState(ctx context.Context, then state) error {
 	if err != nil {
 		return err
 	}
-	var operations []map[string]any
-	for key := range now {
-		if _, stays := then[key]; !stays {
-			operations = append(operations, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
-		}
-	}
-	for key, value := range then {
-		if !bytes.Equal(now[key], value) {
-			operations = append(operations, map[string]any{"request_put": keyValue{[]byte(key), value}})
-		}
-	}
+	operations := now.operationsTo(then)
 	for len(operations) > 0 {
 		n := min(pageOf, len(operations))
-		if err := store.callStore(ctx, "/v3/kv/txn", map[string]any{"success": operations[:n]}, nil); err != nil {
+		if err := store.Ask(ctx, "/v3/kv/txn", map[string]any{"success": operations[:n]}, nil); err != nil {
 			return err
 		}
 		operations = operations[n:]
@@ -84,50 +71,24 @@ func (r realServer) restoreState(ctx context.Context, then state) error {
 	return nil
 }
 
-// storeClient speaks to etcd's JSON gateway: few calls that no run measures are not
-// worth a client of gRPC.
-type storeClient struct {
-	client *http.Client
-	base   *url.URL
-}
-
-func newStoreClient(e endpoint.Endpoint) (*storeClient, error) {
-	client, base, err := e.Client()
-	if err != nil {
-		return nil, err
-	}
-	return &storeClient{client, base}, nil
-}
-
 // maxStored bounds an answer of etcd, in bytes: a page of the largest objects.
 const maxStored = pageOf * 4 << 20
 
-func (c *storeClient) callStore(ctx context.Context, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("encode a call of etcd: %w", err)
+// operationsTo are etcd's operations by which what is stored becomes what it was then.
+func (now state) operationsTo(then state) (out []map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if _, stays := then[key]; !stays {
+			out = append(out, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
+		}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(path).String(), bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("call etcd: %w", err)
+	for _, key := range slices.Sorted(maps.Keys(then)) {
+		if value, there := now[key]; !there || !bytes.Equal(value, then[key]) {
+			out = append(out, map[string]any{"request_put": keyValue{[]byte(key), then[key]}})
+		}
 	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return err // names method and URL
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxStored))
-	if err != nil {
-		return fmt.Errorf("call etcd: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return refused(path, resp.StatusCode, raw)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("call etcd: %w", err)
-	}
-	return nil
+	return out
 }
+
+// askStore speaks to etcd's JSON gateway: few calls that no run measures are not worth a
+// client of gRPC.
+func (r realServer) askStore() (*plane.Asker, error) { return plane.NewAsker(r.Store, maxStored) }

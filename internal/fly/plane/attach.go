@@ -73,7 +73,7 @@ func attachTo(ctx context.Context, e endpoint.Endpoint, rights []Right) (*Plane,
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	if err := api.sendRequest(ctx, "/version", nil, &version); err != nil {
+	if err := api.Ask(ctx, "/version", nil, &version); err != nil {
 		return nil, unreachableError(e.Server(), err)
 	}
 	if err := api.requireRights(ctx, rights); err != nil {
@@ -116,7 +116,7 @@ func (r Right) describeObject() string {
 }
 
 // requireRights asks for the rights that a run needs and names those missing.
-func (a *asker) requireRights(ctx context.Context, rights []Right) error {
+func (a *Asker) requireRights(ctx context.Context, rights []Right) error {
 	const api = "authorization.k8s.io"
 	missing, verbs := map[string][]string{}, []string(nil)
 	for _, r := range rights {
@@ -125,7 +125,7 @@ func (a *asker) requireRights(ctx context.Context, rights []Right) error {
 				Allowed bool `json:"allowed"`
 			} `json:"status"`
 		}
-		err := a.sendRequest(ctx, "/apis/"+api+"/v1/selfsubjectaccessreviews", map[string]any{
+		err := a.Ask(ctx, "/apis/"+api+"/v1/selfsubjectaccessreviews", map[string]any{
 			"apiVersion": api + "/v1", "kind": "SelfSubjectAccessReview",
 			"spec": map[string]any{"resourceAttributes": map[string]any{"verb": r.Verb, "group": r.Group, "resource": r.Resource, "subresource": r.Part, "namespace": r.Namespace}},
 		}, &answer)

@@ -121,18 +121,22 @@ func pollUntil(ctx context.Context, log *slog.Logger, what string, good func(con
 	}
 }
 
-// asker asks a server single questions.
-type asker struct {
+// Asker asks a server single questions that no run measures.
+type Asker struct {
 	client *http.Client
 	base   *url.URL
+	limit  int64 // of an answer, in bytes
 }
 
-func newAsker(e endpoint.Endpoint) (*asker, error) {
+func newAsker(e endpoint.Endpoint) (*Asker, error) { return NewAsker(e, bodyBytes) }
+
+// NewAsker returns who asks a server for answers of so many bytes at most.
+func NewAsker(e endpoint.Endpoint, limit int64) (*Asker, error) {
 	client, base, err := e.Client()
 	if err != nil {
 		return nil, err
 	}
-	return &asker{client, base}, nil
+	return &Asker{client, base, limit}, nil
 }
 
 // statusError is an answer of 400 or above.
@@ -146,9 +150,9 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers %d: %.300s", e.path, e.code, strings.Join(strings.Fields(e.body), " "))
 }
 
-// sendRequest sends a request, with in as its JSON body unless it is nil, and decodes
+// Ask sends a request, with in as its JSON body unless it is nil, and decodes
 // the answer into out unless that is nil.
-func (a *asker) sendRequest(ctx context.Context, path string, in, out any) error {
+func (a *Asker) Ask(ctx context.Context, path string, in, out any) error {
 	method, body := http.MethodGet, io.Reader(http.NoBody)
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -168,7 +172,7 @@ func (a *asker) sendRequest(ctx context.Context, path string, in, out any) error
 		return err // names method and URL
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, bodyBytes))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, a.limit))
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", path, err)
 	}
@@ -185,8 +189,8 @@ func (a *asker) sendRequest(ctx context.Context, path string, in, out any) error
 }
 
 // anyAnswer is good as soon as there is any answer.
-func (a *asker) anyAnswer(ctx context.Context) error {
-	err := a.sendRequest(ctx, "/livez", nil, nil)
+func (a *Asker) anyAnswer(ctx context.Context) error {
+	err := a.Ask(ctx, "/livez", nil, nil)
 	var status *statusError
 	if errors.As(err, &status) {
 		return nil
@@ -195,15 +199,15 @@ func (a *asker) anyAnswer(ctx context.Context) error {
 }
 
 // healthyAt is good when a health path says so.
-func (a *asker) healthyAt(path string) func(context.Context) error {
-	return func(ctx context.Context) error { return a.sendRequest(ctx, path, nil, nil) }
+func (a *Asker) healthyAt(path string) func(context.Context) error {
+	return func(ctx context.Context) error { return a.Ask(ctx, path, nil, nil) }
 }
 
 // isReady is good when the server says that it is ready, or healthy if that is
 // all it can say: kube-controller-manager and older schedulers, older etcd.
-func (a *asker) isReady(ctx context.Context) (err error) {
+func (a *Asker) isReady(ctx context.Context) (err error) {
 	for _, path := range []string{"/readyz", "/healthz", "/health"} {
-		err = a.sendRequest(ctx, path, nil, nil)
+		err = a.Ask(ctx, path, nil, nil)
 		var status *statusError
 		if !errors.As(err, &status) || status.code != http.StatusNotFound {
 			return err
@@ -213,10 +217,10 @@ func (a *asker) isReady(ctx context.Context) (err error) {
 }
 
 // hasPaths is good when all paths exist.
-func (a *asker) hasPaths(paths ...string) func(context.Context) error {
+func (a *Asker) hasPaths(paths ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, path := range paths {
-			if err := a.sendRequest(ctx, path, nil, nil); err != nil {
+			if err := a.Ask(ctx, path, nil, nil); err != nil {
 				return err
 			}
 		}
@@ -228,7 +232,7 @@ func (a *asker) hasPaths(paths ...string) func(context.Context) error {
 // controller-manager would make them itself, three requests each, before it
 // starts the first controller: at its own limit of 20 requests a second that
 // takes over four seconds.
-func (a *asker) createAccounts(ctx context.Context) error {
+func (a *Asker) createAccounts(ctx context.Context) error {
 	names := make(chan string)
 	faults := make([]error, accountWorkers)
 	var workers guard.Group
@@ -251,8 +255,8 @@ func (a *asker) createAccounts(ctx context.Context) error {
 
 // createObject creates an object; that it exists is no fault, since a request that
 // timed out or was asked again may have been heard all the same.
-func (a *asker) createObject(ctx context.Context, path string, object any) error {
-	err := a.sendRequest(ctx, path, object, nil)
+func (a *Asker) createObject(ctx context.Context, path string, object any) error {
+	err := a.Ask(ctx, path, object, nil)
 	var status *statusError
 	if errors.As(err, &status) && status.code == http.StatusConflict {
 		return nil
@@ -262,7 +266,7 @@ func (a *asker) createObject(ctx context.Context, path string, object any) error
 
 // bindAdmin makes windtunnel's group cluster-admin. Its users are not in
 // system:masters, which API priority and fairness would let pass unqueued.
-func (a *asker) bindAdmin(ctx context.Context) error {
+func (a *Asker) bindAdmin(ctx context.Context) error {
 	const api = "rbac.authorization.k8s.io"
 	return a.createObject(ctx, "/apis/"+api+"/v1/clusterrolebindings", map[string]any{
 		"apiVersion": api + "/v1", "kind": "ClusterRoleBinding",
