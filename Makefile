@@ -14,7 +14,7 @@ K8S_STAMPS = gitVersion=$(K8S) gitMajor=1 gitMinor=$(word 2,$(subst ., ,$(K8S)))
 	gitCommit=$(shell sed -n 's/.*"Hash":"\([^"]*\)".*/\1/p' $(K8S_INFO)) buildDate=$(shell sed -n 's/.*"Time":"\([^"]*\)".*/\1/p' $(K8S_INFO))
 K8S_LDFLAGS = -s -w $(foreach s,$(K8S_STAMPS),-X k8s.io/component-base/version.$(s) -X k8s.io/client-go/pkg/version.$(s))
 
-.PHONY: all build image demo kubectl test test-packages test-image test-plane test-operator test-short test-accuracy test-jitter test-robust claims test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build image release push-image test-release demo kubectl test test-packages test-image test-plane test-operator test-short test-accuracy test-jitter test-robust claims test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -24,7 +24,7 @@ build: $(PLANE) ## bin/windtunnel, and bin/kube-plane beside it
 
 # The one build that links Kubernetes: minutes when the build cache is cold.
 $(PLANE): plane/main.go plane/etcd.go plane/go.mod plane/go.sum
-	@mkdir -p bin
+	@mkdir -p $(@D)
 	cd plane && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags selinux,notest,grpcnotrace -ldflags "$(K8S_LDFLAGS)" -o $(CURDIR)/$(PLANE) .
 	@touch $(PLANE)
 
@@ -35,13 +35,27 @@ image: export CGO_ENABLED = 0
 image: build ## bin/image, an OCI layout of bin/windtunnel and bin/kube-plane, and bin/image.tar (IMAGE=NAME:TAG): no container engine is needed
 	cd tools/image && $(GO) run . -binary $(CURDIR)/$(BIN) -beside $(CURDIR)/$(PLANE) -out $(CURDIR)/bin/image -tag $(IMAGE)
 
+# PLANES=no leaves kube-plane and the image out, which need minutes of compiling; TARGETS names
+# a part of the systems. SIGNING_KEY_FILE in the environment names the SSH key that signs.
+PLANES    := yes
+TARGETS   :=
+VERSION   :=
+release: ## dist/: archives, packages, image, licenses, components, manifests and sums of VERSION=v0.1.0 (PLANES=no: without kube-plane; TARGETS=linux/amd64,...)
+	cd tools/release && $(GO) run . -root $(CURDIR) -version '$(VERSION)' -targets '$(TARGETS)' -plane=$(if $(filter no,$(PLANES)),false,true) $(RELEASEARGS)
+
+push-image: ## upload the image of dist/ to REGISTRY as VERSION
+	cd tools/image && $(GO) run . -out $(CURDIR)/dist/windtunnel_$(VERSION:v%=%)_oci.tar -push '$(REGISTRY):$(VERSION)'
+
+test-release: ## what makes a release, a module of its own; with dist/ there, also the release itself
+	cd tools/release && $(GO) vet . && $(GO) test -timeout 20m .
+
 demo: build ## run examples/density.yaml on the plane of bin/kube-plane
 	$(BIN) run examples/density.yaml
 
 # Most of a flight is waiting: four packages with three planes each at a time, and beside
 # them what is of other modules, and all of vet. What needs a machine to itself is a proof.
 test: ## every test, on the real plane too
-	$(MAKE) -j4 test-packages test-operator test-image test-plane vet
+	$(MAKE) -j4 test-packages test-operator test-image test-release test-plane vet
 
 # What takes longest begins first: at the end the cores would wait for it.
 LONGEST   := ./cmd/windtunnel ./planes/... ./internal/fly/plane ./internal/sim/hollow/conformance ./internal/opinion/report
@@ -165,4 +179,4 @@ docs: ## the documentation as a site in docs/.vitepress/dist; a link that leads 
 	cd docs && npm ci --no-audit --no-fund && npm run build
 
 clean:
-	rm -rf bin examples/operator/bin bench/out docs/.vitepress/dist docs/.vitepress/cache
+	rm -rf bin dist examples/operator/bin bench/out docs/.vitepress/dist docs/.vitepress/cache
