@@ -13,7 +13,7 @@ import (
 func TestVerbsSayWhatIsWrong(t *testing.T) {
 	planetest.CheckRefusals(t, clusters.Verbs, map[string]string{
 		"tree-manager --kubeconfig=":                    "none given",
-		"tree-manager --preset better":                  `--preset "better": want improved`,
+		"tree-manager --preset better":                  `--preset "better": want one of improved, main`,
 		"tree-manager --leaf-reads never":               `leaf-reads "never": want one of`,
 		"tree-manager --pod-queue none":                 "pod-queue",
 		"tree-manager --node-lookup guess":              "node-lookup",
@@ -42,5 +42,5 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 // declared.
 func TestOptionsInDocs(t *testing.T) {
 	o := tree.Default()
-	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kosmos.md"), "options of tree-manager", o.Words().Table("Kosmos'", words.ImprovedPreset))
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kosmos.md"), "options of tree-manager", o.Words().Table("v0.5.5", "main", words.ImprovedPreset))
 }

@@ -23,38 +23,6 @@ func (m *manager) passes(of string) int {
 	return instrumenttest.Measured(m.t, m.registry, "tree_pass_seconds", "of="+of).Observed
 }
 
-// TestLeafReads holds how many lists the status of a leaf costs: n+2 with Kosmos' reads
-// (the member's nodes, the pods of each of n, the host's ordinary nodes), 3 once for a
-// pass, 1 from caches.
-func TestLeafReads(t *testing.T) {
-	const nodes = 5
-	for reads, want := range map[string]int{tree.ReadsPerNode: nodes + 2, tree.ReadsLive: 3, tree.ReadsCached: 1} {
-		t.Run(reads, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: nodes, mode: api.LeafAll})
-			m := r.manage(func(o *tree.Options) {
-				calm(o)
-				o.LeafReads, o.NodePatch = reads, tree.Always
-			})
-			// Each first event of a node lets resources be renewed, with lists of its own.
-			repotest.Eventually(t, "a pass is over", func() bool { return m.passes("statuses") == 1 && m.idle() })
-			lists := func() int {
-				return m.memberCalls("LIST", "nodes") + m.memberCalls("LIST", "pods") + m.hostCalls("LIST", "nodes")
-			}
-			var all, events int
-			repotest.Eventually(t, "both are counted at the same time", func() bool {
-				before := m.resources()
-				all, events = lists(), m.resources()
-				return before == events && m.idle()
-			})
-			each := map[string]int{tree.ReadsPerNode: nodes + 1, tree.ReadsLive: 2, tree.ReadsCached: 0}[reads]
-			if got := all - 1 - events*each; got != want { // 1: the look when it joined
-				t.Errorf("%d lists for one status, want %d (%d in all, %d events)", got, want, all, events)
-			}
-		})
-	}
-}
-
 // idle tells whether no key waits or is worked on: all that were added are done.
 func (m *manager) idle() bool {
 	worked := m.worked("") // before: a key that is added meanwhile shows
@@ -66,9 +34,6 @@ func (m *manager) rests() {
 	m.t.Helper()
 	repotest.Eventually(m.t, "the manager rests", m.idle)
 }
-
-// resources is how many events had leaves' resources renewed.
-func (m *manager) resources() int { return m.worked("resources") }
 
 // worked is how many keys of a queue were worked on; of all without a name.
 func (m *manager) worked(queue string) int {

@@ -37,14 +37,14 @@ type ClientOptions struct {
 // each kind.
 type Client struct {
 	// By the typed client.
-	Nodes  Kind[*corev1.Node]
-	Leases Kind[*coordinationv1.Lease]
+	Nodes Kind[*corev1.Node]
 	// By the dynamic one, in JSON.
 	ConfigMaps Kind[*corev1.ConfigMap]
 	Secrets    Kind[*corev1.Secret]
 	Services   Kind[*corev1.Service]
 	Claims     Kind[*corev1.PersistentVolumeClaim]
 	// By controller-runtime's.
+	Leases          Kind[*coordinationv1.Lease]
 	Pods            Kind[*corev1.Pod]
 	Namespaces      Kind[*corev1.Namespace]
 	Clusters        Kind[*Cluster]
@@ -83,8 +83,7 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	builtin, core := scheme.Codecs.WithoutConversion(), corev1.SchemeGroupVersion
 	const proto = runtime.ContentTypeProtobuf
 	typed := b.newSender("typed", b.newREST(core, proto, builtin))
-	leases := typed
-	leases.rest = b.newREST(coordinationv1.SchemeGroupVersion, proto, builtin)
+	leases := b.newSender("leases", b.newREST(coordinationv1.SchemeGroupVersion, proto, builtin))
 	dynamic := b.newSender("dynamic", b.newREST(core, runtime.ContentTypeJSON, builtin))
 	of := func(kind string) sender { return b.newSender(kind, typed.rest) }
 	group := b.newREST(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion())

@@ -83,6 +83,9 @@ func (c *copyController) enqueueCopies(m *member) {
 func (c copied[T]) copyToMembers(ctx context.Context, members *leaves, key string) error {
 	namespace, name := cutKey(key)
 	hub, err := c.hub.Get(ctx, namespace, name)
+	if err == nil && c.fill != nil && c.alwaysWritten { // as Kosmos reads it, for the owners and for the data
+		hub, err = c.hub.Get(ctx, namespace, name)
+	}
 	found := !apierrors.IsNotFound(err)
 	if found && err != nil {
 		return fmt.Errorf("read %s %s of the host: %w", c.what, key, err)

@@ -59,7 +59,7 @@ func (j *joined) addHandlers() error {
 func (j *joined) podSeen(old, p *memberPod) {
 	key, _ := loop.Key(p)
 	j.pods.onMemberPod(key, old, p)
-	j.nodes.podChanged(key, p)
+	j.nodes.podChanged(p)
 }
 
 // podGone handles a member's pod that is there no more.
@@ -70,7 +70,7 @@ func (j *joined) podGone(o any) {
 	}
 	key, _ := loop.Key(p)
 	j.pods.onMemberPodGone(key, p)
-	j.nodes.podChanged(key, p)
+	j.nodes.podChanged(p)
 }
 
 // startCaches starts the member's caches and waits until they are full; they end with ctx,

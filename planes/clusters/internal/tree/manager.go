@@ -29,8 +29,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	return m.run(ctx)
+}
+
+func (m *manager) run(ctx context.Context) error {
 	defer m.stopMembers()
-	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
+	return m.tree.o.Work(ctx, func(ctx context.Context, g *process.Group) error {
 		if err := m.addHandlers(); err != nil {
 			return err
 		}

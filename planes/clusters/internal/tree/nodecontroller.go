@@ -39,14 +39,22 @@ func newNodeController(t *tree, m *member) *nodeController {
 
 // addHandlers connects the member's cache of nodes with the queue.
 func (c *nodeController) addHandlers() error {
-	_, err := c.member.nodes.AddEventHandler(loop.Each(enqueueTo(c.queue, "")))
+	each := loop.Each(enqueueTo(c.queue, ""))
+	if c.tree.o.NodePatch == Always {
+		changed := each.UpdateFunc
+		each.UpdateFunc = func(old, o any) {
+			if changesResources(old.(*memberNode), o.(*memberNode)) {
+				changed(old, o)
+			}
+		}
+	}
+	_, err := c.member.nodes.AddEventHandler(each)
 	return err
 }
 
-// podChanged lets the leaves' resources be looked at again. Kosmos does for every event
-// of any pod; only pods that are not the tree's take resources.
-func (c *nodeController) podChanged(key string, p *memberPod) {
-	if c.tree.o.NodePatch == Always || !p.own {
+// podChanged lets the leaves' resources be looked at again.
+func (c *nodeController) podChanged(p *memberPod) {
+	if key := resourcesKey(p, &c.tree.o); key != "" {
 		c.queue.Queue.Add(key)
 	}
 }
@@ -54,7 +62,7 @@ func (c *nodeController) podChanged(key string, p *memberPod) {
 // makeNodes makes the virtual nodes of a member that has answered.
 func (c *nodeController) makeNodes(ctx context.Context) error {
 	c.answers.Store(true)
-	v, err := c.listNodes(ctx)
+	v, err := c.listNodes(ctx, cachedNodes)
 	if err != nil {
 		return err
 	}
@@ -79,28 +87,32 @@ func (c *nodeController) makeNode(ctx context.Context, l *leaf, v *view) error {
 
 // renewLeases renews the leases of the member's leaves as long as the member answers.
 func (c *nodeController) renewLeases(ctx context.Context) {
-	c.runPeriodically(ctx, c.tree.o.LeaseInterval, "leases", func() error {
-		err := c.member.client.Version(ctx)
-		c.answers.Store(err == nil)
-		if err != nil {
-			return fmt.Errorf("it does not answer: %w", err)
-		}
-		return c.eachLeaf(ctx, func(l *leaf) error { return c.renewLease(ctx, l) })
-	})
+	c.runPeriodically(ctx, c.tree.o.LeaseInterval, "leases", func() error { return c.passLeases(ctx) })
+}
+
+func (c *nodeController) passLeases(ctx context.Context) error {
+	err := c.member.client.Version(ctx)
+	c.answers.Store(err == nil)
+	if err != nil {
+		return fmt.Errorf("it does not answer: %w", err)
+	}
+	return c.eachLeaf(ctx, func(l *leaf) error { return c.renewLease(ctx, l) })
 }
 
 // renewStatuses renews the statuses of the member's leaves.
 func (c *nodeController) renewStatuses(ctx context.Context) {
-	c.runPeriodically(ctx, c.tree.o.StatusInterval, "statuses", func() error {
-		if err := c.checkAnswers(ctx); err != nil {
-			return err
-		}
-		v, err := c.viewForAll(ctx)
-		if err != nil {
-			return err
-		}
-		return c.eachLeaf(ctx, func(l *leaf) error { return c.renewStatus(ctx, l, v) })
-	})
+	c.runPeriodically(ctx, c.tree.o.StatusInterval, "statuses", func() error { return c.passStatuses(ctx) })
+}
+
+func (c *nodeController) passStatuses(ctx context.Context) error {
+	if err := c.checkAnswers(ctx); err != nil {
+		return err
+	}
+	v, err := c.viewForAll(ctx)
+	if err != nil {
+		return err
+	}
+	return c.eachLeaf(ctx, func(l *leaf) error { return c.renewStatus(ctx, l, v) })
 }
 
 // checkAnswers returns why nothing is known of a member whose leaves show what is cached of it:
@@ -117,8 +129,8 @@ func (c *nodeController) checkAnswers(ctx context.Context) error {
 	return nil
 }
 
-// runPeriodically does something now and after each interval; a pass that takes longer than that
-// is followed by the next at once.
+// runPeriodically does something now and after each interval, from the end of a pass or from
+// its begin; in the latter case, a pass that takes longer is followed by the next at once.
 func (c *nodeController) runPeriodically(ctx context.Context, interval time.Duration, what string, do func() error) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -129,6 +141,9 @@ func (c *nodeController) runPeriodically(ctx context.Context, interval time.Dura
 			c.tree.o.Log.Warn("not renewed, goes again", "member", c.member.name, "what", what, "error", err)
 		} else {
 			done()
+		}
+		if c.tree.o.Renewals == RenewalsFromEnd {
+			tick.Reset(interval)
 		}
 		select {
 		case <-tick.C:
@@ -150,7 +165,7 @@ func (c *nodeController) renewLease(ctx context.Context, l *leaf) error {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.node, Namespace: api.NamespaceLeases}}
 		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.node, LeaseDurationSeconds: &seconds, RenewTime: &now}
 		lease, err = c.tree.hub.client.Leases.Create(ctx, lease)
-		made = err == nil
+		made = err == nil && c.tree.o.Renewals == RenewalsFromBegin
 		if apierrors.IsAlreadyExists(err) { // of a manager before
 			lease, err = c.tree.hub.client.Leases.Get(ctx, api.NamespaceLeases, l.node)
 		}
@@ -178,16 +193,17 @@ func (c *nodeController) renewStatus(ctx context.Context, l *leaf, v *view) erro
 	if c.tree.o.NodePatch == Changed {
 		return c.correctNode(ctx, l, v)
 	}
-	if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err != nil {
-		return c.missingNode(ctx, l, v, err)
-	}
-	v, err := c.viewFor(ctx, l, v)
+	n, err := c.readNode(ctx, l)
 	if err != nil {
 		return err
 	}
-	n, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node)
-	if err != nil {
-		return fmt.Errorf("read node %s: %w", l.node, err)
+	if v, err = c.viewFor(ctx, l, v, false); err != nil {
+		return err
+	}
+	if c.tree.o.NodeReads > 1 && l.mode != api.LeafNode {
+		if n, err = c.readNode(ctx, l); err != nil {
+			return err
+		}
 	}
 	var ordinary corev1.NodeList
 	if err := c.tree.hub.client.Nodes.List(ctx, "", &ordinary, metav1.ListOptions{LabelSelector: api.LabelNode + "!=true"}); err != nil {
@@ -207,29 +223,26 @@ func (c *nodeController) renewStatus(ctx context.Context, l *leaf, v *view) erro
 	return c.patchNode(ctx, l.node, map[string]any{"spec": map[string]any{"taints": want.Spec.Taints}})
 }
 
+// readNode reads the virtual node of a leaf.
+func (c *nodeController) readNode(ctx context.Context, l *leaf) (*corev1.Node, error) {
+	n, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node)
+	if err != nil {
+		return nil, fmt.Errorf("read node %s: %w", l.node, err)
+	}
+	return n, nil
+}
+
 // viewFor returns v, or looks for the leaf where it is nil.
-func (c *nodeController) viewFor(ctx context.Context, l *leaf, v *view) (*view, error) {
+func (c *nodeController) viewFor(ctx context.Context, l *leaf, v *view, resources bool) (*view, error) {
 	if v != nil {
 		return v, nil
 	}
-	return c.listForLeaf(ctx, l)
-}
-
-// missingNode makes a node again that somebody deleted.
-func (c *nodeController) missingNode(ctx context.Context, l *leaf, v *view, err error) error {
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read node %s: %w", l.node, err)
-	}
-	if v, err = c.viewFor(ctx, l, v); err != nil {
-		return err
-	}
-	_, err = c.tree.hub.client.Nodes.Create(ctx, c.desiredLeaf(l, v))
-	return err
+	return c.listForLeaf(ctx, l, resources)
 }
 
 // correctNode writes of a node what is not as it should be.
 func (c *nodeController) correctNode(ctx context.Context, l *leaf, v *view) error {
-	v, err := c.viewFor(ctx, l, v)
+	v, err := c.viewFor(ctx, l, v, true)
 	if err != nil {
 		return err
 	}
@@ -284,8 +297,7 @@ func (c *nodeController) patchNode(ctx context.Context, node string, patch map[s
 }
 
 // renewOne corrects a leaf of a member whose leaves show what their node says, by that
-// node alone: a view of all would be made at each event of each of them. Without a leaf
-// it was the event of a pod.
+// node alone: a view of all would be made at each event of each of them.
 func (c *nodeController) renewOne(ctx context.Context, l *leaf) error {
 	if l == nil {
 		return nil
@@ -297,8 +309,8 @@ func (c *nodeController) renewOne(ctx context.Context, l *leaf) error {
 	return c.correctNode(ctx, l, newView(nodes))
 }
 
-// renewResources follows what pods take and nodes have: with Kosmos' semantics each
-// event of a pod or node patches every leaf of the member, mostly with nothing.
+// renewResources follows what pods take and nodes have; the key is the member's node. With
+// Kosmos' semantics a pass patches every leaf of the member, mostly with nothing.
 func (c *nodeController) renewResources(ctx context.Context, key string) error {
 	if c.tree.o.NodePatch == Changed && c.tree.o.LeafReads == ReadsCached && c.member.standsForNodes() {
 		return c.renewOne(ctx, c.member.byNode[key])
@@ -312,7 +324,7 @@ func (c *nodeController) renewResources(ctx context.Context, key string) error {
 			return c.correctNode(ctx, l, v)
 		}
 		if c.member.standsForNodes() {
-			return nil // a pod of a member whose leaves show what their node says
+			return nil // of a node without a leaf
 		}
 		return c.eachLeaf(ctx, func(l *leaf) error { return c.correctNode(ctx, l, v) })
 	}
@@ -323,7 +335,7 @@ func (c *nodeController) renewResources(ctx context.Context, key string) error {
 // where each leaf looks for itself.
 func (c *nodeController) patchResources(ctx context.Context, v *view) error {
 	for _, l := range c.member.leaves {
-		mine, err := c.viewFor(ctx, l, v)
+		mine, err := c.viewFor(ctx, l, v, true)
 		if err != nil {
 			return err
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
-// listNodes lists the member's nodes.
-func (c *nodeController) listNodes(ctx context.Context) (*view, error) {
+// listNodes lists those of the member's nodes that options select.
+func (c *nodeController) listNodes(ctx context.Context, o metav1.ListOptions) (*view, error) {
 	var list corev1.NodeList
-	if err := c.member.client.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+	if err := c.member.client.Nodes.List(ctx, "", &list, o); err != nil {
 		return nil, fmt.Errorf("list nodes of member %s: %w", c.member.name, err)
 	}
 	nodes := make([]*memberNode, len(list.Items))
@@ -23,20 +23,29 @@ func (c *nodeController) listNodes(ctx context.Context) (*view, error) {
 	return newView(nodes), nil
 }
 
-// listForLeaf is what a leaf's status is made of: as Kosmos lists it, for each leaf.
-func (c *nodeController) listForLeaf(ctx context.Context, l *leaf) (*view, error) {
-	v, err := c.listNodes(ctx)
+// cachedNodes lets the server answer a list from its cache.
+var cachedNodes = metav1.ListOptions{ResourceVersion: "0"}
+
+// listForLeaf is what a leaf is made of: as Kosmos lists it, for each leaf. Of a leaf that
+// stands for one node, only what takes its resources is asked for its pods.
+func (c *nodeController) listForLeaf(ctx context.Context, l *leaf, resources bool) (*view, error) {
+	v, err := c.listNodes(ctx, l.nodesSelected())
 	if err != nil {
 		return nil, err
 	}
-	switch l.mode {
-	case api.LeafParty:
+	switch {
+	case l.mode == api.LeafParty:
 		return v, c.addListedPods(ctx, v, "")
-	case api.LeafAll:
-		for _, n := range v.nodes {
-			if err := c.addListedPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
-				return nil, err
-			}
+	case l.mode == api.LeafAll:
+		if v, err = c.listNodes(ctx, metav1.ListOptions{}); err != nil { // once for the leaf, once for what its pods take
+			return nil, err
+		}
+	case !resources:
+		return v, nil
+	}
+	for _, n := range v.nodes {
+		if err := c.addListedPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
+			return nil, err
 		}
 	}
 	return v, nil
@@ -58,7 +67,7 @@ func (c *nodeController) viewForAll(ctx context.Context) (*view, error) {
 	case ReadsPerNode:
 		return nil, nil
 	case ReadsLive:
-		v, err := c.listNodes(ctx)
+		v, err := c.listNodes(ctx, cachedNodes)
 		if err != nil || c.member.leaves[0].mode == api.LeafNode {
 			return v, err
 		}

@@ -36,6 +36,32 @@ func (v *view) addPods(pods []corev1.Pod) {
 	}
 }
 
+// nodesSelected selects the nodes that a leaf stands for, at a server.
+func (l *leaf) nodesSelected() (o metav1.ListOptions) {
+	switch l.mode {
+	case api.LeafNode:
+		o.FieldSelector = "metadata.name=" + l.model.NodeSelector.NodeName
+	case api.LeafParty:
+		o.LabelSelector = metav1.FormatLabelSelector(l.model.NodeSelector.LabelSelector)
+	}
+	return o
+}
+
+// resourcesKey is what an event of a member's pod puts into the queue of resources, empty
+// for nothing: its node. A burst of pods of one node is one key. Kosmos counts every bound
+// pod; only those that are not the tree's take resources.
+func resourcesKey(p *memberPod, o *Options) string {
+	if o.NodePatch == Changed && p.own {
+		return ""
+	}
+	return p.node
+}
+
+// changesResources tells whether Kosmos looks at a member's node again after a change.
+func changesResources(was, is *memberNode) bool {
+	return was.ready != is.ready || was.unschedulable != is.unschedulable || !slices.Equal(was.allocatable, is.allocatable)
+}
+
 // nodesOf returns the nodes that a leaf stands for.
 func (v *view) nodesOf(l *leaf) []*memberNode {
 	switch l.mode {
@@ -67,7 +93,10 @@ func desiredNode(owner string, l *leaf, v *view, now time.Time) *corev1.Node {
 	n.Labels = map[string]string{
 		api.LabelNode: "true", corev1.LabelHostname: l.node, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "kubernetes.io/role": "agent",
 	}
-	n.Annotations = map[string]string{api.AnnotationOwnedBy: owner, "leafNodeMode": "one2cluster"}
+	n.Annotations = map[string]string{api.AnnotationOwnedBy: owner}
+	if l.mode == api.LeafAll {
+		n.Annotations["leafNodeMode"] = "one2cluster"
+	}
 	n.Spec.Taints = []corev1.Taint{{Key: api.LabelNode, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
 	nodes := v.nodesOf(l)

@@ -45,6 +45,9 @@ const (
 	ImportEndOwn = "import"
 	ImportEndAll = "all"
 
+	RenewalsFromEnd   = "end"
+	RenewalsFromBegin = "begin"
+
 	RetryFixed = "fixed"
 	RetryGrows = "grows"
 )
@@ -73,9 +76,14 @@ type Options struct {
 	LeaseInterval  time.Duration
 	LeaseDuration  time.Duration
 	StatusInterval time.Duration
+	NodeReads      int // of a virtual node for a status
+	Renewals       string
 }
 
-// Default returns Kosmos' semantics.
+// presetMain is what Kosmos' branch main did in March 2025, which no release contains.
+const presetMain = "main"
+
+// Default returns the semantics of Kosmos v0.5.5.
 func Default() Options {
 	var o Options
 	o.Words().Reset()
@@ -89,7 +97,7 @@ func (o *Options) Words() words.Set {
 	return words.Set{
 		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of each client, for the host and for each member", words.Default("40/60", "")),
 		words.Of(&o.LeafReads, "leaf-reads", "what the status of a virtual node is computed from",
-			words.Default(ReadsPerNode, "for the status of one virtual node that stands for n nodes, n+2 lists every 10 s"),
+			words.Default(ReadsPerNode, "for the status of a virtual node that stands for all n nodes of a member, n+3 lists, for that of one node, 2"),
 			words.Improved(ReadsCached, "no lists"),
 			words.Or(ReadsLive, "a pass over a member's virtual nodes lists its nodes and its pods once")),
 		words.Of(&o.PodWorkers, "pod-workers", "`NUMBER` of workers of each queue of pods for members", words.Default(1, ""), words.Improved(8, "")).AtLeast(1),
@@ -103,8 +111,8 @@ func (o *Options) Words() words.Set {
 			words.Default(LookupScan, "the deletion of a pod takes n searches among n virtual nodes"),
 			words.Improved(LookupMap, "one lookup")),
 		words.Of(&o.NodePatch, "node-patch", "when virtual nodes are patched",
-			words.Default(Always, "each event of any of a member's pods patches all of its virtual nodes twice"),
-			words.Improved(Changed, "when they differ")),
+			words.Default(Always, "each event of any of a member's pods patches all of its virtual nodes twice, but the events of one node that wait at the same time once; a virtual node that somebody deletes is not made again"),
+			words.Improved(Changed, "when they differ; a deleted one is made again")),
 		words.Of(&o.StatusPut, "status-put", "when statuses of pods are written",
 			words.Default(Always, "a manager that restarts writes the status of every pod"),
 			words.Improved(Changed, "when they differ")),
@@ -136,7 +144,13 @@ func (o *Options) Words() words.Set {
 			words.Improved(5*time.Second, "")).AtLeast(0),
 		words.Of(&o.LeaseInterval, "lease-interval", "`DURATION` between renewals of virtual nodes' leases", words.Default(10*time.Second, "")).Above(0),
 		words.Of(&o.LeaseDuration, "lease-duration", "lease `DURATION` of virtual nodes", words.Default(40*time.Second, "")).Above(0),
-		words.Of(&o.StatusInterval, "status-interval", "`DURATION` between checks of the status of virtual nodes", words.Default(10*time.Second, "")).Above(0),
+		words.Of(&o.StatusInterval, "status-interval", "`DURATION` between checks of the status of virtual nodes",
+			words.Default(60*time.Second, ""), words.In(presetMain, 10*time.Second, ""), words.Improved(10*time.Second, "")).Above(0),
+		words.Of(&o.NodeReads, "node-reads", "`NUMBER` of times that a virtual node of more than one node is read for each status",
+			words.Default(1, ""), words.In(presetMain, 2, "")).AtLeast(1).AtMost(2),
+		words.Of(&o.Renewals, "renewals", "from when on the intervals of leases and statuses count",
+			words.Default(RenewalsFromEnd, "from the end of a round, so that leases grow late as rounds grow long; a new lease is renewed at once"),
+			words.Improved(RenewalsFromBegin, "from the begin of a round")),
 	}
 }
 

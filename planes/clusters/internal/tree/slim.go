@@ -70,16 +70,17 @@ type memberPod struct {
 	sum    string // a digest of its status
 	status []byte // of the tree's, as it is sent: decoded it is many objects
 
-	node     string // of others, which take of a node what they request
-	requests amounts
+	node     string
+	requests amounts // of others, which take them of the node
 }
 
 // keepMemberPod keeps of the tree's pods the status; of others that have not ended, what
 // they request.
 func keepMemberPod(p *corev1.Pod) (*memberPod, error) {
 	kept := &memberPod{ObjectMeta: kernelMeta(p), own: isOwn(p), hubUID: p.Annotations[api.AnnotationHostUID]}
+	kept.node = unique.Make(p.Spec.NodeName).Value() // one text for all pods of a node
 	if !kept.own {
-		kept.node, kept.requests = p.Spec.NodeName, requestsOf(p)
+		kept.requests = requestsOf(p)
 		return kept, nil
 	}
 	kept.sum = api.PodSum(&p.Status)
@@ -106,14 +107,14 @@ type memberNode struct {
 
 	labels                packed
 	taints                []corev1.Taint
-	ready                 bool
+	ready, unschedulable  bool
 	kubelet               string // its version
 	capacity, allocatable amounts
 }
 
 func keepMemberNode(n *corev1.Node) *memberNode {
 	kept := &memberNode{
-		ObjectMeta: kernelMeta(n), labels: packMap(n.Labels), ready: isReady(n), kubelet: n.Status.NodeInfo.KubeletVersion,
+		ObjectMeta: kernelMeta(n), labels: packMap(n.Labels), ready: isReady(n), unschedulable: n.Spec.Unschedulable, kubelet: n.Status.NodeInfo.KubeletVersion,
 		capacity: amountsOf(n.Status.Capacity), allocatable: amountsOf(n.Status.Allocatable),
 	}
 	for _, t := range n.Spec.Taints {
