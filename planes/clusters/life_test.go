@@ -219,7 +219,7 @@ func TestToken(t *testing.T) {
 	}))
 	secrets := r.host.CoreV1().Secrets("default")
 	repotest.Eventually(t, "a Secret for the token is asked for, which the token controller then fills", func() bool {
-		s, err := secrets.Get(ctx, "builder"+api.SuffixToken, metav1.GetOptions{})
+		s, err := secrets.Get(ctx, api.TokenName("builder"), metav1.GetOptions{})
 		if err == nil && s.Annotations[corev1.ServiceAccountNameKey] == "builder" {
 			s.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte("token")}
 			_, err = secrets.Update(ctx, s, metav1.UpdateOptions{})
@@ -228,7 +228,7 @@ func TestToken(t *testing.T) {
 	})
 	r.run(1)
 	member := r.members[0].CoreV1()
-	s, err := member.Secrets("default").Get(ctx, "builder"+api.SuffixToken, metav1.GetOptions{})
+	s, err := member.Secrets("default").Get(ctx, api.TokenName("builder"), metav1.GetOptions{})
 	if err != nil || string(s.Data[corev1.ServiceAccountTokenKey]) != "token" {
 		t.Errorf("%v: %v", err, s)
 	}

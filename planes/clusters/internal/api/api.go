@@ -36,14 +36,16 @@ const (
 	RoleRoot                = "root" // the cluster is the host itself
 	FinalizerCluster        = "kosmos.io/cluster-manager"
 	AnnotationHostUID       = "windtunnel.dev/host-uid" // of a member's pod: which host's pod it was made for; not Kosmos'
-	NamePrefix              = "kosmos-"                 // of virtual nodes that stand for more than one node
+	NamePrefix              = "kosmos-"                 // of virtual nodes that stand for more than one node, and of tokens
 	NameRootCA              = "kube-root-ca.crt"
 	NameHostCA              = "master-root-ca.crt" // a member's copy of the host's NameRootCA
-	SuffixToken             = "-kosmos-token"      // of a Secret with the token of a service account
 	NamespaceLeases         = corev1.NamespaceNodeLease
 	maxName                 = 63
 	KubeletPort       int32 = 10250
 )
+
+// TokenName returns the name of the Secret with the token of a service account.
+func TokenName(account string) string { return NamePrefix + account + "-token" }
 
 // Cluster is a member of the tree.
 type Cluster struct {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -47,6 +48,7 @@ type Client struct {
 	Leases          Kind[*coordinationv1.Lease]
 	Pods            Kind[*corev1.Pod]
 	Namespaces      Kind[*corev1.Namespace]
+	Accounts        Kind[*corev1.ServiceAccount]
 	Clusters        Kind[*Cluster]
 	Policies        Kind[*ConvertPolicy]
 	ClusterPolicies Kind[*ConvertPolicy]
@@ -94,6 +96,7 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 		Secrets:         Kind[*corev1.Secret]{dynamic, "secrets", func() *corev1.Secret { return &corev1.Secret{} }},
 		Services:        Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
 		Pods:            Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
+		Accounts:        Kind[*corev1.ServiceAccount]{of("serviceaccounts"), "serviceaccounts", func() *corev1.ServiceAccount { return &corev1.ServiceAccount{} }},
 		Namespaces:      Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
 		Clusters:        Kind[*Cluster]{b.newSender(ResourceClusters, group), ResourceClusters, func() *Cluster { return &Cluster{} }},
 		Policies:        Kind[*ConvertPolicy]{b.newSender(ResourcePolicies, group), ResourcePolicies, newPolicy},
@@ -173,16 +176,44 @@ func (s *sender) sendCall(ctx context.Context, r *rest.Request, into runtime.Obj
 // Version asks the server for its version, which shows that it answers.
 func (c *Client) Version(ctx context.Context) error { return c.getPath(ctx, "/version") }
 
-// Discover asks the server what it serves, as a client does that knows nothing of it.
-func (c *Client) Discover(ctx context.Context) error {
-	if err := c.getPath(ctx, "/api"); err != nil {
+// Discover asks the server what it serves, as a client does that knows nothing of it: which
+// groups and versions and, with all, each of those for its resources.
+func (c *Client) Discover(ctx context.Context, all bool) error {
+	core, groups := &metav1.APIVersions{}, &metav1.APIGroupList{}
+	if err := c.readPath(ctx, "/api", core); err != nil {
 		return err
 	}
-	return c.getPath(ctx, "/apis")
+	if err := c.readPath(ctx, "/apis", groups); err != nil || !all {
+		return err
+	}
+	var paths []string
+	for _, v := range core.Versions {
+		paths = append(paths, "/api/"+v)
+	}
+	for i := range groups.Groups {
+		for _, v := range groups.Groups[i].Versions {
+			paths = append(paths, "/apis/"+v.GroupVersion)
+		}
+	}
+	for _, path := range paths {
+		if err := c.getPath(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Client) getPath(ctx context.Context, path string) error {
 	return c.typed.sendCall(ctx, c.typed.rest.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON), nil)
+}
+
+// readPath reads what is in no group, and so in no scheme.
+func (c *Client) readPath(ctx context.Context, path string, into any) error {
+	var raw runtime.Unknown
+	if err := c.typed.sendCall(ctx, c.typed.rest.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON), &raw); err != nil {
+		return err
+	}
+	return json.Unmarshal(raw.Raw, into)
 }
 
 // Object is an API object of a kind.

@@ -47,10 +47,13 @@ func newCopyController(t *tree) *copyController {
 
 // addHandlers connects the hub's caches with the queue.
 func (c *copyController) addHandlers() error {
-	hub := c.tree.hub
+	hub, configs, secrets := c.tree.hub, ofOwned(enqueueTo(c.queue, prefixConfigMap)), ofOwned(enqueueTo(c.queue, prefixSecret))
+	if c.tree.o.Dependents == DependentsLive { // a manager that starts does not compare
+		configs.AddFunc, secrets.AddFunc = nil, nil
+	}
 	return addHandlers(map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		hub.configs: ofOwned(enqueueTo(c.queue, prefixConfigMap)),
-		hub.secrets: ofOwned(enqueueTo(c.queue, prefixSecret)),
+		hub.configs: configs,
+		hub.secrets: secrets,
 		hub.claims:  {DeleteFunc: ofOwned(enqueueTo(c.queue, prefixClaim)).DeleteFunc},
 		hub.volumes: {AddFunc: c.volumeMade, DeleteFunc: c.volumeGone},
 	})

@@ -3,10 +3,13 @@ package tree
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
@@ -17,12 +20,13 @@ type podCreator struct {
 	member     *member
 	namespaces *namespaces
 
-	mu    sync.Mutex
-	roots map[string]bool // namespaces that have a copy of the hub's authority
+	mu     sync.Mutex
+	roots  map[string]bool      // namespaces that have a copy of the hub's authority
+	tokens map[string]types.UID // of the hub's Secrets of which the member has copies, by key
 }
 
 func newPodCreator(t *tree, m *member, n *namespaces) *podCreator {
-	return &podCreator{tree: t, member: m, namespaces: n, roots: map[string]bool{}}
+	return &podCreator{tree: t, member: m, namespaces: n, roots: map[string]bool{}, tokens: map[string]types.UID{}}
 }
 
 // createPod creates a pod of the hub in the member, with what it needs.
@@ -58,12 +62,21 @@ func (c *podCreator) createPod(ctx context.Context, l *leaf, kept *hubPod) (err 
 		}
 	case apierrors.IsNotFound(err): // the namespace has gone
 		c.namespaces.forgetNamespace(p.Namespace)
+		c.forgetBrought(p.Namespace)
 	case err == nil:
 		result = "made"
 		c.tree.metrics.created.WithLabelValues(c.member.name).Inc()
 		return nil
 	}
 	return fmt.Errorf("make pod %s/%s in member %s: %w", p.Namespace, p.Name, c.member.name, err)
+}
+
+// forgetBrought lets what a namespace was brought once be brought again.
+func (c *podCreator) forgetBrought(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.roots, namespace)
+	maps.DeleteFunc(c.tokens, func(key string, _ types.UID) bool { return strings.HasPrefix(key, namespace+"/") })
 }
 
 // memberPodFor makes of a hub's pod the one that its member gets: without what the hub alone

@@ -133,15 +133,14 @@ func (c copied[T]) ensureCopy(ctx context.Context, m *member, namespace, name st
 	if err != nil {
 		return fmt.Errorf("read %s %s/%s of the host: %w", c.what, namespace, name, err)
 	}
-	owners := ownersOf(hub)
-	if !slices.Contains(owners, m.name) || c.alwaysWritten {
-		if !slices.Contains(owners, m.name) {
-			owners = append(owners, m.name)
-		}
-		addOwners(hub, strings.Join(owners, ","))
-		if hub, err = c.hub.Update(ctx, hub); err != nil {
-			return fmt.Errorf("note the owner of %s %s/%s: %w", c.what, namespace, name, err)
-		}
+	return c.bring(ctx, m, hub)
+}
+
+// bring brings an object of the hub, as it was read, to a member.
+func (c copied[T]) bring(ctx context.Context, m *member, hub T) (err error) {
+	namespace, name := hub.GetNamespace(), hub.GetName()
+	if hub, err = c.noteOwner(ctx, m, hub); err != nil {
+		return err
 	}
 	there, err := c.member(m).Get(ctx, namespace, name)
 	if err == nil || apierrors.IsNotFound(err) {
@@ -156,6 +155,24 @@ func (c copied[T]) ensureCopy(ctx context.Context, m *member, namespace, name st
 		return fmt.Errorf("bring %s %s/%s to member %s: %w", c.what, namespace, name, m.name, err)
 	}
 	return nil
+}
+
+// noteOwner writes at an object of the hub that a member has a copy, unless that is there.
+func (c copied[T]) noteOwner(ctx context.Context, m *member, hub T) (T, error) {
+	owners := ownersOf(hub)
+	has := slices.Contains(owners, m.name)
+	if has && !c.alwaysWritten {
+		return hub, nil
+	}
+	if !has {
+		owners = append(owners, m.name)
+	}
+	addOwners(hub, strings.Join(owners, ","))
+	out, err := c.hub.Update(ctx, hub)
+	if err != nil {
+		return hub, fmt.Errorf("note the owner of %s %s/%s: %w", c.what, hub.GetNamespace(), hub.GetName(), err)
+	}
+	return out, nil
 }
 
 // newCopy is a member's copy.

@@ -31,7 +31,7 @@ func newExportController(t *tree) *exportController {
 func (c *exportController) addHandlers() error {
 	hub := c.tree.hub
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		hub.exports: ofMarks(func(key string) {
+		hub.exports: ofMarks(&c.tree.o, func(key string) {
 			c.queue.Queue.Add(key)
 			c.hubChanged(key) // for those who asked before it was exported
 		}),

@@ -34,7 +34,7 @@ func newImportController(t *tree, m *member, n *namespaces) *importController {
 // addHandlers connects the member's caches with the queue. Those of copies tell of each that it
 // has: also of those that a manager before left, of what the hub took back while none ran.
 func (c *importController) addHandlers() error {
-	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{c.member.imports: ofMarks(c.addService)}
+	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{c.member.imports: ofMarks(&c.tree.o, c.addService)}
 	if c.member.services != nil {
 		handlers[c.member.services] = cache.ResourceEventHandlerFuncs{AddFunc: enqueueTo(c.queue, prefixEnd)}
 		handlers[c.member.slices] = cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
@@ -136,7 +136,11 @@ func (c *importController) importAll(ctx context.Context, service string, i *api
 
 // importSlices writes all slices of a service and returns their addresses.
 func (c *importController) importSlices(ctx context.Context, service string) (addresses []string, err error) {
-	for _, s := range c.tree.hub.slicesOf(service) {
+	hub := c.tree.hub.slicesOf(service)
+	if c.tree.o.ImportEnd == ImportEndOwn { // in the order of a map, as Kosmos has them: the addresses may be other each time
+		hub = slim.ByIndex[*discoveryv1.EndpointSlice](c.tree.hub.slices, byService, service)
+	}
+	for _, s := range hub {
 		copied := copySlice(s)
 		err := checkName(ctx, c.member, c.member.client.Slices, c.member.slices, s.Namespace, s.Name)
 		if err == nil {

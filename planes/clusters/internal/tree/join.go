@@ -37,7 +37,7 @@ func (m *manager) reconcileMember(ctx context.Context, name string) error {
 	}
 	defer m.tree.startTimer(m.tree.metrics.joined.WithLabelValues().Observe)()
 	m.stopMember(name)
-	j, err := newJoined(m.tree, c, made, m.pods)
+	j, err := newJoined(m.tree, c, made, m.tree.pods)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (m *manager) reconcileMember(ctx context.Context, name string) error {
 // startMember asks a member who it is, makes its nodes, and starts what works for it.
 func (m *manager) startMember(ctx context.Context, j *joined) error {
 	name := j.member.name
-	if err := j.member.client.Discover(ctx); err != nil {
+	if err := j.member.client.Discover(ctx, m.tree.o.Discovery == DiscoverAll); err != nil {
 		return fmt.Errorf("cluster %s: discover: %w", name, err)
 	}
 	if err := j.member.client.Version(ctx); err != nil {

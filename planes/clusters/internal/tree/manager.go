@@ -15,7 +15,6 @@ import (
 type manager struct {
 	tree    *tree
 	joins   *loop.Loop
-	pods    *loop.Loop // nil: each member has its own
 	copies  *copyController
 	exports *exportController // nil unless services are imported
 
@@ -55,7 +54,7 @@ func newManager(o Options) (*manager, error) {
 	m.joins = t.newLoop("join", o.JoinWorkers, m.reconcileMember)
 	m.copies = newCopyController(t)
 	if o.PodQueue == QueueShared {
-		m.pods = t.newLoop("pods", o.PodWorkers, func(ctx context.Context, key string) error { return t.reconcileDown(ctx, nil, key) })
+		t.pods = t.newLoop("pods", o.PodWorkers, func(ctx context.Context, key string) error { return t.reconcileDown(ctx, nil, key) })
 	}
 	if o.Import != ImportOff {
 		m.exports = newExportController(t)
@@ -66,8 +65,8 @@ func newManager(o Options) (*manager, error) {
 // allLoops are those that work for all members.
 func (m *manager) allLoops() []*loop.Loop {
 	all := []*loop.Loop{m.joins, m.copies.queue}
-	if m.pods != nil {
-		all = append(all, m.pods)
+	if m.tree.pods != nil {
+		all = append(all, m.tree.pods)
 	}
 	if m.exports != nil {
 		all = append(all, m.exports.queue)

@@ -13,18 +13,16 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
-// ofMarks handles that an export or import is made, begins to end, or is gone. What else
-// is written into them is the tree's own.
-func ofMarks(f func(key string)) cache.ResourceEventHandlerFuncs {
+// ofMarks handles that an export or import is made, changes, or is gone.
+func ofMarks(o *Options, f func(key string)) cache.ResourceEventHandlerFuncs {
 	each := func(o any) {
 		if key, ok := loop.Key(o); ok {
 			f(key)
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: each, DeleteFunc: each, UpdateFunc: func(old, o any) {
-		was, is := old.(*api.Mark), o.(*api.Mark)
-		if was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) {
-			each(o)
+	return cache.ResourceEventHandlerFuncs{AddFunc: each, DeleteFunc: each, UpdateFunc: func(old, now any) {
+		if isNews(old.(*api.Mark), now.(*api.Mark), o) {
+			each(now)
 		}
 	}}
 }

@@ -45,6 +45,9 @@ const (
 	ImportEndOwn = "import"
 	ImportEndAll = "all"
 
+	DiscoverAll   = "all"
+	DiscoverRoots = "roots"
+
 	RenewalsFromEnd   = "end"
 	RenewalsFromBegin = "begin"
 
@@ -77,6 +80,7 @@ type Options struct {
 	LeaseDuration  time.Duration
 	StatusInterval time.Duration
 	NodeReads      int // of a virtual node for a status
+	Discovery      string
 	Renewals       string
 }
 
@@ -102,7 +106,7 @@ func (o *Options) Words() words.Set {
 			words.Or(ReadsLive, "a pass over a member's virtual nodes lists its nodes and its pods once")),
 		words.Of(&o.PodWorkers, "pod-workers", "`NUMBER` of workers of each queue of pods for members", words.Default(1, ""), words.Improved(8, "")).AtLeast(1),
 		words.Of(&o.PodQueue, "pod-queue", "queues of pods for members",
-			words.Default(QueueShared, "one queue for all members: a member that does not answer blocks all others"),
+			words.Default(QueueShared, "one queue for all pods of the host: a member that does not answer blocks all others, and a pod whose ConfigMap is missing holds the worker without a pause"),
 			words.Improved(QueueMember, "one queue for each member")),
 		words.Of(&o.StatusWorkers, "status-workers", "`NUMBER` of workers of each member for pod statuses", words.Default(1, ""), words.Improved(4, "")).AtLeast(1),
 		words.Of(&o.NodeWorkers, "node-workers", "`NUMBER` of workers of each member for virtual nodes", words.Default(1, ""), words.Improved(4, "")).AtLeast(1),
@@ -117,14 +121,14 @@ func (o *Options) Words() words.Set {
 			words.Default(Always, "a manager that restarts writes the status of every pod"),
 			words.Improved(Changed, "when they differ")),
 		words.Of(&o.StatusGuard, "status-guard", "how a pod of a member is matched with the host's",
-			words.Default(GuardNone, "by name alone: a pod whose name is taken in the member for ten seconds never runs nor ends, and a claim that is created again gets the volume of the one before"),
+			words.Default(GuardNone, "by name alone: a pod whose name is taken in the member for ten seconds never runs nor ends, one that is being deleted is deleted again at each event of the host's pod, and a claim that is created again gets the volume of the one before"),
 			words.Improved(GuardUID, "by UID")),
 		words.Of(&o.ServiceEnv, "service-env", "where the environment variables of services come from",
 			words.Default(EnvList, "a list of all services of the host, for each container"),
 			words.Improved(EnvCached, "a cache"),
 			words.Or(EnvOff, "containers get none")),
 		words.Of(&o.Dependents, "dependents", "how the ConfigMaps, Secrets and claims of a pod are read",
-			words.Default(DependentsLive, "for each pod from the host, where they are also written, and from the member; copies of what the host deleted while no manager ran stay"),
+			words.Default(DependentsLive, "for each pod from the host, where they are also written, and from the member; changes are read twice; copies of what the host deleted while no manager ran stay"),
 			words.Improved(DependentsCached, "from caches; such copies are deleted when the manager starts")),
 		words.Of(&o.Unjoin, "unjoin", "which nodes are deleted when a member leaves",
 			words.Default(UnjoinCluster, "the node with the cluster's own name, which does not exist; pods stay in the member and on the host"),
@@ -146,6 +150,8 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.LeaseDuration, "lease-duration", "lease `DURATION` of virtual nodes", words.Default(40*time.Second, "")).Above(0),
 		words.Of(&o.StatusInterval, "status-interval", "`DURATION` between checks of the status of virtual nodes",
 			words.Default(60*time.Second, ""), words.In(presetMain, 10*time.Second, ""), words.Improved(10*time.Second, "")).Above(0),
+		words.Of(&o.Discovery, "discovery", "what a member is asked of its API when it joins",
+			words.Default(DiscoverAll, "each group and version"), words.Improved(DiscoverRoots, "/api and /apis")),
 		words.Of(&o.NodeReads, "node-reads", "`NUMBER` of times that a virtual node of more than one node is read for each status",
 			words.Default(1, ""), words.In(presetMain, 2, "")).AtLeast(1).AtMost(2),
 		words.Of(&o.Renewals, "renewals", "from when on the intervals of leases and statuses count",

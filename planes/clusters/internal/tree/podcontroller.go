@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,19 +46,25 @@ func (c *podController) ownLoops() []*loop.Loop {
 	return []*loop.Loop{c.up}
 }
 
-// hubPodSeen handles a pod of the hub that was made, has changed or is gone, if it is
-// bound to a leaf.
+// hubPodSeen handles a pod of the hub that was made, has changed or is gone: one that is
+// bound to a leaf or, as Kosmos does, any.
 func (t *tree) hubPodSeen(o any) {
 	p, ok := loop.Last[*hubPod](o)
 	if !ok {
 		return
 	}
+	key, _ := loop.Key(p)
 	if l := t.leafOf(p); l != nil {
-		key, _ := loop.Key(p)
 		c := l.joined.pods
 		c.enqueue(key, afterHub(p, c.member.podByKey(key)))
+	} else if t.pods != nil {
+		t.pods.Queue.Add(key)
 	}
 }
+
+// unboundAgain is when Kosmos looks again whether a pod is bound. A pod whose creation takes
+// longer and fails waits in the queue by then, and so has no pause.
+const unboundAgain = 10 * time.Second
 
 // onMemberPod handles a pod of the member that was made, where old is nil, or has changed.
 func (c *podController) onMemberPod(key string, old, p *memberPod) {
@@ -110,6 +117,12 @@ func (t *tree) reconcileDown(ctx context.Context, from *podController, key strin
 	hub := t.hub.podByKey(key)
 	if hub == nil {
 		return t.sweepMembers(ctx, from, key)
+	}
+	if hub.node == "" {
+		if t.pods != nil && hub.DeletionTimestamp == nil {
+			t.pods.Queue.AddAfter(key, unboundAgain)
+		}
+		return nil
 	}
 	l := t.leaves.findLeaf(hub.node)
 	if l == nil {

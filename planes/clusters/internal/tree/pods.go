@@ -35,8 +35,11 @@ func (p podPair) decideDown(o *Options) podAction {
 	case p.hub == nil:
 		return p.deleteCopy()
 	case p.hub.DeletionTimestamp != nil: // first in the member, then, when it is gone there, on the hub
-		if p.member == nil || uids && !p.member.own { // somebody else's of that name says nothing of it
+		switch {
+		case p.member == nil || uids && !p.member.own: // somebody else's of that name says nothing of it
 			return podDeleteOnHub
+		case !uids && p.member.own: // again at each event, also while a finalizer holds it
+			return podDelete
 		}
 		return p.deleteCopy()
 	case p.member != nil:

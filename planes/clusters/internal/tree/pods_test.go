@@ -134,7 +134,7 @@ func (w *podWorld) deleteMember() {
 	if !w.member.own {
 		w.never("somebody else's pod is deleted in the member")
 	}
-	if w.member.DeletionTimestamp != nil {
+	if w.member.DeletionTimestamp != nil && w.o.StatusGuard == GuardUID {
 		w.never("a pod that is being deleted is deleted again")
 	}
 	next := *w.member

@@ -45,6 +45,13 @@ const (
 	serviceTakeBack    serviceAction = "delete service and slices, if it has any"
 )
 
+// isNews tells whether a change of an export or import is more than what the tree writes
+// into it. With Kosmos' semantics that is news too: the import's new addresses start
+// another pass.
+func isNews(was, is *api.Mark, o *Options) bool {
+	return o.Import == ImportMCS && o.ImportEnd == ImportEndOwn || was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
+}
+
 // decideService decides about all of a service.
 func (p servicePair) decideService(o *Options) serviceAction {
 	if p.isWanted(o) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -211,8 +212,15 @@ func (w *serviceWorld) writeAll() bool {
 			return false
 		}
 	}
-	metav1.SetMetaDataAnnotation(&w.imported.ObjectMeta, api.AnnotationAddresses, "addresses")
+	was, addresses := w.imported.DeepCopyObject().(*api.Mark), ""
+	for _, s := range w.all() {
+		addresses += s.Name + " " + s.Labels[labelIs] + ","
+	}
+	metav1.SetMetaDataAnnotation(&w.imported.ObjectMeta, api.AnnotationAddresses, addresses)
 	w.finalizer()
+	if !reflect.DeepEqual(was, w.imported) && isNews(was, w.imported, &w.o) { // a write of what is there is no event
+		w.changed()
+	}
 	w.takeOld()
 	return true
 }

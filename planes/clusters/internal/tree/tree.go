@@ -26,6 +26,7 @@ type tree struct {
 	o       Options
 	hub     *hub
 	leaves  *leaves
+	pods    *loop.Loop // of the hub's pods, for all members; nil: each member has its own
 	metrics *metrics
 }
 
