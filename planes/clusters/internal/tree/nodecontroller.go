@@ -62,7 +62,7 @@ func (c *nodeController) podChanged(p *memberPod) {
 // makeNodes makes the virtual nodes of a member that has answered.
 func (c *nodeController) makeNodes(ctx context.Context) error {
 	c.answers.Store(true)
-	v, err := c.listNodes(ctx, cachedNodes)
+	v, err := c.listNodes(ctx, cachedNodes())
 	if err != nil {
 		return err
 	}

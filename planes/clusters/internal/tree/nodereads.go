@@ -23,8 +23,8 @@ func (c *nodeController) listNodes(ctx context.Context, o metav1.ListOptions) (*
 	return newView(nodes), nil
 }
 
-// cachedNodes lets the server answer a list from its cache.
-var cachedNodes = metav1.ListOptions{ResourceVersion: "0"}
+// cachedNodes lets the server answer a list of all nodes from its cache.
+func cachedNodes() metav1.ListOptions { return metav1.ListOptions{ResourceVersion: "0"} }
 
 // listForLeaf is what a leaf is made of: as Kosmos lists it, for each leaf. Of a leaf that
 // stands for one node, only what takes its resources is asked for its pods.
@@ -67,7 +67,7 @@ func (c *nodeController) viewForAll(ctx context.Context) (*view, error) {
 	case ReadsPerNode:
 		return nil, nil
 	case ReadsLive:
-		v, err := c.listNodes(ctx, cachedNodes)
+		v, err := c.listNodes(ctx, cachedNodes())
 		if err != nil || c.member.leaves[0].mode == api.LeafNode {
 			return v, err
 		}

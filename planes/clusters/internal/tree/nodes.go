@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/packed"
 )
 
 // What a leaf shows on the hub, and what of it has to be written, is decided here: without
@@ -17,11 +18,11 @@ import (
 type view struct {
 	nodes  []*memberNode
 	byName map[string]*memberNode
-	taken  map[string]amounts // by pods that are not the tree's, by node
+	taken  map[string]packed.Amounts // by pods that are not the tree's, by node
 }
 
 func newView(nodes []*memberNode) *view {
-	v := &view{nodes: nodes, byName: make(map[string]*memberNode, len(nodes)), taken: map[string]amounts{}}
+	v := &view{nodes: nodes, byName: make(map[string]*memberNode, len(nodes)), taken: map[string]packed.Amounts{}}
 	for _, n := range nodes {
 		v.byName[n.Name] = n
 	}
@@ -31,7 +32,7 @@ func newView(nodes []*memberNode) *view {
 func (v *view) addPods(pods []corev1.Pod) {
 	for i := range pods {
 		if p := &pods[i]; !isOwn(p) {
-			v.taken[p.Spec.NodeName] = append(v.taken[p.Spec.NodeName], requestsOf(p)...)
+			v.taken[p.Spec.NodeName] = append(v.taken[p.Spec.NodeName], packed.RequestsOf(p)...)
 		}
 	}
 }
@@ -59,7 +60,7 @@ func resourcesKey(p *memberPod, o *Options) string {
 
 // changesResources tells whether Kosmos looks at a member's node again after a change.
 func changesResources(was, is *memberNode) bool {
-	return was.ready != is.ready || was.unschedulable != is.unschedulable || !slices.Equal(was.allocatable, is.allocatable)
+	return was.ready != is.ready || was.unschedulable != is.unschedulable || !was.allocatable.Equal(is.allocatable)
 }
 
 // nodesOf returns the nodes that a leaf stands for.
@@ -101,7 +102,7 @@ func desiredNode(owner string, l *leaf, v *view, now time.Time) *corev1.Node {
 	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
 	nodes := v.nodesOf(l)
 	if l.mode == api.LeafNode && len(nodes) == 1 {
-		for name, value := range nodes[0].labels.eachPair() {
+		for name, value := range nodes[0].labels.Each() {
 			if n.Labels[name] == "" {
 				n.Labels[name] = value
 			}
@@ -127,9 +128,9 @@ func (v *view) statusOf(nodes []*memberNode, now time.Time) corev1.NodeStatus {
 		}
 		ready++
 		version = n.kubelet
-		n.capacity.addTo(capacity, 1)
-		n.allocatable.addTo(allocatable, 1)
-		v.taken[n.Name].addTo(allocatable, -1)
+		n.capacity.AddTo(capacity, 1)
+		n.allocatable.AddTo(allocatable, 1)
+		v.taken[n.Name].AddTo(allocatable, -1)
 	}
 	return corev1.NodeStatus{
 		Capacity: capacity, Allocatable: allocatable, Conditions: nodeConditions(ready > 0, metav1.NewTime(now)),

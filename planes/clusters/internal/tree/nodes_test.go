@@ -267,3 +267,41 @@ func TestNodesConverge(t *testing.T) {
 		}
 	}
 }
+
+// TestResourcesKeys holds what starts a pass over a member's leaves: of a burst of pods one
+// for each of their nodes, however many wait; of nodes what pods may take of them.
+func TestResourcesKeys(t *testing.T) {
+	released, better := Default(), Default()
+	better.NodePatch = Changed
+	keys, others := map[string]bool{}, map[string]bool{}
+	for i := range 20 {
+		p := &memberPod{own: true, node: fmt.Sprint("n", i%3)}
+		keys[resourcesKey(p, &released)], others[resourcesKey(p, &better)] = true, true
+	}
+	if len(keys) != 3 || !maps.Equal(others, map[string]bool{"": true}) {
+		t.Errorf("20 pods are the keys %v, where only others' pods count %v", keys, others)
+	}
+	if key := resourcesKey(&memberPod{own: true}, &released); key != "" {
+		t.Errorf("a pod without a node is the key %q", key)
+	}
+	was := func(change func(*corev1.Node)) *memberNode {
+		n := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("9")}}}
+		change(n)
+		return keepMemberNode(n)
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		want   bool
+	}{
+		"label":       {func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, false},
+		"taint":       {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a"}} }, false},
+		"heartbeat":   {func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "DiskPressure"}} }, false},
+		"ready":       {func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}} }, true},
+		"cordon":      {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
+		"allocatable": {func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("3") }, true},
+	} {
+		if got := changesResources(was(func(*corev1.Node) {}), was(c.change)); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

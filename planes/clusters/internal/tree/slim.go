@@ -1,19 +1,15 @@
 package tree
 
 import (
-	"encoding/binary"
-	"iter"
-	"maps"
-	"slices"
 	"strings"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/packed"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
@@ -27,7 +23,7 @@ import (
 type hubPod struct {
 	metav1.ObjectMeta
 
-	labels, annotations unique.Handle[packed] // the pods of a Deployment have the same
+	labels, annotations unique.Handle[packed.Labels] // the pods of a Deployment have the same
 	node                string
 	phase               corev1.PodPhase
 	sum                 string          // a digest of its status
@@ -38,7 +34,7 @@ type hubPod struct {
 // written with a status. Its owners are neither: the API server keeps them.
 func keepHubPod(p *corev1.Pod) *hubPod {
 	kept := &hubPod{
-		ObjectMeta: kernelMeta(p), labels: unique.Make(packMap(p.Labels)), annotations: unique.Make(packMap(p.Annotations)),
+		ObjectMeta: kernelMeta(p), labels: unique.Make(packed.LabelsOf(p.Labels)), annotations: unique.Make(packed.LabelsOf(p.Annotations)),
 		node: p.Spec.NodeName, phase: p.Status.Phase, sum: api.PodSum(&p.Status),
 	}
 	kept.Finalizers = p.Finalizers
@@ -57,7 +53,7 @@ func keepHubPod(p *corev1.Pod) *hubPod {
 // objectMeta is the metadata as an API server has to be sent them.
 func (p *hubPod) objectMeta() metav1.ObjectMeta {
 	out := *p.ObjectMeta.DeepCopy()
-	out.Labels, out.Annotations = p.labels.Value().unpackMap(), p.annotations.Value().unpackMap()
+	out.Labels, out.Annotations = p.labels.Value().Map(), p.annotations.Value().Map()
 	return out
 }
 
@@ -71,7 +67,7 @@ type memberPod struct {
 	status []byte // of the tree's, as it is sent: decoded it is many objects
 
 	node     string
-	requests amounts // of others, which take them of the node
+	requests packed.Amounts // of others, which take them of the node
 }
 
 // keepMemberPod keeps of the tree's pods the status; of others that have not ended, what
@@ -80,7 +76,7 @@ func keepMemberPod(p *corev1.Pod) (*memberPod, error) {
 	kept := &memberPod{ObjectMeta: kernelMeta(p), own: isOwn(p), hubUID: p.Annotations[api.AnnotationHostUID]}
 	kept.node = unique.Make(p.Spec.NodeName).Value() // one text for all pods of a node
 	if !kept.own {
-		kept.requests = requestsOf(p)
+		kept.requests = packed.RequestsOf(p)
 		return kept, nil
 	}
 	kept.sum = api.PodSum(&p.Status)
@@ -93,29 +89,29 @@ func keepMemberPod(p *corev1.Pod) (*memberPod, error) {
 type hubNode struct {
 	metav1.ObjectMeta
 
-	labels packed
+	labels packed.Labels
 	sum    string // a digest of what the tree writes
 }
 
 func keepHubNode(n *corev1.Node) *hubNode {
-	return &hubNode{ObjectMeta: kernelMeta(n), labels: packMap(n.Labels), sum: nodeSum(n)}
+	return &hubNode{ObjectMeta: kernelMeta(n), labels: packed.LabelsOf(n.Labels), sum: nodeSum(n)}
 }
 
 // memberNode is what a leaf shows of a node of a member.
 type memberNode struct {
 	metav1.ObjectMeta
 
-	labels                packed
+	labels                packed.Labels
 	taints                []corev1.Taint
 	ready, unschedulable  bool
 	kubelet               string // its version
-	capacity, allocatable amounts
+	capacity, allocatable packed.Amounts
 }
 
 func keepMemberNode(n *corev1.Node) *memberNode {
 	kept := &memberNode{
-		ObjectMeta: kernelMeta(n), labels: packMap(n.Labels), ready: isReady(n), unschedulable: n.Spec.Unschedulable, kubelet: n.Status.NodeInfo.KubeletVersion,
-		capacity: amountsOf(n.Status.Capacity), allocatable: amountsOf(n.Status.Allocatable),
+		ObjectMeta: kernelMeta(n), labels: packed.LabelsOf(n.Labels), ready: isReady(n), unschedulable: n.Spec.Unschedulable, kubelet: n.Status.NodeInfo.KubeletVersion,
+		capacity: packed.AmountsOf(n.Status.Capacity), allocatable: packed.AmountsOf(n.Status.Allocatable),
 	}
 	for _, t := range n.Spec.Taints {
 		if !isState(&t) {
@@ -137,96 +133,6 @@ func kernelMeta(o metav1.Object) metav1.ObjectMeta {
 	kept := slim.Named(o)
 	kept.DeletionTimestamp = o.GetDeletionTimestamp()
 	return kept
-}
-
-// packed are labels or annotations as one text, each name and value after its length. A
-// map takes 312 bytes for the first of them.
-type packed string
-
-func packMap(m map[string]string) packed {
-	var out []byte
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		for _, text := range []string{name, m[name]} {
-			out = append(binary.AppendUvarint(out, uint64(len(text))), text...)
-		}
-	}
-	return packed(out)
-}
-
-// eachPair are the names and values.
-func (p packed) eachPair() iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		rest := string(p)
-		next := func() string {
-			length, n := binary.Uvarint([]byte(rest[:min(len(rest), binary.MaxVarintLen64)]))
-			text := rest[n : n+int(length)]
-			rest = rest[n+len(text):]
-			return text
-		}
-		for rest != "" {
-			if name := next(); !yield(name, next()) {
-				return
-			}
-		}
-	}
-}
-
-func (p packed) unpackMap() map[string]string { return maps.Collect(p.eachPair()) }
-
-// Lookup, Has and Get make them labels.Labels.
-func (p packed) Lookup(label string) (value string, ok bool) {
-	for name, value := range p.eachPair() {
-		if name == label {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-// Has tells whether there is a label.
-func (p packed) Has(label string) bool { _, ok := p.Lookup(label); return ok }
-
-// Get returns the value of a label, empty without one.
-func (p packed) Get(label string) string { value, _ := p.Lookup(label); return value }
-
-// amounts are quantities by name, without the 600 bytes of a map.
-type amounts []amount
-
-type amount struct {
-	name corev1.ResourceName
-	resource.Quantity
-}
-
-func amountsOf(list corev1.ResourceList) amounts {
-	out := make(amounts, 0, len(list))
-	for name, q := range list {
-		out = append(out, amount{name, q})
-	}
-	return out
-}
-
-// requestsOf is what a pod takes of its node: nothing when it has ended.
-func requestsOf(p *corev1.Pod) (out amounts) {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return nil
-	}
-	for i := range p.Spec.Containers {
-		out = append(out, amountsOf(p.Spec.Containers[i].Resources.Requests)...)
-	}
-	return slices.Clip(out)
-}
-
-// addTo adds quantities so many times.
-func (a amounts) addTo(to corev1.ResourceList, times int) {
-	for _, one := range a {
-		sum := to[one.name].DeepCopy()
-		if times < 0 {
-			sum.Sub(one.Quantity)
-		} else {
-			sum.Add(one.Quantity)
-		}
-		to[one.name] = sum
-	}
 }
 
 // isOwn tells whether a member's pod is the tree's.

@@ -2,9 +2,7 @@ package tree
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,21 +65,6 @@ func TestCachesAreSlim(t *testing.T) {
 	}
 }
 
-// TestPacked holds that labels come out as they went in, whatever is in them.
-func TestPacked(t *testing.T) {
-	want := map[string]string{"app": "a", "": "none", "empty": "", "long": strings.Repeat("x\x00", 200)}
-	p := packMap(want)
-	if got := p.unpackMap(); !maps.Equal(got, want) {
-		t.Errorf("%v", got)
-	}
-	if value, ok := p.Lookup("empty"); value != "" || !ok || p.Has("other") || p.Get("app") != "a" {
-		t.Errorf("%q %v %v %q", value, ok, p.Has("other"), p.Get("app"))
-	}
-	if p = packMap(nil); p != "" || len(p.unpackMap()) != 0 {
-		t.Errorf("%q of none", p)
-	}
-}
-
 // TestMemberPodIsKept holds that the status which goes up is the one that came, and that
 // pods which are not the tree's take what they request until they have ended.
 func TestMemberPodIsKept(t *testing.T) {
@@ -102,7 +85,7 @@ func TestMemberPodIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum := corev1.ResourceList{}
-		kept.requests.addTo(sum, 1)
+		kept.requests.AddTo(sum, 1)
 		if got := sum.Cpu().String(); got != want {
 			t.Errorf("a pod that is %s takes %s, want %s", phase, got, want)
 		}
