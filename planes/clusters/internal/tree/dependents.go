@@ -18,6 +18,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/needs"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
@@ -33,17 +34,17 @@ const (
 // place of projected tokens a Secret and the hub's authority. hub is the pod as it is
 // there, p the one that the member gets.
 func (c *podCreator) copyDependents(ctx context.Context, hub, p *corev1.Pod) error {
-	needs := needsOf(p)
+	need := needs.Of(p)
 	var wait sync.WaitGroup
 	errs := make([]error, 3)
 	wait.Go(func() {
-		errs[0] = c.copyAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return c.tree.configMaps().ensureCopy(ctx, c.member, p.Namespace, name) })
+		errs[0] = c.copyAll(ctx, configMapsWithin, need.ConfigMaps, func(name string) error { return c.tree.configMaps().ensureCopy(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[1] = c.copyAll(ctx, secretsWithin, needs.secrets, func(name string) error { return c.tree.secretCopies().ensureCopy(ctx, c.member, p.Namespace, name) })
+		errs[1] = c.copyAll(ctx, secretsWithin, need.Secrets, func(name string) error { return c.tree.secretCopies().ensureCopy(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[2] = c.copyAll(ctx, claimsWithin, needs.claims, func(name string) error { return c.tree.claimCopies().ensureCopy(ctx, c.member, p.Namespace, name) })
+		errs[2] = c.copyAll(ctx, claimsWithin, need.Claims, func(name string) error { return c.tree.claimCopies().ensureCopy(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -72,42 +73,6 @@ func retryWithin(ctx context.Context, within time.Duration, try func() error) (e
 			return err
 		}
 	}
-}
-
-// needs are names of what a pod's volumes come from.
-type needs struct{ configMaps, secrets, claims []string }
-
-// needsOf lists them, each once; what is optional is left out.
-func needsOf(p *corev1.Pod) (n needs) {
-	must := func(optional *bool) bool { return optional == nil || !*optional }
-	for i := range p.Spec.Volumes {
-		v := &p.Spec.Volumes[i]
-		switch {
-		case v.ConfigMap != nil && must(v.ConfigMap.Optional):
-			n.configMaps = append(n.configMaps, v.ConfigMap.Name)
-		case v.Secret != nil && must(v.Secret.Optional):
-			n.secrets = append(n.secrets, v.Secret.SecretName)
-		case v.PersistentVolumeClaim != nil:
-			n.claims = append(n.claims, v.PersistentVolumeClaim.ClaimName)
-		case v.Projected != nil:
-			for _, s := range v.Projected.Sources {
-				if s.ConfigMap != nil && must(s.ConfigMap.Optional) && s.ConfigMap.Name != api.NameRootCA {
-					n.configMaps = append(n.configMaps, s.ConfigMap.Name)
-				}
-				if s.Secret != nil && must(s.Secret.Optional) {
-					n.secrets = append(n.secrets, s.Secret.Name)
-				}
-			}
-		}
-	}
-	for _, s := range p.Spec.ImagePullSecrets {
-		n.secrets = append(n.secrets, s.Name)
-	}
-	for _, names := range []*[]string{&n.configMaps, &n.secrets, &n.claims} {
-		slices.Sort(*names)
-		*names = slices.Compact(*names)
-	}
-	return n
 }
 
 // copied is one kind of objects of which members get copies.
