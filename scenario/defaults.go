@@ -121,6 +121,7 @@ func (s *Scenario) fillDerived() {
 	}
 	completeSteps(s.Steps, "")
 	for i := range s.Objectives {
+		s.Objectives[i].takeMeasure(s.Measures)
 		s.Objectives[i].fillDerived()
 	}
 }
@@ -214,6 +215,16 @@ func stepVerbs() []string {
 	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool {
 		return slices.Contains([]string{"name", "cluster", "beside", "expects", "onFailure"}, name)
 	})
+}
+
+// takeMeasure takes the query of the measure that the objective names.
+func (o *Objective) takeMeasure(all []Measure) {
+	i := slices.IndexFunc(all, func(m Measure) bool { return m.Name == o.Measure && m.Query != "" })
+	if o.Measure == "" || i < 0 { // validation says what is wrong
+		return
+	}
+	m := all[i]
+	o.Name, o.Query, o.Unit, o.Since, o.Until = cmp.Or(o.Name, m.Name), m.Query, m.Unit, m.Since, m.Until
 }
 
 func (o *Objective) fillDerived() {

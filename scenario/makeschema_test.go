@@ -129,7 +129,7 @@ func rules(t reflect.Type, s object) {
 	case reflect.TypeFor[Pace]():
 		s["oneOf"] = one(paceKinds()...)
 	case reflect.TypeFor[Objective]():
-		s["oneOf"] = one("slo", "sli", "query", "unsupported")
+		s["oneOf"] = one("slo", "sli", "query", "measure", "unsupported")
 	case reflect.TypeFor[Measure]():
 		s["required"] = []string{"name"}
 	case reflect.TypeFor[Chart]():

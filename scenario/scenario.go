@@ -130,6 +130,7 @@ type Objective struct {
 	Min       *float64          `yaml:"min"`       // lower bound, instead of max
 
 	Query       string `yaml:"query"`       // instead of sli: PromQL over the series of the run; each series of the answer is judged. %v is the time from since to until
+	Measure     string `yaml:"measure"`     // instead of sli and query: name of one of measures; its query is judged, over the same time
 	Unit        string `yaml:"unit"`        // with query: unit of its values: seconds, bytes ...
 	Since       string `yaml:"since"`       // with query: start of this step; default: start of the run
 	Until       string `yaml:"until"`       // with query: end of this step; default: end of the run

@@ -21,6 +21,10 @@ func (c objectiveChecker) checkObjective(path string, o *Objective) {
 	if _, ok := c.steps[o.Step]; o.Step != "" && !ok {
 		c.reportAt(path+".step", "objective.step: no step is called %q%s", clipText(o.Step), suggestName(o.Step, slices.Sorted(maps.Keys(c.steps))))
 	}
+	if o.Measure != "" {
+		c.checkOfMeasure(path, o)
+		return
+	}
 	if o.SLO != "" {
 		c.checkOfficial(path, o)
 		return
@@ -73,6 +77,25 @@ func (c objectiveChecker) checkObjective(path string, o *Objective) {
 	if o.SLI == "lifecycle" {
 		c.lifecycleLabels(path+".labels", o.Labels)
 	}
+}
+
+// checkOfMeasure checks an objective on one of measures.
+func (c objectiveChecker) checkOfMeasure(path string, o *Objective) {
+	var known []string
+	for _, m := range c.s.Measures {
+		if m.Query != "" {
+			known = append(known, m.Name)
+		}
+	}
+	if !slices.Contains(known, o.Measure) {
+		c.reportAt(path+".measure", "objective.measure: no measure with a query is called %q%s", clipText(o.Measure), suggestName(o.Measure, known))
+	}
+	for _, field := range []string{"slo", "sli", "query", "unsupported", "unit", "since", "until", "step", "statistic", "labels", "per", "pods"} {
+		if c.isGiven(path + "." + field) {
+			c.reportAt(path+"."+field, "objective: measure stands in place of %s", field)
+		}
+	}
+	c.checkBound(path, o)
 }
 
 // checkQuery checks an objective that asks the run's series; package slo parses the

@@ -52,6 +52,13 @@ func (s *Scenario) withoutDefaults() *Scenario {
 	out.Objectives = slices.Clone(s.Objectives)
 	for i := range out.Objectives {
 		o := &out.Objectives[i]
+		if o.Measure != "" {
+			of := Objective{Measure: o.Measure}
+			of.takeMeasure(s.Measures)
+			if o.Query, o.Unit, o.Since, o.Until = "", "", "", ""; o.Name == of.Name {
+				o.Name = ""
+			}
+		}
 		plain := Objective{SLO: o.SLO, SLI: o.SLI}
 		if plain.fillDerived(); o.Name == plain.Name {
 			o.Name = ""
