@@ -39,6 +39,14 @@ func References(p *corev1.Pod) (out []string) {
 		}
 	}
 	for _, c := range p.Spec.Containers {
+		for _, e := range c.Env {
+			if e.ValueFrom != nil && e.ValueFrom.ConfigMapKeyRef != nil {
+				add(kindConfigMap, e.ValueFrom.ConfigMapKeyRef.Name)
+			}
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				add(kindSecret, e.ValueFrom.SecretKeyRef.Name)
+			}
+		}
 		for _, e := range c.EnvFrom {
 			if e.ConfigMapRef != nil {
 				add(kindConfigMap, e.ConfigMapRef.Name)

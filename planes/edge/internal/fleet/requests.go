@@ -85,11 +85,12 @@ func (e *edge) inOrder(wanted func(*request) bool) (out []*request) {
 }
 
 // handleAnswer ends the request that a message answers. The edge acknowledges every answer to
-// a request of its own, and the objects among late answers, because the hub resends those.
+// a request of its own, and the objects among late answers, because the hub resends those. Of
+// v1.11 the published bytes leave no room for more than the objects.
 func (s *step) handleAnswer(m *message.Message, r message.Resource) {
 	q := s.e.pending[m.Header.ParentID]
 	isObject := r.Acked() && isFetched(m, r) && s.applyObject(m, r)
-	if q != nil || isObject {
+	if isObject || q != nil && s.o.Heartbeat == HeartbeatLease {
 		s.sendAcknowledgement(m)
 	}
 	if q == nil {

@@ -165,7 +165,7 @@ func (h *Hub) resyncReturned(ctx context.Context, s *session) {
 				h.sendAlways(s, h.newChange(s.node, message.TypeDevice, message.Update, x))
 			}
 		}
-	case h.o.Resync == ResyncConnect || h.o.Owner == OwnerOwn:
+	case h.o.Resync == ResyncConnect:
 		for _, k := range h.store.keysOf(s.node) {
 			h.resyncObject(ctx, k)
 		}
