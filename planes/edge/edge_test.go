@@ -21,6 +21,7 @@ import (
 func TestOptionsInDocs(t *testing.T) {
 	o := hub.Default()
 	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kubeedge-100k.md"), "options of edge-hub", o.Words().Table("KubeEdge's", words.ImprovedPreset))
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kubeedge-100k.md"), "releases of edge-hub", o.Words().Table("today's", hub.PresetV111, hub.PresetReport))
 }
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {
