@@ -2,6 +2,10 @@ package app_test
 
 import (
 	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -9,71 +13,210 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 )
 
-// TestCalls holds the profiles to the requests of the versions that they stand for:
-// 44 to publish a light application, and in each pass over a stable one 7 of v1.8.0
-// and 12 of v1.7.5, 23 and 33 for a heavy one; and improved to none.
-func TestCalls(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	c := r.run(func(*controller.Options) {})
-	r.create("light", "light")
-	r.becomes("light", api.Running)
-	published(t, c.sent())
-	r.create("heavy", "heavy")
-	r.becomes("heavy", api.Running)
-	c.sent()
-	stable(c, "v1.8.0 light", "light", map[string]int{"GET deployments": 2, "GET secrets": 2, "GET configmaps": 2, "PATCH secrets": 1})
-	stable(c, "v1.8.0 heavy", "heavy", map[string]int{"GET deployments": 6, "GET secrets": 6, "GET configmaps": 8, "PATCH secrets": 3})
-	c.stop()
+// bounds are at least and at most so many.
+type bounds struct{ low, high int }
 
-	c = r.runAs("v175", func(*controller.Options) {})
-	c.passesMore(0, 2) // it finds both
-	c.sent()
-	each := map[string]int{"PUT applicationrevisions": 1, "PATCH applications/status": 2}
-	light := map[string]int{"GET deployments": 2, "GET secrets": 2, "GET configmaps": 2, "PATCH secrets": 1, "PATCH configmaps": 1, "PATCH deployments": 1}
-	heavy := map[string]int{"GET deployments": 6, "GET secrets": 6, "GET configmaps": 8, "PATCH secrets": 3, "PATCH configmaps": 4, "PATCH deployments": 3}
-	maps.Copy(light, each)
-	maps.Copy(heavy, each)
-	stable(c, "v1.7.5 light", "light", light)
-	stable(c, "v1.7.5 heavy", "heavy", heavy)
-	c.stop()
+func (b bounds) times(n bounds) bounds { return bounds{b.low * n.low, b.high * n.high} }
+func (b bounds) plus(o bounds) bounds  { return bounds{b.low + o.low, b.high + o.high} }
 
-	c = r.runAs("improved", func(*controller.Options) {})
-	c.passesMore(0, 2)
-	c.rests("light")
-	c.rests("heavy")
+// countedCase is one case of testdata/counted.table.
+type countedCase struct {
+	settled bounds
+	sum     int
+	before  []string
+	calls   map[string][4]bounds // once, and for each waiting, settled, sweeping pass
 }
 
-// published checks what publishing a light application took. How many passes find
-// its Deployment unseen by the plane's controller is chance: each asks for the
-// state and the Deployment, and writes the status.
-func published(t *testing.T, got map[string]int) {
+// countedCases reads the table of what was counted on the real program.
+func countedCases(t testing.TB) map[string]*countedCase {
 	t.Helper()
-	want, more := publishing(got)
-	counts(t, "publish light", got, want)
-	sum := 0
-	for _, n := range got {
-		sum += n
+	raw, err := os.ReadFile("testdata/counted.table")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if more == 0 && sum != 44 {
-		t.Errorf("published in %d requests, want 44", sum)
+	number := func(text string) bounds {
+		low, high, isRange := strings.Cut(text, "..")
+		a, err := strconv.Atoi(low)
+		b := a
+		if isRange && err == nil {
+			b, err = strconv.Atoi(high)
+		}
+		if err != nil {
+			t.Fatalf("counted.table: %q: %v", text, err)
+		}
+		return bounds{a, b}
+	}
+	out := map[string]*countedCase{}
+	var now *countedCase
+	for _, line := range strings.Split(string(raw), "\n") {
+		if name, ok := strings.CutPrefix(line, "case "); ok {
+			parts := strings.Split(name, "; ")
+			now = &countedCase{calls: map[string][4]bounds{}}
+			out[parts[0]] = now
+			for _, p := range parts[1:] {
+				switch what, value, _ := strings.Cut(p, " "); what {
+				case "settled":
+					now.settled = number(value)
+				case "sum":
+					now.sum = number(value).low
+				}
+			}
+		} else if calls, ok := strings.CutPrefix(line, "before: "); ok {
+			now.before = strings.Split(calls, ", ")
+		} else if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
+			n := slices.IndexFunc(fields, func(f string) bool { return strings.Trim(f, "-.0123456789") == "" })
+			var all [4]bounds
+			for i, f := range fields[n:] {
+				all[i] = number(f)
+			}
+			now.calls[strings.Join(fields[:n], " ")] = all
+		}
+	}
+	return out
+}
+
+// sumOf adds up how often calls were made.
+func sumOf(calls map[string]int) (n int) {
+	for _, count := range calls {
+		n += count
+	}
+	return n
+}
+
+// check holds calls to a case, by call, and their first times to the order of it. How many passes
+// waited is what the PATCHes of the status say, how many were settled those of Secrets.
+func (c *countedCase) check(t testing.TB, name string, made []string) {
+	t.Helper()
+	got := map[string]int{}
+	for _, call := range made {
+		got[call]++
+	}
+	settled, secrets := 0, c.calls["PATCH secrets"]
+	if n := secrets[2].low; n > 0 {
+		settled = (got["PATCH secrets"] - secrets[0].low) / n
+	}
+	status := c.calls["PATCH applications/status"]
+	waiting := got["PATCH applications/status"] - status[0].low - settled*status[2].low
+	if waiting < 0 || settled < c.settled.low || settled > c.settled.high {
+		t.Errorf("%s: %d settled and %d waiting passes, want %v and at least 0: %v", name, settled, waiting, c.settled, got)
+		return
+	}
+	passes := [4]bounds{{1, 1}, {waiting, waiting}, {settled, settled}, {2, max(2, settled)}}
+	for _, call := range slices.Sorted(maps.Keys(union(got, nil))) {
+		if _, ok := c.calls[call]; !ok {
+			t.Errorf("%s: %d %s, want none", name, got[call], call)
+		}
+	}
+	for call, each := range c.calls {
+		var want bounds
+		for i, n := range passes {
+			want = want.plus(each[i].times(n))
+		}
+		if n := got[call]; call != "events" && (n < want.low || n > want.high) {
+			t.Errorf("%s: %d %s, want %d to %d (%d waiting, %d settled)", name, n, call, want.low, want.high, waiting, settled)
+		}
+	}
+	if waiting == 0 && c.sum > 0 && sumOf(got) != c.sum {
+		t.Errorf("%s: %d requests, want %d", name, sumOf(got), c.sum)
+	}
+	for i := 1; i < len(c.before); i++ {
+		if slices.Index(made, c.before[i-1]) > slices.Index(made, c.before[i]) {
+			t.Errorf("%s: %s comes before %s", name, c.before[i], c.before[i-1])
+		}
 	}
 }
 
-// publishing returns the calls of v1.8.0 with so many passes as there were, and how
-// many those are more than three.
-func publishing(got map[string]int) (want map[string]int, more int) {
-	more = got["PATCH applications/status"] - 3
-	want = map[string]int{
-		"PUT applications": 1, "POST applicationrevisions": 1, "PUT applicationrevisions": 1, "PUT applicationrevisions/status": 1,
-		"PATCH applications/status": 3 + more, "POST configmaps": 2, "PATCH configmaps": 2, "POST resourcetrackers": 1, "PUT resourcetrackers": 2,
-		"POST deployments dry": 1, "POST secrets dry": 1, "POST configmaps dry": 1, "POST deployments": 1, "POST secrets": 1, "PATCH secrets": 1,
-		"GET deployments": 7 + more, "GET secrets": 6, "GET configmaps": 11 + more,
+// TestCounted holds the profiles to the requests that were counted on the releases that they
+// stand for, call by call.
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	cases := countedCases(t)
+	for release, profile := range map[string]string{"v1.8.0": "v18", "v1.7.5": "v175"} {
+		r, _ := hollowRig(t)
+		c := r.runAs(profile, func(*controller.Options) {})
+		holds := func(action, template string) {
+			t.Helper()
+			name := release + " " + action + " " + template
+			if want := cases[name]; want != nil {
+				want.check(t, name, c.sentInOrder())
+			}
+			c.sent()
+		}
+		for _, template := range []string{"light", "heavy"} {
+			r.create(template, template)
+			r.becomes(template, api.Running)
+			holds("publish", template)
+			before := c.passes()
+			c.touch(template)
+			c.passesMore(before, 1)
+			holds("stable", template)
+			r.update(template, template, 2)
+			r.becomes(template, api.Running)
+			r.remains(template, left{configMaps: map[string]int{"light": 1, "heavy": 4}[template], secrets: map[string]int{"light": 1, "heavy": 3}[template], revisions: 2, trackers: 1})
+			holds("update", template)
+			r.delete(template)
+			holds("delete", template)
+		}
+		c.stop()
 	}
-	if more < 0 { // it was seen at once: there is no later pass that could compare the revision
-		delete(want, "PUT applicationrevisions")
+}
+
+// TestCountedEvents holds the events of a publication and of a stable pass to those that were
+// counted: five a pass, whose writes are in no other count.
+func TestCountedEvents(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	c := r.run(func(o *controller.Options) { o.Events = true })
+	events := func(calls map[string]int) int { return calls["POST events"] + calls["PATCH events"] }
+	wait := func(what string, want func(map[string]int) int) {
+		t.Helper()
+		got := c.sent()
+		repotest.Eventually(t, what, func() bool {
+			for call, n := range c.calls.Take() {
+				got[call] += n
+			}
+			return events(got) >= want(got)
+		})
+		if n := events(got); n != want(got) {
+			t.Errorf("%s: %d events, want %d", what, n, want(got))
+		}
 	}
-	return want, more
+	of := countedCases(t)["v1.8.0 publish light"].calls["events"]
+	r.create("a", "light")
+	r.becomes("a", api.Running)
+	wait("events of a publication", func(got map[string]int) int {
+		return of[0].low + of[1].low*(got["PATCH applications/status"]-2) + of[2].low*2
+	})
+	before := c.passes()
+	c.touch("a")
+	c.passesMore(before, 1)
+	wait("events of a stable pass", func(map[string]int) int { return of[2].low })
+}
+
+// TestImprovedRests holds that improved sends nothing in a pass over a stable application.
+func TestImprovedRests(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	c := r.runAs("improved", func(*controller.Options) {})
+	for _, template := range []string{"light", "heavy"} {
+		r.create(template, template)
+		r.becomes(template, api.Running)
+		c.rests(template)
+	}
+}
+
+// publishing returns the calls of a light publication by v1.8.0, with as many waiting passes as
+// there were.
+func publishing(t testing.TB, got map[string]int) map[string]int {
+	t.Helper()
+	c := countedCases(t)["v1.8.0 publish light"]
+	waiting, out := got["PATCH applications/status"]-2, map[string]int{}
+	for call, each := range c.calls {
+		if n := each[0].low + waiting*each[1].low + 2*each[2].low; call != "events" && n > 0 {
+			out[call] = n
+		}
+	}
+	return out
 }
 
 // stable checks what one pass over a published application takes.

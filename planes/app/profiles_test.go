@@ -19,10 +19,11 @@ func TestProfiles(t *testing.T) {
 	v175 := controller.Features{DryRun: true, TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, Collections: 2}
 	v18 := controller.Features{
 		IndexTrackers: true, DryRun: true, FilterFields: true, ShareDefinitions: true, UncachedConfigMaps: true,
-		TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEmptyPatch: true, SkipEqualStatus: true, SkipEqualRevision: true, Collections: 1,
+		TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEmptyPatch: true, SkipEqualStatus: true, SkipEqualRevision: true, SkipDispatched: true, Collections: 1,
 	}
 	improved := v18
 	improved.FoldSecrets, improved.CompressFirst, improved.WatchDrift, improved.AdoptMoved, improved.Jitter = true, true, true, true, 0.1
+	improved.SkipOwnStatus, improved.RetryKeep, improved.KeepFailed = true, true, true
 	for profile, want := range map[string]controller.Options{
 		"v175":     {Features: v175, MaxDispatch: 1},
 		"v18":      {Features: v18, MaxDispatch: 10},

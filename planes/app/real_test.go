@@ -124,12 +124,24 @@ func (r *running) passesMore(before, more int) {
 // the last time. A pass may have something to send after the status that a test sees.
 func (r *running) sent() map[string]int {
 	r.t.Helper()
+	r.awaitRest()
+	return r.calls.Take()
+}
+
+// sentInOrder is sent, one call after the other.
+func (r *running) sentInOrder() []string {
+	r.t.Helper()
+	r.awaitRest()
+	return r.calls.TakeInOrder()
+}
+
+func (r *running) awaitRest() {
+	r.t.Helper()
 	repotest.Eventually(r.t, "the controller rests", func() bool {
 		// What was worked on first: a key that is added meanwhile shows.
 		worked := instrumenttest.Measured(r.t, r.registry, "workqueue_work_duration_seconds").Observed
 		return worked == int(instrumenttest.Measured(r.t, r.registry, "workqueue_adds_total").Value)
 	})
-	return r.calls.Take()
 }
 
 // touch makes an annotation of an application change, which brings it into the queue.

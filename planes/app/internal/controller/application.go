@@ -36,9 +36,7 @@ func (a *application) writeObject(ctx context.Context) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	if len(got.Finalizers) > 0 || got.DeletionTimestamp == nil {
-		a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got)
-	}
+	a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got) // of one that is gone now too: no pass before the cache knows
 	return nil
 }
 
@@ -58,6 +56,25 @@ func (a *application) patchStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	got, err := a.c.client.Applications.Patch(ctx, a.object, resource.Patch{Type: types.MergePatchType, Body: body}, "status")
+	return a.setStored(got, err)
+}
+
+// updateStatus writes the whole status, unless nothing changed and that counts.
+func (a *application) updateStatus(ctx context.Context) error {
+	a.object.Status.ObservedGeneration = a.object.Generation
+	if a.c.o.Features.SkipEqualStatus && reflect.DeepEqual(a.stored, a.object.Status) {
+		return nil
+	}
+	a.object.TypeMeta = api.TypeOf(api.KindApplication)
+	defer a.c.metrics.timeOwnRequest("StatusUpdate", api.KindApplication)()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	got, err := a.c.client.Applications.Update(ctx, a.object, "status")
+	return a.setStored(got, err)
+}
+
+// setStored notes the application as the server has it after a write of its status.
+func (a *application) setStored(got *api.Application, err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -191,3 +191,10 @@ func (c *chance) nextRandom() float64 {
 	defer c.mu.Unlock()
 	return c.rng.Float64()
 }
+
+// shuffle puts n things into another order.
+func (c *chance) shuffle(n int, swap func(i, k int)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rng.Shuffle(n, swap)
+}

@@ -40,7 +40,7 @@ func (d *delivery) applyComponent(ctx context.Context, component api.Component, 
 	if err != nil {
 		return false, "", err
 	}
-	if !d.isSent(manifests) {
+	if !d.app.c.o.Features.SkipDispatched || !d.isSent(manifests) {
 		if err := d.dispatchManifests(ctx, manifests); err != nil {
 			return false, "", err
 		}

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -62,7 +63,7 @@ func (c *Controller) addHandlers() error {
 			c.loop.Queue.Add(t.Labels[api.LabelNamespace] + "/" + t.Labels[api.LabelName])
 		}
 	}
-	_, err = c.trackers.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, o any) { enqueue(o) }})
+	_, err = c.trackers.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, o any) { enqueue(o) }, DeleteFunc: enqueue})
 	return err
 }
 
@@ -72,14 +73,44 @@ func (c *Controller) onApplication(old, now *api.Application) {
 		return
 	}
 	c.metrics.showApplication(key, now)
-	if old == nil || old.ResourceVersion == now.ResourceVersion || looksOther(old, now) {
+	starts := startsPass
+	if c.o.Features.SkipOwnStatus {
+		starts = isOthersChange
+	}
+	if old == nil || old.ResourceVersion == now.ResourceVersion || starts(old, now) {
 		c.loop.Queue.Add(key)
 	}
 }
 
-// looksOther says whether a change is one that somebody wants to be acted upon: the
+// startsPass says whether a change of an application starts a pass. The steps, the message
+// and the end of its workflow, its services and the list of what it applied start none, nor
+// does a change that leaves it rendering or takes it from there to its workflow. All else
+// does, the controller's own status too: whoever becomes running is looked at once more.
+func startsPass(old, now *api.Application) bool {
+	if old.Generation != now.Generation {
+		return true
+	}
+	if now.Status.Phase == api.Rendering || old.Status.Phase == api.Rendering && now.Status.Phase == api.RunningWorkflow {
+		return false
+	}
+	return !reflect.DeepEqual(comparedPart(old), comparedPart(now))
+}
+
+// comparedPart is what of an application of the same generation is compared.
+func comparedPart(o *api.Application) *api.Application {
+	out := *o
+	out.ResourceVersion, out.ManagedFields, out.Status.Services, out.Status.AppliedResources = "", nil, nil, nil
+	if w := o.Status.Workflow; w != nil {
+		w := *w
+		w.Steps, w.ContextBackend, w.Message, w.EndTime = nil, nil, "", nil
+		out.Status.Workflow = &w
+	}
+	return &out
+}
+
+// isOthersChange says whether a change is one that somebody else wants to be acted upon: the
 // status is the controller's own.
-func looksOther(old, now *api.Application) bool {
+func isOthersChange(old, now *api.Application) bool {
 	return old.Generation != now.Generation || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
 		!slices.Equal(old.Finalizers, now.Finalizers) || !maps.Equal(old.Annotations, now.Annotations) || !maps.Equal(old.Labels, now.Labels) ||
 		isResumed(old.Status.Workflow, now.Status.Workflow)

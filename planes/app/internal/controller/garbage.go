@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,7 +18,6 @@ import (
 type garbage struct {
 	app      *application
 	trackers *trackers
-	marked   bool // a tracker was deleted in this pass
 }
 
 // collectGarbage goes through mark, sweep and finalize, and reports what hinders that. A
@@ -29,6 +29,9 @@ func (g *garbage) collectGarbage(ctx context.Context, mark bool) (finished bool,
 	g.app.setResult("GarbageCollection", "FailedGC", err)
 	if err != nil {
 		return false, errors.Join(err, g.app.patchStatus(ctx))
+	}
+	if !finished {
+		g.app.setCondition("Ready", corev1.ConditionFalse, "Deleting", "objects of deleted resource trackers are still there")
 	}
 	return finished, nil
 }
@@ -118,14 +121,13 @@ func (g *garbage) markTrackers(ctx context.Context) error {
 			return fmt.Errorf("delete resource tracker %s: %w", t.Name, err)
 		}
 		g.app.c.memory.noteDeleted(g.app.key, t)
-		g.marked = true
 	}
 	return nil
 }
 
 func (g *garbage) sweepTrackers(ctx context.Context, executor map[string]string) (finished bool, err error) {
 	defer g.app.c.metrics.timeStage("gc-rt.sweep")()
-	finished = !g.marked
+	finished = true // what was marked in this pass shows in the next: its tracker's event starts it
 	for _, t := range g.trackers.allTrackers() {
 		if t.DeletionTimestamp == nil {
 			continue

@@ -36,6 +36,10 @@ func (t *trackers) keepObjects(ctx context.Context, applyOnce bool) error {
 	}
 	held := t.current.Spec.ManagedResources
 	c.drift.retainObjects(t.app.key, held)
+	if !c.o.Features.RetryKeep && c.o.MaxDispatch > 1 { // KubeVela goes through a map: what is wrong with several objects reads differently each time
+		held = slices.Clone(held)
+		c.rng.shuffle(len(held), func(i, k int) { held[i], held[k] = held[k], held[i] })
+	}
 	return runParallel(len(held), c.o.MaxDispatch, func(i int) error { return t.keepObject(ctx, held[i]) })
 }
 

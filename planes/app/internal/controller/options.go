@@ -50,7 +50,8 @@ type Features struct {
 	SkipEmptyPatch    bool // a patch that changes nothing is not sent
 	SkipEqualStatus   bool // a status that is as it was is not sent
 	SkipEqualRevision bool // a revision that is as it was is not sent
-	Collections       int  // of garbage in a pass, 1 or 2, with a status each; 0: 1
+	SkipDispatched    bool // a component that waits for its health is not sent again
+	Collections       int  // of garbage in a pass, with a status each: 2 is one before and one after objects are kept; 0: 1
 
 	// What v1.6 does not any more.
 	ParsePackages bool // each evaluation parses the packages that templates may import
@@ -61,6 +62,9 @@ type Features struct {
 	WatchDrift    bool    // what the hub's own objects are kept as is read again where a watch of their metadata saw a change
 	AdoptMoved    bool    // what another shard made of an application is taken over when somebody moves it here
 	Jitter        float64 // share of Resync that is added by chance
+	SkipOwnStatus bool    // the controller's own status starts no pass
+	RetryKeep     bool    // a pass that could not keep all objects is tried again, with back-off
+	KeepFailed    bool    // what a failed or ended workflow has applied is kept, too
 }
 
 // The profiles: values of options that differ from version to version, and what is better.
@@ -107,7 +111,8 @@ func (o *Options) Words() words.Set {
 		words.Of(&f.SkipEmptyPatch, "skip-empty-patch", "send no patch that changes nothing", on, v175(false)),
 		words.Of(&f.SkipEqualStatus, "skip-equal-status", "send no status that has not changed", on, v175(false)),
 		words.Of(&f.SkipEqualRevision, "skip-equal-revision", "send no revision that has not changed", on, v175(false)),
-		words.Of(&f.Collections, "gc-passes", "`NUMBER` of garbage collections in each pass, 1 or 2, each of which writes a status",
+		words.Of(&f.SkipDispatched, "skip-dispatched", "do not apply a component again that waits for its health", on, v175(false)),
+		words.Of(&f.Collections, "gc-passes", "`NUMBER` of garbage collections in each pass, 1 or 2, each of which writes a status: 2 is one before and one after objects are kept",
 			words.Default(1, ""), words.In(ProfileV175, 2, "")).AtLeast(1).AtMost(2),
 		words.Of(&f.ParsePackages, "parse-packages-anew", "parse the packages that templates may import for every evaluation, as before v1.6", off),
 		words.Of(&f.FoldSecrets, "fold-secrets", "compare a Secret's stringData with its data", off, improved),
@@ -115,6 +120,9 @@ func (o *Options) Words() words.Set {
 		words.Of(&f.WatchDrift, "watch-drift", "watch the metadata of the hub's own objects: read no object again that nobody changed, and repair a changed one at once", off, improved),
 		words.Of(&f.AdoptMoved, "adopt-moved", "take over revisions and resource trackers of an application that somebody moved to this shard by its label alone", off, improved),
 		words.Of(&f.Jitter, "resync-jitter", "random `SHARE` of the resync period to add, 0 to 1", words.Default(0.0, ""), words.Improved(0.1, "")).AtLeast(0).AtMost(1),
+		words.Of(&f.SkipOwnStatus, "skip-own-status", "start no pass because the controller itself wrote the application's status", off, improved),
+		words.Of(&f.RetryKeep, "retry-keep", "retry a pass that could not keep all objects, with back-off; without, the next one is at the resync, or at once when the message in the status changes", off, improved),
+		words.Of(&f.KeepFailed, "keep-failed", "keep what a failed or terminated workflow has applied", off, improved),
 		words.Of(&o.Gateway.URL, "cluster-gateway-url", "`URL` of the gateway to connect to directly, or "+cluster.Registered+" for the replicas that have registered; default: by the plane's API server"),
 		words.Of(&o.Gateway.CAFile, "cluster-gateway-ca-file", "PEM `FILE` of the authority of the URL's certificate"),
 		words.Of(&o.Gateway.Connections, "cluster-gateway-connections", "`NUMBER` of direct connections to the gateway, each to a random replica", words.Default(1, "")).AtLeast(1),

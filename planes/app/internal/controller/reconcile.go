@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -86,12 +87,15 @@ func (p *pass) runPass(ctx context.Context) error {
 	if err := p.publishRevision(ctx); err != nil {
 		return err
 	}
+	p.app.recordEvent(corev1.EventTypeNormal, "PolicyGenerated", "Policies applied successfully")
 	done = p.c.metrics.timeStage("generate-app-steps")
 	graph, err := p.plan.Graph()
 	done()
 	if err != nil {
 		return p.refuseApplication(ctx, err)
 	}
+	p.app.setAvailable("Render")
+	p.app.recordEvent(corev1.EventTypeNormal, "Rendered", "Rendered successfully")
 	if finished, err := p.runWorkflow(ctx, graph); err != nil || !finished {
 		return err
 	}
@@ -177,6 +181,9 @@ func (p *pass) runWorkflow(ctx context.Context, g *workflow.Graph) (finished boo
 		return false, p.pauseWorkflow(ctx, wait)
 	}
 	defer p.c.metrics.timeStage("do-workflow-finish")()
+	if p.app.object.Status.Workflow.Phase == api.WorkflowSucceeded {
+		p.app.recordEvent(corev1.EventTypeNormal, "Applied", "Applied successfully")
+	}
 	if e.context != nil {
 		if _, err := e.context.readConfigMap(ctx); err != nil {
 			return false, err
@@ -192,11 +199,9 @@ func (p *pass) pauseWorkflow(ctx context.Context, wait time.Duration) error {
 	var kept error
 	if s.Workflow.Suspend { // for as long as somebody likes: what it has made is kept
 		s.Phase = api.WorkflowSuspending
-		kept = p.trackers.keepState(ctx, p.plan.ApplyOnce)
+		kept = p.keepState(ctx)
 	}
-	p.app.setAvailable("Render")
-	p.app.recordEvent(corev1.EventTypeNormal, "Rendered", "Rendered successfully")
-	if err := p.app.patchStatus(ctx); err != nil {
+	if _, err := p.collectAndReport(ctx, false); err != nil {
 		return err
 	}
 	if wait > 0 {
@@ -208,37 +213,55 @@ func (p *pass) pauseWorkflow(ctx context.Context, wait time.Duration) error {
 }
 
 // settlePublished looks after an application that is published: what it made is kept, what
-// it no longer holds is collected.
+// it no longer holds is collected. Of one whose workflow failed nothing is.
 func (p *pass) settlePublished(ctx context.Context) error {
 	p.setPhase()
-	p.app.recordEvent(corev1.EventTypeNormal, "Applied", "Applied successfully")
-	kept := p.trackers.keepState(ctx, p.plan.ApplyOnce)
-	if err := p.revisions.collectRevisions(ctx); err != nil {
-		return err
-	}
-	finished, passes := true, 1
-	if p.c.o.Features.Collections > 1 {
-		passes = 2
-	}
-	for range passes {
-		var err error
-		if finished, err = p.garbage.collectGarbage(ctx, p.app.object.Status.Workflow.Phase == api.WorkflowSucceeded); err != nil {
-			return err
-		}
-		if err := p.app.patchStatus(ctx); err != nil {
+	f, succeeded := p.c.o.Features, p.app.object.Status.Workflow.Phase == api.WorkflowSucceeded
+	keeps := succeeded || f.KeepFailed
+	if keeps && f.Collections > 1 {
+		if _, err := p.collectAndReport(ctx, false); err != nil {
 			return err
 		}
 	}
-	p.app.recordEvent(corev1.EventTypeNormal, "Deployed", "Deployed successfully")
+	var kept error
+	if keeps {
+		kept = p.keepState(ctx)
+		if err := p.revisions.collectRevisions(ctx); err != nil {
+			return err
+		}
+		if succeeded {
+			p.app.setAvailable("Ready")
+		}
+		p.app.recordEvent(corev1.EventTypeNormal, "Deployed", "Deployed successfully")
+	}
+	finished, err := p.collectAndReport(ctx, succeeded)
 	switch {
-	case kept != nil:
-		return kept
+	case err != nil || kept != nil:
+		return errors.Join(err, kept)
 	case !finished:
 		p.app.requeueAfter(garbageRetry)
 	default:
-		p.app.requeueAfter(p.c.o.Resync + time.Duration(p.c.rng.nextRandom()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
+		p.app.requeueAfter(p.c.o.Resync + time.Duration(p.c.rng.nextRandom()*f.Jitter*float64(p.c.o.Resync)))
 	}
 	return nil
+}
+
+// keepState keeps what the application made. A failure is in its status; the pass fails
+// only where that is wanted.
+func (p *pass) keepState(ctx context.Context) error {
+	err := p.trackers.keepState(ctx, p.plan.ApplyOnce)
+	if p.c.o.Features.RetryKeep {
+		return err
+	}
+	return nil
+}
+
+// collectAndReport collects garbage, and writes the status of the application.
+func (p *pass) collectAndReport(ctx context.Context, mark bool) (finished bool, err error) {
+	if finished, err = p.garbage.collectGarbage(ctx, mark); err != nil {
+		return false, err
+	}
+	return finished, p.app.patchStatus(ctx)
 }
 
 // setPhase sets the phase of an application whose workflow has finished.
@@ -256,7 +279,6 @@ func (p *pass) setPhase() {
 	default:
 		s.Phase = api.Running
 		p.app.setAvailable("Workflow")
-		p.app.setAvailable("Ready")
 	}
 }
 
@@ -270,15 +292,17 @@ func (p *pass) deleteApplication(ctx context.Context) error {
 		return err
 	}
 	app.Status.Phase = api.Deleting
-	if len(p.trackers.allTrackers()) > 0 {
-		finished, err := p.garbage.collectGarbage(ctx, true)
-		if err != nil {
-			return err
-		}
-		if !finished {
-			p.app.requeueAfter(garbageRetry)
-			return p.app.patchStatus(ctx)
-		}
+	known := len(p.trackers.allTrackers())
+	finished, err := p.garbage.collectGarbage(ctx, true)
+	if err != nil {
+		return err
+	}
+	if err := p.app.updateStatus(ctx); err != nil {
+		return err
+	}
+	if known > 0 || !finished { // the events of trackers start the next passes; who misses one comes back
+		p.app.requeueAfter(garbageRetry)
+		return nil
 	}
 	defer p.c.metrics.timeStage("remove-finalizer")()
 	app.Finalizers = slices.DeleteFunc(app.Finalizers, func(f string) bool { return f == api.FinalizerApplication })

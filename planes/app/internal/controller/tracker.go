@@ -120,6 +120,9 @@ func (t *trackers) trackManifests(ctx context.Context, revision string, manifest
 			return fmt.Errorf("resource tracker: %w", err)
 		}
 	}
+	if t.holdsManifests(manifests) {
+		return nil
+	}
 	next := t.current.Copy()
 	for _, m := range manifests {
 		managed, err := m.Managed()
@@ -142,6 +145,7 @@ func (t *trackers) createLocked(ctx context.Context, revision string) error {
 	}
 	if err == nil {
 		t.setCurrent(got)
+		c.memory.noteWritten(t.app.key, c.trackers.GetStore(), got)
 	}
 	return err
 }
