@@ -67,17 +67,51 @@ func (r Rate) Validate() error {
 type Reloadable struct {
 	mu      sync.Mutex // of Change
 	rate    atomic.Pointer[Rate]
-	current atomic.Pointer[flowcontrol.RateLimiter]
+	named   bool // each name has a bucket of its own
+	current atomic.Pointer[buckets]
+}
+
+// buckets are the token buckets of a rate, by name; the empty name is that of calls without one.
+type buckets struct {
+	rate   Rate
+	byName sync.Map // of flowcontrol.RateLimiter
 }
 
 var _ flowcontrol.RateLimiter = (*Reloadable)(nil)
 
-// New returns a limiter with a full bucket.
+// New returns a limiter with one bucket, which is full.
 func New(r Rate) *Reloadable {
 	l := &Reloadable{}
 	l.Change(r)
 	return l
 }
+
+// NewNamed returns a limiter with a bucket of the rate for each name, as each kind has
+// one with a client of controller-runtime.
+func NewNamed(r Rate) *Reloadable {
+	l := &Reloadable{named: true}
+	l.Change(r)
+	return l
+}
+
+type nameKey struct{}
+
+// Named returns a context whose calls take their tokens from the bucket of a name.
+func Named(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, nameKey{}, name)
+}
+
+// Of returns the limiter of calls that have a name, whatever their context says.
+func (l *Reloadable) Of(name string) flowcontrol.RateLimiter { return view{l, name} }
+
+// view is a limiter whose calls have a name.
+type view struct {
+	*Reloadable
+	name string
+}
+
+// Wait takes a token from the bucket of the name.
+func (v view) Wait(ctx context.Context) error { return v.Reloadable.Wait(Named(ctx, v.name)) }
 
 // Change puts another rate in force and says whether it is another. The new
 // bucket is full.
@@ -87,8 +121,7 @@ func (l *Reloadable) Change(r Rate) bool {
 	if old := l.rate.Load(); old != nil && *old == r {
 		return false
 	}
-	bucket := flowcontrol.NewTokenBucketRateLimiter(r.QPS, r.Burst)
-	l.current.Store(&bucket)
+	l.current.Store(&buckets{rate: r})
 	l.rate.Store(&r)
 	return true
 }
@@ -96,16 +129,28 @@ func (l *Reloadable) Change(r Rate) bool {
 // Rate returns the rate in force.
 func (l *Reloadable) Rate() Rate { return *l.rate.Load() }
 
-func (l *Reloadable) get() flowcontrol.RateLimiter { return *l.current.Load() }
+// bucket returns the bucket of a context.
+func (l *Reloadable) bucket(ctx context.Context) flowcontrol.RateLimiter {
+	name := ""
+	if l.named {
+		name, _ = ctx.Value(nameKey{}).(string)
+	}
+	all := l.current.Load()
+	b, ok := all.byName.Load(name)
+	if !ok {
+		b, _ = all.byName.LoadOrStore(name, flowcontrol.NewTokenBucketRateLimiter(all.rate.QPS, all.rate.Burst))
+	}
+	return b.(flowcontrol.RateLimiter)
+}
 
 // Wait takes a token, or returns the context's error.
-func (l *Reloadable) Wait(ctx context.Context) error { return l.get().Wait(ctx) }
+func (l *Reloadable) Wait(ctx context.Context) error { return l.bucket(ctx).Wait(ctx) }
 
 // Accept takes a token, however long that takes.
-func (l *Reloadable) Accept() { l.get().Accept() }
+func (l *Reloadable) Accept() { l.bucket(context.Background()).Accept() }
 
 // TryAccept takes a token if there is one.
-func (l *Reloadable) TryAccept() bool { return l.get().TryAccept() }
+func (l *Reloadable) TryAccept() bool { return l.bucket(context.Background()).TryAccept() }
 
 // Stop does nothing: there is nothing to stop.
 func (l *Reloadable) Stop() {}

@@ -90,3 +90,32 @@ func TestRateIsChangedOverHTTP(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesHaveBuckets holds that names share a bucket in a limiter of New, and have each
+// its own, of the rate in force, in one of NewNamed.
+func TestNamesHaveBuckets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, named := limiter.New(limiter.Rate{QPS: 10, Burst: 1}), limiter.NewNamed(limiter.Rate{QPS: 10, Burst: 1})
+		round := func(l *limiter.Reloadable) time.Duration {
+			begin := time.Now()
+			for range 10 {
+				for _, name := range []string{"a", "b"} {
+					if err := l.Of(name).Wait(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := l.Wait(limiter.Named(context.Background(), "c")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return time.Since(begin).Round(100 * time.Millisecond)
+		}
+		if one, each := round(shared), round(named); one != 2900*time.Millisecond || each != 900*time.Millisecond {
+			t.Errorf("ten rounds of three names took %v with one bucket and %v with one each, want 2.9 and 0.9 s", one, each)
+		}
+		named.Change(limiter.Rate{QPS: 100, Burst: 1})
+		if d := round(named); d != 100*time.Millisecond {
+			t.Errorf("after the change of the rate they took %v, want 0.1 s", d)
+		}
+	})
+}
