@@ -28,7 +28,8 @@ func Verbs(host process.Host) []*cobra.Command {
 	return []*cobra.Command{
 		host.Verb(process.Spec{
 			Name: "app-controller", Short: "Run the controller of the app plane", Options: c.Words(), Check: c.Validate, Env: &c.Env,
-			Preset: process.Preset{Flag: "profile", Default: controller.ProfileV18, Usage: "defaults of the flags and gates that are not given"},
+			Preset: process.Preset{Flag: "profile", Default: controller.ProfileV18, Usage: "defaults of the flags and gates that are not given; v1.7.5 is v175, v1.8.0 is v18",
+				Same: map[string]string{"v1.7.5": controller.ProfileV175, "v1.8.0": controller.ProfileV18}},
 			Run: func(ctx context.Context) error {
 				if c.Install {
 					all, err := definitions.All()

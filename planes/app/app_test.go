@@ -10,6 +10,8 @@ import (
 func TestVerbsSayWhatIsWrong(t *testing.T) {
 	planetest.CheckRefusals(t, app.Verbs, map[string]string{
 		"app-controller --profile v9":                          "want one of improved, v175, v18",
+		"app-controller --profile v1.7.5 --gc-passes 0":        "gc-passes 0: want at least 1",
+		"app-controller --limiter-scope all":                   `limiter-scope "all": want one of kind, client`,
 		"app-controller --concurrent-reconciles 0":             "concurrent-reconciles",
 		"app-controller --application-re-sync-period 0s":       "application-re-sync-period",
 		"app-controller --application-revision-limit -1":       "application-revision-limit",

@@ -42,6 +42,7 @@ type Preset struct {
 	Flag    string // empty: preset
 	Default string // the name of what the options are without a preset; may be empty
 	Usage   string
+	Same    map[string]string // other names of presets, such as releases
 }
 
 // Verb returns the hidden verb of the host that runs a process. The verb ends without an
@@ -94,6 +95,9 @@ func (s Spec) addPreset(verb *cobra.Command) (apply func() error) {
 	known := strings.Join(names, ", ")
 	words.Set{words.Of(&chosen, flag, s.Preset.Usage+", by `NAME`: "+known)}.AddFlags(verb.Flags())
 	return func() error {
+		if name := s.Preset.Same[chosen]; name != "" {
+			chosen = name
+		}
 		if chosen != s.Preset.Default && !slices.Contains(names, chosen) {
 			return fmt.Errorf("--%s %q: want %s", flag, chosen, oneOf(names))
 		}
