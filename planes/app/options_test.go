@@ -168,7 +168,7 @@ func TestDispatchedAtOnce(t *testing.T) {
 }
 
 // TestListedTrackers holds that optimize-list-op is what a pass goes through to find the
-// trackers of its application: its own, or those of all.
+// trackers and revisions of its application: its own, or those of all.
 func TestListedTrackers(t *testing.T) {
 	t.Parallel()
 	r, _ := hollowRig(t)
@@ -187,7 +187,11 @@ func TestListedTrackers(t *testing.T) {
 		c.passesMore(0, count) // it finds the applications
 		c.sent()
 		seen := func() float64 {
-			return instrumenttest.Measured(t, c.registry, "list_resourcetracker_num").Value
+			trackers := instrumenttest.Measured(t, c.registry, "list_resourcetracker_num").Value
+			if revisions := instrumenttest.Measured(t, c.registry, "app_revisions_listed_total").Value; revisions != trackers {
+				t.Errorf("%s: passes went through %g revisions and %g trackers of as many", profile, revisions, trackers)
+			}
+			return trackers
 		}
 		before, passes := seen(), c.passes()
 		c.touch("t-0")

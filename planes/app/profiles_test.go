@@ -18,7 +18,7 @@ import (
 func TestProfiles(t *testing.T) {
 	v175 := controller.Features{DryRun: true, TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, Collections: 2}
 	v18 := controller.Features{
-		IndexTrackers: true, DryRun: true, FilterFields: true, ShareDefinitions: true, UncachedConfigMaps: true,
+		IndexLists: true, DryRun: true, FilterFields: true, ShareDefinitions: true, UncachedConfigMaps: true,
 		TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEmptyPatch: true, SkipEqualStatus: true, SkipEqualRevision: true, SkipDispatched: true, Collections: 1,
 	}
 	improved := v18
@@ -30,14 +30,14 @@ func TestProfiles(t *testing.T) {
 		"improved": {Features: improved, MaxDispatch: 10},
 	} {
 		want.Workers, want.Resync, want.InformerResync, want.RevisionLimit, want.Gateway.Connections = 4, 5*time.Minute, 10*time.Hour, 2, 1
-		want.Limiter, want.Events, want.Install = limiter.Rate{QPS: 400, Burst: 600}, true, true
+		want.Limiter, want.LimiterScope, want.Events, want.Install = limiter.Rate{QPS: 400, Burst: 600}, "kind", true, true
 		got, _ := profiled(t, profile)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", profile, got, want)
 		}
 	}
 	o, _ := profiled(t, "v175", "--optimize-list-op", "--feature-gates=PreDispatchDryRun=false,GzipResourceTracker=true,ZstdResourceTracker=false")
-	if f := o.Features; !f.IndexTrackers || f.DryRun || f.TrackerCompression != api.Gzip || f.RevisionCompression != api.Zstd || f.SkipEmptyPatch {
+	if f := o.Features; !f.IndexLists || f.DryRun || f.TrackerCompression != api.Gzip || f.RevisionCompression != api.Zstd || f.SkipEmptyPatch {
 		t.Errorf("what is given beside a profile: %+v", f)
 	}
 }

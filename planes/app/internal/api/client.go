@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
-// Client speaks to an API server as one identity with one rate limit, which
-// all its calls share: those on this group's kinds and those on core/v1's.
+// Client speaks to an API server as one identity. All its calls share one rate limit, or,
+// where the limiter has buckets by name, those on a kind do.
 type Client struct {
 	Core         typedcore.CoreV1Interface
 	Applications resource.Client[*Application]
@@ -37,19 +38,31 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	gv := GroupVersion()
 	own.GroupVersion, own.APIPath = &gv, "/apis"
 	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	r, err := rest.RESTClientFor(own)
+	h, err := rest.HTTPClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
+	byKind := map[string]rest.Interface{}
+	for _, kind := range append(DefinitionKinds(), KindApplication, KindRevision, KindTracker) {
+		own := rest.CopyConfig(own)
+		if named, ok := config.RateLimiter.(interface {
+			Of(name string) flowcontrol.RateLimiter
+		}); ok {
+			own.RateLimiter = named.Of(kind)
+		}
+		if byKind[kind], err = rest.RESTClientForConfigAndClient(own, h); err != nil {
+			return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+		}
+	}
 	c := &Client{
 		Core:         core,
-		Applications: resource.New(r, Resource(KindApplication), func() *Application { return &Application{} }),
-		Revisions:    resource.New(r, Resource(KindRevision), func() *Revision { return &Revision{} }),
-		Trackers:     resource.New(r, Resource(KindTracker), func() *Tracker { return &Tracker{} }),
+		Applications: resource.New(byKind[KindApplication], Resource(KindApplication), func() *Application { return &Application{} }),
+		Revisions:    resource.New(byKind[KindRevision], Resource(KindRevision), func() *Revision { return &Revision{} }),
+		Trackers:     resource.New(byKind[KindTracker], Resource(KindTracker), func() *Tracker { return &Tracker{} }),
 		Definitions:  map[string]resource.Client[*Definition]{},
 	}
 	for _, kind := range DefinitionKinds() {
-		c.Definitions[kind] = resource.New(r, Resource(kind), func() *Definition { return &Definition{TypeMeta: TypeOf(kind)} })
+		c.Definitions[kind] = resource.New(byKind[kind], Resource(kind), func() *Definition { return &Definition{TypeMeta: TypeOf(kind)} })
 	}
 	return c, nil
 }

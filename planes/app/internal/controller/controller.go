@@ -88,7 +88,7 @@ func (c *Controller) runPrepared(ctx context.Context) error {
 
 // newController makes what a controller consists of.
 func newController(o Options) (*Controller, error) {
-	limit := limiter.New(o.Limiter)
+	limit := newLimiter(o)
 	o.Registry.Handle("/limiter", limit)
 	config, err := clientConfig(o, limit)
 	if err != nil {
@@ -113,14 +113,14 @@ func newController(o Options) (*Controller, error) {
 	if o.ShardID != "" {
 		selector = api.LabelShard + "=" + o.ShardID
 	}
-	indices := cache.Indexers{}
-	if o.Features.IndexTrackers {
-		indices[byApplication] = indexLabels
+	indices, revisionIndices := cache.Indexers{}, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	if o.Features.IndexLists {
+		indices[byApplication], revisionIndices[byApplication] = indexLabels, indexLabels
 	}
 	c := &Controller{
 		o: o, client: client, metrics: newMetrics(o.Registry, o.Clock, o.Workers), memory: newMemories(o.Clock),
 		applications: client.Applications.Informer(selector, o.InformerResync, nil),
-		revisions:    client.Revisions.Informer(selector, o.InformerResync, cache.Indexers{byApplication: indexLabels}),
+		revisions:    client.Revisions.Informer(selector, o.InformerResync, revisionIndices),
 		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),
 		definitions:  map[string]cache.SharedIndexInformer{},
 		clusters:     members{cluster.Informer(client.Core.RESTClient(), o.InformerResync)},
@@ -147,6 +147,14 @@ func newController(o Options) (*Controller, error) {
 		}
 	}
 	return c, nil
+}
+
+// newLimiter returns the limiter of the client of requests.
+func newLimiter(o Options) *limiter.Reloadable {
+	if o.LimiterScope == ScopeClient {
+		return limiter.New(o.Limiter)
+	}
+	return limiter.NewNamed(o.Limiter)
 }
 
 // clientConfig returns the configuration of the client of all requests but those that

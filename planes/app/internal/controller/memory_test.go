@@ -141,7 +141,7 @@ func trackerStore(t testing.TB, indexed bool, n int) (*Controller, *api.Applicat
 		metrics:  newMetrics(registry, clock.Start(), 1),
 		trackers: cache.NewSharedIndexInformer(&cache.ListWatch{}, &api.Tracker{}, time.Hour, indices),
 	}
-	c.o.Features.IndexTrackers = indexed
+	c.o.Features.IndexLists = indexed
 	for i := range n {
 		for generation := range 2 {
 			name := fmt.Sprintf("app-%d", i)

@@ -27,6 +27,7 @@ type metrics struct {
 	stepPhases *prometheus.GaugeVec
 	trackers   *prometheus.CounterVec
 	packages   prometheus.Counter // KubeVela counts none
+	revisions  prometheus.Counter // nor of these
 
 	mu   sync.Mutex
 	seen map[string]shown // by key of the application
@@ -64,9 +65,10 @@ func newMetrics(r *instrument.Registry, c clock.Clock, concurrent int) *metrics 
 		trackers:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "list_resourcetracker_num", Help: "Resource trackers that lists have gone through."}, []string{"controller"}),
 		packages:   prometheus.NewCounter(prometheus.CounterOpts{Name: "app_template_packages_parsed_total", Help: "Packages that evaluations of templates have parsed anew."}),
 	}
+	m.revisions = prometheus.NewCounter(prometheus.CounterOpts{Name: "app_revisions_listed_total", Help: "Revisions that lists have gone through."})
 	workers := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "controller_runtime_max_concurrent_reconciles", Help: "Applications that are worked on at the same time."}, []string{"controller"})
 	workers.WithLabelValues("application").Set(float64(concurrent))
-	r.MustRegister(m.steps, m.phases, m.stepPhases, m.trackers, m.packages, workers)
+	r.MustRegister(m.steps, m.phases, m.stepPhases, m.trackers, m.packages, m.revisions, workers)
 	return m
 }
 

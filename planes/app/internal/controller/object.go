@@ -27,6 +27,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 )
 
 // Bounds of single requests.
@@ -108,7 +109,7 @@ func (c objects) readObject(ctx context.Context, o *unstructured.Unstructured, b
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(inBucket(ctx, o), readTimeout)
 	defer cancel()
 	defer c.metrics.timeRequestTo(ctx, "Get", o.GetKind(), o.GetAPIVersion())()
 	result := c.raw.Get().AbsPath(pathSegments(m, o)...).Do(ctx)
@@ -129,6 +130,17 @@ func (c objects) readObject(ctx context.Context, o *unstructured.Unstructured, b
 		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	return got, nil
+}
+
+// inBucket says which bucket of the limiter the requests on an object take from: that of its
+// kind, one for the hub and one for all members. Requests on objects are untyped, those on the
+// plane's own kinds typed: they never share.
+func inBucket(ctx context.Context, o *unstructured.Unstructured) context.Context {
+	name := "untyped " + o.GetAPIVersion() + " " + o.GetKind()
+	if cluster.Of(ctx) != "" {
+		name += " of members"
+	}
+	return limiter.Named(ctx, name)
 }
 
 // pathSegments are the parts of an object's path.
@@ -204,7 +216,7 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(inBucket(ctx, want), writeTimeout)
 	defer cancel()
 	var dry []string
 	if dryRun {
@@ -244,7 +256,7 @@ func (c objects) deleteObject(ctx context.Context, o *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(inBucket(ctx, o), writeTimeout)
 	defer cancel()
 	defer c.metrics.timeRequestTo(ctx, "Delete", o.GetKind(), o.GetAPIVersion())()
 	uid := o.GetUID()

@@ -15,7 +15,8 @@ import (
 // Options are what a controller is told.
 type Options struct {
 	process.Env
-	Limiter        limiter.Rate  // of all calls but those that write events, which have as much
+	Limiter        limiter.Rate  // of the calls on each kind, or of all; those that write events have as much
+	LimiterScope   string        // ScopeKind, ScopeClient
 	Workers        int           // concurrent reconciles
 	ShardID        string        // handles what is labelled with it; empty: everything
 	Resync         time.Duration // between two passes over an application that is as it should be
@@ -34,7 +35,7 @@ type Options struct {
 // KubeVela v1.7.5 without compression.
 type Features struct {
 	// KubeVela's own flags and gates.
-	IndexTrackers       bool   // optimize-list-op: an index in place of a scan of all trackers
+	IndexLists          bool   // optimize-list-op: an index in place of a scan of all trackers, and of a namespace's revisions
 	DisableRevision     bool   // optimize-disable-application-revision
 	InMemoryContext     bool   // optimize-enable-in-memory-workflow-context
 	DisableDoubleCheck  bool   // optimize-disable-resource-apply-double-check
@@ -74,6 +75,12 @@ const (
 	ProfileImproved = words.ImprovedPreset
 )
 
+// What shares the rate limit of requests.
+const (
+	ScopeKind   = "kind"   // the requests on one kind, typed and untyped ones apart, and again those for members
+	ScopeClient = "client" // all requests
+)
+
 // Default returns the options of KubeVela v1.8.0 with the settings of its chart.
 func Default() Options {
 	var o Options
@@ -99,12 +106,14 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.Workers, "concurrent-reconciles", "`NUMBER` of applications reconciled in parallel", words.Default(4, "")).AtLeast(1),
 		words.Of(&o.Limiter.QPS, "kube-api-qps", "client-side rate limit in requests/s; PUT /limiter changes it at run time", words.Default[float32](400, "")).Above(0),
 		words.Of(&o.Limiter.Burst, "kube-api-burst", "`NUMBER` of requests that may exceed the client-side rate limit at once", words.Default(600, "")).AtLeast(1),
+		words.Of(&o.LimiterScope, "limiter-scope", "what shares the rate limit of requests",
+			words.Default(ScopeKind, "the requests on one kind, untyped ones and those for members apart"), words.Or(ScopeClient, "all requests")),
 		words.Of(&o.Resync, "application-re-sync-period", "`DURATION` between two resyncs of an application without drift", words.Default(5*time.Minute, "")).Above(0),
 		words.Of(&o.InformerResync, "informer-sync-period", "`DURATION` between two resyncs of the informers", words.Default(10*time.Hour, "")).Above(0),
 		words.Of(&o.RevisionLimit, "application-revision-limit", "`NUMBER` of old revisions to keep", words.Default(2, "")).AtLeast(0),
 		words.Of(&o.MaxDispatch, "max-dispatch-concurrent", "`NUMBER` of objects of an application applied in parallel", words.Default(10, ""), words.In(ProfileV175, 1, "")).AtLeast(1),
 		words.Of(&o.ShardID, "shard-id", "handle applications labeled with this `SHARD` only; default all"),
-		words.Of(&f.IndexTrackers, "optimize-list-op", "find an application's resource trackers by an index", on, v175(false)),
+		words.Of(&f.IndexLists, "optimize-list-op", "find an application's resource trackers and revisions by an index", on, v175(false)),
 		words.Of(&f.DisableRevision, "optimize-disable-application-revision", "create no revisions", off),
 		words.Of(&f.InMemoryContext, "optimize-enable-in-memory-workflow-context", "keep the state of workflows in memory", off),
 		words.Of(&f.DisableDoubleCheck, "optimize-disable-resource-apply-double-check", "check the health of a component once, not twice", off),

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
@@ -35,16 +36,21 @@ func (r *revisions) revisionName() string {
 // listRevisions returns the kept revisions of the application, oldest first.
 func (c *Controller) listRevisions(app *api.Application) ([]*api.Revision, error) {
 	defer c.metrics.timeOwnRequest("ListCache", api.KindRevision)()
-	all, err := c.revisions.GetIndexer().ByIndex(byApplication, app.Namespace+"/"+app.Name)
+	index, key := byApplication, app.Namespace+"/"+app.Name
+	if !c.o.Features.IndexLists { // all of the namespace
+		index, key = cache.NamespaceIndex, app.Namespace
+	}
+	all, err := c.revisions.GetIndexer().ByIndex(index, key)
 	if err != nil {
 		return nil, err
 	}
 	var out []*api.Revision
 	for _, o := range all {
-		if r := o.(*api.Revision); r.DeletionTimestamp == nil && metav1.IsControlledBy(r, app) {
+		if r := o.(*api.Revision); r.Labels[api.LabelName] == app.Name && r.DeletionTimestamp == nil && metav1.IsControlledBy(r, app) {
 			out = append(out, r)
 		}
 	}
+	c.metrics.revisions.Add(float64(len(all)))
 	slices.SortFunc(out, func(a, b *api.Revision) int { return int(numberOf(a) - numberOf(b)) })
 	return out, nil
 }

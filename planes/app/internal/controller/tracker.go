@@ -33,7 +33,7 @@ func (c *Controller) listTrackers(app *api.Application) ([]*api.Tracker, error) 
 			out = append(out, t.Copy())
 		}
 	}
-	if c.o.Features.IndexTrackers {
+	if c.o.Features.IndexLists {
 		all, err := c.trackers.GetIndexer().ByIndex(byApplication, app.Namespace+"/"+app.Name)
 		if err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func newHub(t *testing.T) *hub {
 		Env:     process.Env{Config: config, Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
 		Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, MaxDispatch: 1,
 		Gateway:  cluster.Direct{Connections: 1},
-		Features: Features{TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEqualStatus: true, SkipEqualRevision: true, IndexTrackers: true, UncachedConfigMaps: true},
+		Features: Features{TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEqualStatus: true, SkipEqualRevision: true, IndexLists: true, UncachedConfigMaps: true},
 	}, client.Resource(api.GroupVersion().WithResource(api.Resource(api.KindApplication))).Namespace("default")}
 }
 
