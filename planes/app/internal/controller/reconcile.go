@@ -250,9 +250,10 @@ func (p *pass) settlePublished(ctx context.Context) error {
 // only where that is wanted.
 func (p *pass) keepState(ctx context.Context) error {
 	err := p.trackers.keepState(ctx, p.plan.ApplyOnce)
-	if p.c.o.Features.RetryKeep {
+	if err == nil || p.c.o.Features.RetryKeep {
 		return err
 	}
+	p.c.o.Log.Warn("objects are not kept", "application", p.app.key, "err", err)
 	return nil
 }
 

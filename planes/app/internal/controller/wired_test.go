@@ -2,14 +2,20 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -22,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
@@ -160,8 +167,17 @@ func TestCachesAreTransformed(t *testing.T) {
 // timetable notes when a controller's queue is to give keys again.
 type timetable struct {
 	workqueue.TypedRateLimitingInterface[string]
-	mu    sync.Mutex
-	after map[string]time.Duration // the longest, by key
+	mu      sync.Mutex
+	after   map[string]time.Duration // the longest, by key
+	retries int                      // with back-off
+}
+
+// AddRateLimited counts a retry and adds the key.
+func (q *timetable) AddRateLimited(key string) {
+	q.mu.Lock()
+	q.retries++
+	q.mu.Unlock()
+	q.TypedRateLimitingInterface.AddRateLimited(key)
 }
 
 // AddAfter notes a key and adds it.
@@ -170,6 +186,57 @@ func (q *timetable) AddAfter(key string, d time.Duration) {
 	q.after[key] = max(q.after[key], d)
 	q.mu.Unlock()
 	q.TypedRateLimitingInterface.AddAfter(key, d)
+}
+
+// TestFailedKeep holds that a pass that could not keep an object says so in the status, that the
+// next one is at the resync, and with retry-keep at once, with back-off.
+func TestFailedKeep(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for _, retry := range []bool{false, true} {
+		name := fmt.Sprintf("k-%t", retry)
+		var fails atomic.Bool
+		c := h.prepare(t, func(o *Options) {
+			o.Features.RetryKeep = retry
+			o.Config = rest.CopyConfig(o.Config)
+			planetest.Intercept(o.Config, func(next http.RoundTripper, q *http.Request) (*http.Response, error) {
+				if fails.Load() && strings.HasSuffix(q.URL.Path, "/configmaps/of-"+name) {
+					return nil, errors.New("out of reach")
+				}
+				return next.RoundTrip(q)
+			})
+		})
+		q := &timetable{TypedRateLimitingInterface: c.loop.Queue, after: map[string]time.Duration{}}
+		c.loop.Queue = q
+		stop := start(t, c)
+		h.create(t, name, nil)
+		key := "default/" + name
+		seen := func(what string, ok func() bool) {
+			t.Helper()
+			repotest.Eventually(t, what, func() bool {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				return ok()
+			})
+		}
+		seen("it rests", func() bool { return q.after[key] == c.o.Resync })
+		q.mu.Lock()
+		q.after, q.retries = map[string]time.Duration{}, 0
+		q.mu.Unlock()
+		fails.Store(true)
+		q.Add(key)
+		cached(t, c.applications, key, func(a *api.Application) bool {
+			return slices.ContainsFunc(a.Status.Conditions, func(c api.Condition) bool {
+				return c.Type == "StateKeep" && strings.Contains(c.Message, "out of reach")
+			})
+		})
+		if retry {
+			seen("it is retried", func() bool { return q.retries > 1 })
+		} else {
+			seen("its next pass is at the resync", func() bool { return q.after[key] == c.o.Resync && q.retries == 0 })
+		}
+		stop()
+	}
 }
 
 // TestJitter holds that without resync-jitter the next passes of applications come
