@@ -20,7 +20,7 @@ func limitedApps() map[string]limitedPlane {
 		"revisions":  {"../app/updates", diagnose.Memory, "app-controller", []string{"profile=v175", "template=light", "apps=40", "rate=10", "updates=3", "revisions=10", "memory=48Mi", "managerQPS=300", "managerBurst=300"}},
 		"scan":       {"../app/index", diagnose.Scan, "app-controller", []string{"others=15000", "fill=300", "apps=5", "index=false", "option=--feature-gates=ApplyOnce=true", "resync=10ms", "cpu=0.3"}},
 		"state-keep": {"../app/steady", diagnose.Stage, "app-controller", []string{"profile=v175", "template=heavy", "option=--concurrent-reconciles=1", "apps=15", "resync=250ms", "hold=25s", "managerQPS=300", "managerBurst=300"}},
-		"webhook":    {"../app/webhook", diagnose.Webhook, "validating.core.oam.dev.v1beta1.applications", []string{"apps=60", "rate=5", "delay=500ms", "managerQPS=300", "managerBurst=300"}},
+		"webhook":    {"../app/webhook", diagnose.Webhook, "validating.core.oam.dev.v1beta1.applications", []string{"apps=60", "rate=5", "inController=false", "delay=500ms", "managerQPS=300", "managerBurst=300"}},
 	}
 }
 

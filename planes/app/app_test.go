@@ -11,6 +11,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 	planetest.CheckRefusals(t, app.Verbs, map[string]string{
 		"app-controller --profile v9":                          "want one of improved, v175, v18",
 		"app-controller --profile v1.7.5 --gc-passes 0":        "gc-passes 0: want at least 1",
+		"app-controller --use-webhook --shard-id a":            "use-webhook with shard-id a",
 		"app-controller --limiter-scope all":                   `limiter-scope "all": want one of kind, client`,
 		"app-controller --concurrent-reconciles 0":             "concurrent-reconciles",
 		"app-controller --application-re-sync-period 0s":       "application-re-sync-period",

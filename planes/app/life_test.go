@@ -290,12 +290,35 @@ func TestShards(t *testing.T) {
 	r.nothing("s-0")
 }
 
+// TestReviewed holds that with use-webhook the controller's own webhook refuses what names an
+// unknown type, and what a template cannot render, and publishes what is well.
+func TestReviewed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.run(func(o *controller.Options) { o.Webhook = true })
+	r.reviews()
+	wrong := application(t, "wrong", "light", 1)
+	wrong.Spec.Components[0].Properties = json.RawMessage(`{"image":7}`)
+	if _, err := r.client.Applications.Create(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "component wrong-v1") {
+		t.Errorf("what cannot be rendered is not refused: %v", err)
+	}
+	r.create("well", "light")
+	r.becomes("well", api.Running)
+	c.stop()
+}
+
 // webhook runs a webhook until the test ends, and returns when it is registered.
 func (r *rig) webhook(o webhook.Options) {
 	r.t.Helper()
 	ready := instrument.New("")
 	o.Config, o.Registry, o.Clock, o.Log = r.config, ready, clock.Start(), planetest.Log(r.t)
 	planetest.Start(r.t, func(ctx context.Context) error { return webhook.Run(ctx, o) })
+	r.reviews()
+}
+
+// reviews waits until unknown types are refused.
+func (r *rig) reviews() {
+	r.t.Helper()
 	repotest.Eventually(r.t, "the webhook is asked", func() bool { // it is registered, and the API server has noticed
 		o := application(r.t, "probe", "light", 1)
 		o.Spec.Components[0].Type = "none"

@@ -26,6 +26,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
+	"github.com/windtunnel/windtunnel/planes/app/internal/webhook"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
@@ -82,8 +83,29 @@ func (c *Controller) runPrepared(ctx context.Context) error {
 		c.drift.startWatches(ctx, &g.WaitGroup)
 		g.Run(ctx, c.loop)
 		o.Log.Info("controller runs", "limiter", o.Limiter.String(), "workers", o.Workers, "shard", o.ShardID)
+		if o.Webhook {
+			return webhook.Run(ctx, webhook.Options{Env: o.Env, Listen: o.WebhookListen, Types: true, Review: c.reviewApplication})
+		}
 		return nil
 	})
+}
+
+// reviewApplication says what is wrong with an application that somebody wants to store: it is
+// rendered once, from what the caches hold.
+func (c *Controller) reviewApplication(app *api.Application) error {
+	p, err := plan.New(app, app.Spec.Workflow, c.tools)
+	if err != nil {
+		return err
+	}
+	if err := p.ReadPolicies(); err != nil {
+		return err
+	}
+	for _, component := range app.Spec.Components {
+		if _, err := p.Render(component, plan.Place{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newController makes what a controller consists of.

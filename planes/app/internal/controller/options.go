@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,8 @@ type Options struct {
 	RevisionLimit  int // kept of an application beside the one in use
 	MaxDispatch    int // objects of an application that are applied or kept at the same time
 	Events         bool
+	Webhook        bool // applications are reviewed before they are stored
+	WebhookListen  string
 	Install        bool           // kinds and definitions are brought to the server
 	Gateway        cluster.Direct // how members are reached; without a URL by the hub's API server
 	Seed           uint64         // of all that is chosen by chance
@@ -89,7 +92,13 @@ func Default() Options {
 }
 
 // Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error { return errors.Join(o.Words().Check(), o.Gateway.Validate()) }
+func (o *Options) Validate() error {
+	err := errors.Join(o.Words().Check(), o.Gateway.Validate())
+	if o.Webhook && o.ShardID != "" {
+		err = errors.Join(err, fmt.Errorf("use-webhook with shard-id %s: want one of them; shards review nothing", o.ShardID))
+	}
+	return err
+}
 
 // Words declares what a user may choose. The limiter is in no profile: a comparison is one
 // of mechanisms, at the same rate.
@@ -138,6 +147,8 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.Seed, "seed", "`SEED` of random choices: the jitter of the resync, the replica of a connection", words.Default(uint64(0), "")),
 		words.Custom(&gates{set: map[string]bool{}, features: f}, "feature-gates", "KubeVela feature `GATES`, as NAME=BOOL separated by commas: "+gateNames(),
 			words.Default(compressed+filtered, ""), words.In(ProfileV175, compressed+unfiltered, "")),
+		words.Of(&o.Webhook, "use-webhook", "review applications in this process, as vela-core does: refuse those that cannot be rendered by the definitions in its caches; not with a shard", off),
+		words.Of(&o.WebhookListen, "admission-listen", "`HOST:PORT` of that webhook, TLS", words.Default("127.0.0.1:0", "")),
 		words.Of(&o.Events, "events", "write event objects", on),
 		words.Of(&o.Install, "install", "install kinds and definitions in the plane", on),
 	}

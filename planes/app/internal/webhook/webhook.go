@@ -2,8 +2,8 @@
 // its shard when it is created, and refuses one that names a type which nobody has
 // defined.
 //
-// It renders nothing: a parameter that a template refuses is found when the
-// application is published.
+// A process of its own renders nothing: a parameter that a template refuses is found
+// when the application is published. In the controller it renders, from the caches.
 package webhook
 
 import (
@@ -43,6 +43,8 @@ type Options struct {
 	Seed        uint64        // of that choice
 	Types       bool          // are looked for
 	Delay       time.Duration // of each validation, as of one that asks elsewhere
+	// Review says what is wrong with an application; nil: the server is asked for the types.
+	Review func(*api.Application) error
 }
 
 // Default returns KubeVela's options.
@@ -88,6 +90,9 @@ func Run(ctx context.Context, o Options) error {
 				if err := clock.Sleep(ctx, o.Delay); err != nil {
 					return admission.Deny(err)
 				}
+				if o.Review != nil {
+					return reviewApplication(q, o.Review)
+				}
 				return validateApplication(q, func(kind, namespace, name string) error {
 					ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 					defer cancel()
@@ -131,6 +136,21 @@ func (o Options) mutateApplication(q *admissionv1.AdmissionRequest, chance func(
 		labels[k] = v
 	}
 	return admission.Patch([]any{map[string]any{"op": "add", "path": "/metadata/labels", "value": labels}})
+}
+
+// reviewApplication refuses what a review finds wrong.
+func reviewApplication(q *admissionv1.AdmissionRequest, review func(*api.Application) error) *admissionv1.AdmissionResponse {
+	app := &api.Application{}
+	if err := json.Unmarshal(q.Object.Raw, app); err != nil {
+		return admission.Deny(err)
+	}
+	app.Namespace = q.Namespace
+	if app.DeletionTimestamp == nil { // else, whatever is wrong, it may go
+		if err := review(app); err != nil {
+			return admission.Deny(err)
+		}
+	}
+	return admission.Allow()
 }
 
 // validateApplication refuses an application that names what is not there.
