@@ -148,7 +148,7 @@ func (o *Options) Words() words.Set {
 		words.Custom(&gates{set: map[string]bool{}, features: f}, "feature-gates", "KubeVela feature `GATES`, as NAME=BOOL separated by commas: "+gateNames(),
 			words.Default(compressed+filtered, ""), words.In(ProfileV175, compressed+unfiltered, "")),
 		words.Of(&o.Webhook, "use-webhook", "review applications in this process, as vela-core does: refuse those that cannot be rendered by the definitions in its caches; not with a shard", off),
-		words.Of(&o.WebhookListen, "admission-listen", "`HOST:PORT` of that webhook, TLS", words.Default("127.0.0.1:0", "")),
+		words.Of(&o.WebhookListen, "admission-listen", "`HOST:PORT` of the webhook of --use-webhook, TLS", words.Default("127.0.0.1:0", "")),
 		words.Of(&o.Events, "events", "write event objects", on),
 		words.Of(&o.Install, "install", "install kinds and definitions in the plane", on),
 	}
