@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -83,6 +84,8 @@ func (x *inclusion) enter(written, in string, f *problems) error {
 		return fmt.Errorf("%s includes itself: %s", name, strings.Join(append(x.depth[i:len(x.depth):len(x.depth)], name), " -> "))
 	}
 	switch {
+	case strings.ContainsFunc(written, unicode.IsControl):
+		return fmt.Errorf("%q is not the name of a file", clipText(written))
 	case strings.Contains(written, "${"):
 		return fmt.Errorf("%q: a file's name is no expression: what is included does not depend on parameters", clipText(written))
 	case len(x.depth) > maxFragmentDepth:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -294,12 +295,16 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, file := range append(files, "../examples/density.yaml") {
-		raw, err := os.ReadFile(file)
+		raw, err := scenario.Read(file) // with what it includes
+		if err != nil {
+			raw, err = os.ReadFile(file)
+		}
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(raw)
 	}
+	place := regexp.MustCompile(`^(f:|.+:\d+: )`) // of an included file, too
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s, err := scenario.Parse("f", raw, nil)
 		if (s == nil) == (err == nil) {
@@ -307,7 +312,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if err != nil {
 			for line := range strings.Lines(err.Error()) {
-				if !strings.HasPrefix(line, "f:") {
+				if !place.MatchString(line) {
 					t.Errorf("a line without a place: %q", line)
 				}
 			}

@@ -148,7 +148,7 @@ func TestWriteOfWhatNoFileHolds(t *testing.T) {
 
 func FuzzWrite(f *testing.F) {
 	for _, file := range []string{"testdata/everything.yaml", "../examples/density.yaml"} {
-		raw, err := os.ReadFile(file)
+		raw, err := scenario.Read(file)
 		if err != nil {
 			f.Fatal(err)
 		}
