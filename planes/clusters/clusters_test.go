@@ -42,5 +42,5 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 // declared.
 func TestOptionsInDocs(t *testing.T) {
 	o := tree.Default()
-	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kosmos.md"), "options of tree-manager", o.Words().Table("v0.5.5", "main", words.ImprovedPreset))
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kosmos.md"), "options of tree-manager", o.Words().Table("v0.5.5", words.ImprovedPreset))
 }
