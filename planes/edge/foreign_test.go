@@ -2,7 +2,9 @@ package edge_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,6 +115,42 @@ func TestFleetLeavesTheNodesOfOthers(t *testing.T) {
 				t.Errorf("it was %v and is %v", before, after)
 			}
 		})
+	}
+}
+
+// lines is a log that is read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+// TestFleetSaysWhatItWaitsFor holds that a fleet without a hub logs what is missing: the token,
+// and then the addresses, which --hub-addresses gives in place of the plane.
+func TestFleetSaysWhatItWaitsFor(t *testing.T) {
+	r, log := newRig(t), &lines{}
+	o := fleetOptions(r, 1)
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- fleet.Run(ctx, o) }()
+	repotest.Eventually(t, "the token is missing", func() bool { return log.has("tokensecret") })
+	r.server.Add("/api/v1/namespaces/kubeedge/secrets/tokensecret", map[string]any{"metadata": map[string]any{"name": "tokensecret", "namespace": "kubeedge"}, "data": map[string]any{"tokendata": "YQ=="}})
+	repotest.Eventually(t, "the addresses are missing", func() bool { return log.has("edge-hubs") })
+	cancel()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "edge-hubs") {
+		t.Errorf("the fleet ends with %v", err)
 	}
 }
 
