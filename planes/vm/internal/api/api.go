@@ -74,6 +74,8 @@ type InstanceStatus struct {
 	LauncherContainerImageVersion string               `json:"launcherContainerImageVersion,omitempty"`
 	Interfaces                    []Interface          `json:"interfaces,omitempty"`
 	MigrationState                *MigrationState      `json:"migrationState,omitempty"`
+
+	kept unknown
 }
 
 // Condition is one condition of an instance, a machine or a migration.
@@ -83,6 +85,8 @@ type Condition struct {
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty"`
 	Reason             string                 `json:"reason,omitempty"`
 	Message            string                 `json:"message,omitempty"`
+
+	kept unknown
 }
 
 // Interface is a network interface as the guest has it.
@@ -104,6 +108,8 @@ type MigrationState struct {
 	EndTimestamp      *metav1.Time `json:"endTimestamp,omitempty"`
 	Completed         bool         `json:"completed,omitempty"`
 	Failed            bool         `json:"failed,omitempty"`
+
+	kept unknown
 }
 
 // Machine is a VirtualMachine: it wants an instance to run.
@@ -134,6 +140,8 @@ type MachineStatus struct {
 	PrintableStatus string        `json:"printableStatus,omitempty"`
 	Conditions      []Condition   `json:"conditions,omitempty"`
 	StartFailure    *StartFailure `json:"startFailure,omitempty"`
+
+	kept unknown
 }
 
 // StartFailure says when an instance that failed is replaced.
@@ -161,6 +169,8 @@ type MigrationStatus struct {
 	Phase                     Phase       `json:"phase,omitempty"`
 	PhaseTransitionTimestamps []PhaseTime `json:"phaseTransitionTimestamps,omitempty"`
 	Conditions                []Condition `json:"conditions,omitempty"`
+
+	kept unknown
 }
 
 // Installation is the KubeVirt object. Only its client rate limits are used;

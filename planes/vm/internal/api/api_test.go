@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -34,6 +35,44 @@ func TestSpecificationsAreKeptAsTheyWereSent(t *testing.T) {
 	}
 	if !reflect.DeepEqual(before["spec"], after["spec"]) {
 		t.Errorf("written: %s", raw)
+	}
+}
+
+// TestStatusesKeepWhatOthersWrite reads and writes statuses with fields of other programs
+// and other releases.
+func TestStatusesKeepWhatOthersWrite(t *testing.T) {
+	for name, o := range map[string]struct {
+		text string
+		into any
+	}{
+		"instance": {`{"phase":"Running","virtualMachineRevisionName":"r","volumeStatus":[{"name":"d","target":""}],"memory":{"guestRequested":"1Gi"},` +
+			`"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:05Z","status":"True","type":"Ready"}],` +
+			`"migrationState":{"migrationUid":"u","mode":"PreCopy","targetState":{"node":"n"}}}`, &api.InstanceStatus{}},
+		"machine":   {`{"created":true,"observedGeneration":2,"volumeSnapshotStatuses":[{"name":"d"}]}`, &api.MachineStatus{}},
+		"migration": {`{"phase":"Running","migrationState":{"mode":"PreCopy"}}`, &api.MigrationStatus{}},
+	} {
+		if err := json.Unmarshal([]byte(o.text), o.into); err != nil {
+			t.Fatal(name, err)
+		}
+		raw, err := json.Marshal(o.into)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var before, after any
+		if err := errors.Join(json.Unmarshal([]byte(o.text), &before), json.Unmarshal(raw, &after)); err != nil {
+			t.Fatal(name, err)
+		}
+		if !reflect.DeepEqual(before, after) {
+			t.Errorf("%s: read %s, written %s", name, o.text, raw)
+		}
+	}
+	var s api.InstanceStatus
+	if err := json.Unmarshal([]byte(`{"conditions":[{"type":"Ready","status":"False","lastProbeTime":null,"lastTransitionTime":null}]}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(api.With(s.Conditions, api.Condition{Type: "Ready", Status: "True"}, time.Unix(0, 0).UTC()))
+	if want := `[{"lastProbeTime":null,"lastTransitionTime":"1970-01-01T00:00:00Z","status":"True","type":"Ready"}]`; err != nil || string(raw) != want {
+		t.Errorf("a changed condition is written as %s, want %s (%v)", raw, want, err)
 	}
 }
 

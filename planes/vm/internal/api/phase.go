@@ -101,6 +101,7 @@ func With(list []Condition, c Condition, now time.Time) []Condition {
 	if old.Status == c.Status {
 		c.LastTransitionTime = old.LastTransitionTime
 	}
+	c.kept = old.kept
 	out := slices.Clone(list)
 	*Find(out, c.Type) = c
 	return out

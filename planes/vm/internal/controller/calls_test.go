@@ -121,7 +121,7 @@ func changesOf(old, now *api.Instance) (out []string) {
 		out = append(out, "annotations")
 	}
 	for _, c := range now.Status.Conditions {
-		if was := api.Find(old.Status.Conditions, c.Type); was == nil || *was != c {
+		if was := api.Find(old.Status.Conditions, c.Type); was == nil || !reflect.DeepEqual(*was, c) {
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason)))
 		}
 	}

@@ -39,7 +39,7 @@ func review(t *testing.T, operation, object string) (int, *admissionv1.Admission
 func TestNewInstancesGetPhaseAndFinalizer(t *testing.T) {
 	for _, object := range []string{
 		`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"v"},"spec":{"domain":{"x":1}}}`,
-		`{"metadata":{"name":"v","finalizers":["another"]},"spec":{},"status":{"phase":"Running"}}`,
+		`{"metadata":{"name":"v","finalizers":["another"]},"spec":{},"status":{"phase":"Running","virtualMachineRevisionName":"r"}}`,
 		`{"metadata":{"name":"v","finalizers":["` + api.FinalizerInstance + `"]},"spec":{}}`,
 	} {
 		_, answer := review(t, "CREATE", object)
@@ -53,6 +53,9 @@ func TestNewInstancesGetPhaseAndFinalizer(t *testing.T) {
 		raw, err := patch.Apply([]byte(object))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(object, "RevisionName") != strings.Contains(string(raw), "RevisionName") {
+			t.Errorf("the name of the machine's revision is lost: %s", raw)
 		}
 		var vmi api.Instance
 		if err := json.Unmarshal(raw, &vmi); err != nil {
