@@ -12,7 +12,7 @@ import (
 // one of its scenarios.
 func limitedApps() map[string]limitedPlane {
 	return map[string]limitedPlane{
-		"limiter":    {"../app/steady", diagnose.ClientThrottle, "app-controller", []string{"apps=15", "qps=20", "burst=20", "resync=5s", "hold=5s"}},
+		"limiter":    {"../app/steady", diagnose.ClientThrottle, "app-controller", []string{"apps=15", "qps=20", "burst=20", "option=--limiter-scope=client", "resync=5s", "hold=5s"}},
 		"shard":      {"../app/index", diagnose.CPULimit, "app-controller", []string{"others=1", "apps=40", "rate=20", "cpu=0.1"}},
 		"distance":   {"../app/distance", diagnose.Distance, "app-controller", []string{"profile=v175", "apps=60", "resync=3s", "hold=20s"}},
 		"imbalance":  {"../app/gateway-balance", diagnose.Imbalance, "app-gateway", []string{"shards=1", "gateways=4", "apps=40", "cpu=0.03", "resync=3s", "hold=10s"}},
