@@ -36,7 +36,11 @@ func (a *application) writeObject(ctx context.Context) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got) // of one that is gone now too: no pass before the cache knows
+	if got.DeletionTimestamp != nil && len(got.Finalizers) == 0 {
+		a.c.memory.noteRemoved(a.key, a.c.applications.GetStore(), got)
+	} else {
+		a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got)
+	}
 	return nil
 }
 

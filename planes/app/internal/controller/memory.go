@@ -55,6 +55,17 @@ func (m *memories) ofLocked(key string) *remembered {
 
 // noteWritten says that an object of an application has a version that store will show.
 func (m *memories) noteWritten(key string, store cache.Store, o metav1.Object) {
+	m.noteVersion(key, store, o, 0)
+}
+
+// noteRemoved says that the last finalizer of an object was taken off: store will not show
+// it any more, or another one of its name, which is newer.
+func (m *memories) noteRemoved(key string, store cache.Store, o metav1.Object) {
+	m.noteVersion(key, store, o, 1)
+}
+
+// noteVersion notes the version of an object, or with newer above zero one after it.
+func (m *memories) noteVersion(key string, store cache.Store, o metav1.Object, newer uint64) {
 	version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return
@@ -65,7 +76,7 @@ func (m *memories) noteWritten(key string, store cache.Store, o metav1.Object) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ofLocked(key).written[name] = written{store, version, m.clock.Now()}
+	m.ofLocked(key).written[name] = written{store, version + newer, m.clock.Now()}
 }
 
 // caughtUp says whether the caches show what this controller wrote of an
