@@ -114,7 +114,9 @@ func newUser(t *testing.T) user {
 	cache, proxy, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	useModuleCache(t, cache)
 	u := user{t: t, dir: t.TempDir()}
-	u.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=file://"+serveModule(t)+","+proxy, "GONOPROXY=none", "GONOSUMDB="+self.Path, "GOBIN="+filepath.Join(u.dir, "bin"))
+	// Without its index the go command looks into the folder of the module: it believes
+	// that of one version never to change.
+	u.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GODEBUG=goindex=0", "GOPROXY=file://"+serveModule(t)+","+proxy, "GONOPROXY=none", "GONOSUMDB="+self.Path, "GOBIN="+filepath.Join(u.dir, "bin"))
 	return u
 }
 

@@ -85,7 +85,7 @@ func TestComparisonPage(t *testing.T) {
 	for _, want := range []string{
 		"1 measure is worse by more than 5 % in B.", "p99 pod startup is 50 % higher in B", "B against A", "parameter rate", "asked for", "100 → 101",
 		"server: POST pods (requests/pod)", "×2", "The whole manifest of the first run of B", `class="forest"`,
-		"Beside published figures", "+50 % (", "+40 %", "An earlier report", "a larger machine",
+		"Beside published figures", "&#43;50 % (", "&#43;40 %", "An earlier report", "a larger machine",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

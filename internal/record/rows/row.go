@@ -36,8 +36,8 @@ type Phase struct {
 	Cluster   string `parquet:"cluster,dict,optional"`        // the member that the object is in; empty: the plane
 }
 
-// Sample is one value of a series, or its end. A value of a scrape that is the
-// same as the one before it has no row: scrapes says when each target was read.
+// Sample is one value of a series, or its end. A value equal to that of
+// the previous scrape has no row: the table scrapes says when each target was read.
 type Sample struct {
 	Series int64    `parquet:"series,delta" unit:"number"`         // the series' number in this run, from 0
 	Target string   `parquet:"target,dict"`                        // where it was read: kube-apiserver, etcd ..., windtunnel

@@ -339,6 +339,7 @@ func (r *countedRig) holdPods() {
 	r.holdPod("token", "p3", true)
 	r.host.take()
 	r.member.take()
+	worked := r.measured("workqueue_work_duration_seconds", "name=copies") // before the change: the manager may be quick
 	settings, err = core.ConfigMaps("default").Get(ctx, "settings", metav1.GetOptions{})
 	if err == nil {
 		settings.Data = map[string]string{"a": "c"}
@@ -347,7 +348,6 @@ func (r *countedRig) holdPods() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	worked := r.measured("workqueue_work_duration_seconds", "name=copies")
 	repotest.Eventually(r.t, "the copy follows", func() bool { return r.measured("workqueue_work_duration_seconds", "name=copies") > worked && r.rests() })
 	r.hold("change", "host", r.host.take("GET configmaps", "PUT configmaps"))
 	r.hold("change", "member", r.member.take("GET configmaps", "PUT configmaps"))
