@@ -11,7 +11,7 @@ export default defineConfig({
   rewrites: { "README.md": "index.md", ":folder/README.md": ":folder/index.md" },
   // Links out of docs/ are to files of the repository, which the site does not
   // have; a test looks whether they are there (TestLinksLeadSomewhere).
-  ignoreDeadLinks: [/^(\.\/)?(\.\.\/)+(experiments|examples|README|CHANGELOG|CONTRIBUTING|ARCHITECTURE|SECURITY)/],
+  ignoreDeadLinks: [/^(\.\/)?(\.\.\/)+(experiments|examples|planes|internal|README|CHANGELOG|CONTRIBUTING|ARCHITECTURE|SECURITY)/],
   // The pages are Markdown for readers of the repository as well: braces and
   // angle brackets in them are text, not the site's own language.
   markdown: {

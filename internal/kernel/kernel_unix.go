@@ -84,7 +84,7 @@ func Disk(path string) (DiskSpace, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return DiskSpace{}, err
 	}
-	return DiskSpace{Free: s.Bavail * uint64(s.Bsize), InMemory: isMemory(int64(s.Type))}, nil
+	return DiskSpace{Free: s.Bavail * uint64(s.Bsize), InMemory: isMemory(int64(s.Type))}, nil //nolint:unconvert // the type's width depends on the system
 }
 
 // OwnCPU returns the CPU time of this process, in all of its threads (getrusage(2)).
