@@ -159,11 +159,22 @@ func TestAHotQueueIsDirty(t *testing.T) {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.plane, _ = flighttest.HotQueue(t)
 	b.options.Kubeconfig = "somebody else's"
-	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(3*time.Second), "tag"
-	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
-		t.Fatal(err)
+	b.scenario.Preflight.Dirty = "tag"
+	look := func(wait time.Duration) *record.PreflightFacts {
+		b.scenario.Preflight.Wait = unit.Duration(wait)
+		if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+			t.Fatal(err)
+		}
+		return b.dir.manifest.Preflight
 	}
-	g := b.dir.manifest.Preflight
+	// Until it has the queue's usual retries, the gate knows nothing: how long that takes
+	// is the machine's.
+	wait := 3 * time.Second
+	g := look(wait)
+	for len(g.Findings) == 1 && strings.HasPrefix(g.Findings[0].Text, "measuring baseline") {
+		wait *= 2
+		g = look(wait)
+	}
 	if g.Clean || len(g.Findings) != 1 || g.Findings[0].Kind != preflight.Retries || !strings.Contains(g.Findings[0].Text, "items/s come back to queue kcm job") {
 		t.Errorf("%+v", g)
 	}
