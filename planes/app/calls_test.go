@@ -143,10 +143,13 @@ func (c *countedCase) check(t testing.TB, name string, made []string) {
 	}
 }
 
-// TestCounted holds the profiles to the requests that were counted on the releases that they
+// TestProofCounted holds the profiles to the requests that were counted on the releases that they
 // stand for, call by call.
-func TestCounted(t *testing.T) {
-	t.Parallel()
+//
+// How many passes an application takes depends on how far the caches are behind, here as in
+// KubeVela: on a machine that others use some take more than any that was counted.
+func TestProofCounted(t *testing.T) {
+	repotest.Proof(t)
 	cases := countedCases(t)
 	for release, profile := range map[string]string{"v1.8.0": "v18", "v1.7.5": "v175"} {
 		r, _ := hollowRig(t)
