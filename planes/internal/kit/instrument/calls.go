@@ -45,8 +45,12 @@ func (r *Registry) Watch(config *rest.Config) {
 // Times lets this registry have the times of every client of the process; call
 // it before the first client. client-go has one place for them, which its
 // Register gives to whoever comes first: where Kubernetes is linked, that is
-// Kubernetes' own registry, before main begins. So they are set.
+// Kubernetes' own registry, before main begins. So they are set, once: in a test that
+// runs several processes of a plane as one, clients of the first read them already.
 func (r *Registry) Times() {
+	if _, set := metrics.RateLimiterLatency.(times); set {
+		return
+	}
 	metrics.RateLimiterLatency, metrics.RequestLatency = times{r.calls.waited}, times{r.calls.latency}
 }
 

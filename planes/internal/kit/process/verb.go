@@ -150,8 +150,8 @@ func (c *common) serve(ctx context.Context, stdout io.Writer, s Spec) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	fmt.Fprintf(stdout, "metrics on http://%s/metrics\n", server.Address)
 	s.Env.Registry.Times()
+	fmt.Fprintf(stdout, "metrics on http://%s/metrics\n", server.Address)
 	return s.Run(ctx)
 }
 
