@@ -111,7 +111,13 @@ type view struct {
 }
 
 // Wait takes a token from the bucket of the name.
-func (v view) Wait(ctx context.Context) error { return v.Reloadable.Wait(Named(ctx, v.name)) }
+func (v view) Wait(ctx context.Context) error { return v.bucket(v.name).Wait(ctx) }
+
+// Accept takes a token from the bucket of the name, however long that takes.
+func (v view) Accept() { v.bucket(v.name).Accept() }
+
+// TryAccept takes a token from the bucket of the name if there is one.
+func (v view) TryAccept() bool { return v.bucket(v.name).TryAccept() }
 
 // Change puts another rate in force and says whether it is another. The new
 // bucket is full.
@@ -129,11 +135,10 @@ func (l *Reloadable) Change(r Rate) bool {
 // Rate returns the rate in force.
 func (l *Reloadable) Rate() Rate { return *l.rate.Load() }
 
-// bucket returns the bucket of a context.
-func (l *Reloadable) bucket(ctx context.Context) flowcontrol.RateLimiter {
-	name := ""
-	if l.named {
-		name, _ = ctx.Value(nameKey{}).(string)
+// bucket returns the bucket of a name.
+func (l *Reloadable) bucket(name string) flowcontrol.RateLimiter {
+	if !l.named {
+		name = ""
 	}
 	all := l.current.Load()
 	b, ok := all.byName.Load(name)
@@ -144,13 +149,16 @@ func (l *Reloadable) bucket(ctx context.Context) flowcontrol.RateLimiter {
 }
 
 // Wait takes a token, or returns the context's error.
-func (l *Reloadable) Wait(ctx context.Context) error { return l.bucket(ctx).Wait(ctx) }
+func (l *Reloadable) Wait(ctx context.Context) error {
+	name, _ := ctx.Value(nameKey{}).(string)
+	return l.bucket(name).Wait(ctx)
+}
 
 // Accept takes a token, however long that takes.
-func (l *Reloadable) Accept() { l.bucket(context.Background()).Accept() }
+func (l *Reloadable) Accept() { l.bucket("").Accept() }
 
 // TryAccept takes a token if there is one.
-func (l *Reloadable) TryAccept() bool { return l.bucket(context.Background()).TryAccept() }
+func (l *Reloadable) TryAccept() bool { return l.bucket("").TryAccept() }
 
 // Stop does nothing: there is nothing to stop.
 func (l *Reloadable) Stop() {}

@@ -119,3 +119,17 @@ func TestNamesHaveBuckets(t *testing.T) {
 		}
 	})
 }
+
+// TestNamedTakesOfItsOwn holds that each way of taking a token takes one from the bucket of
+// the name.
+func TestNamedTakesOfItsOwn(t *testing.T) {
+	l := limiter.NewNamed(limiter.Rate{QPS: 0.001, Burst: 3})
+	pods := l.Of("pods")
+	pods.Accept()
+	if err := pods.Wait(t.Context()); err != nil || !pods.TryAccept() || pods.TryAccept() {
+		t.Errorf("the bucket of pods has not three tokens (%v)", err)
+	}
+	if !l.TryAccept() || !l.Of("nodes").TryAccept() {
+		t.Error("calls about pods took the tokens of others")
+	}
+}
