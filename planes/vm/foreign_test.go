@@ -29,27 +29,14 @@ func (r *rig) verb(args ...string) {
 	if err := r.server.Endpoint().WriteKubeconfig(kubeconfig); err != nil {
 		r.t.Fatal(err)
 	}
-	begun := make(chan struct{}, 1)
+	out := &planetest.Lines{}
 	r.t.Cleanup(planetest.Start(r.t, func(ctx context.Context) error {
 		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
-		root.AddCommand(vm.Verbs(process.Host{Stdout: beginning(begun), Stderr: io.Discard, Interruptible: context.WithCancel})...)
+		root.AddCommand(vm.Verbs(process.Host{Stdout: out, Stderr: io.Discard, Interruptible: context.WithCancel})...)
 		root.SetArgs(append(args, "--kubeconfig", kubeconfig))
 		return root.ExecuteContext(ctx)
 	}))
-	repotest.Eventually(r.t, args[0]+" begins", func() bool { return len(begun) > 0 })
-	<-begun
-}
-
-// beginning is a writer that says when something is written.
-type beginning chan struct{}
-
-// Write says that there was a write.
-func (s beginning) Write(p []byte) (int, error) {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-	return len(p), nil
+	repotest.Eventually(r.t, args[0]+" begins", func() bool { return out.Has("metrics on") })
 }
 
 // TestNodesOfOthersAreNotServed runs machines in a cluster with a node of others, such as one
