@@ -85,11 +85,7 @@ const (
 )
 
 // Default returns the options of KubeVela v1.8.0 with the settings of its chart.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Validate joins all that is wrong with what a user may choose.
 func (o *Options) Validate() error {

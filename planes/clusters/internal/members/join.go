@@ -44,11 +44,7 @@ type Options struct {
 }
 
 // Default returns Kosmos' options, without a folder.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Validate joins all that is wrong with what a user may choose.
 func (o *Options) Validate() error {

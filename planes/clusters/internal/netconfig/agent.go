@@ -43,11 +43,7 @@ type AgentOptions struct {
 }
 
 // AgentDefault returns Kosmos' options.
-func AgentDefault() AgentOptions {
-	var o AgentOptions
-	o.Words().Reset()
-	return o
-}
+func AgentDefault() AgentOptions { return words.DefaultsOf[AgentOptions]() }
 
 // Words declares what a user may choose.
 func (o *AgentOptions) Words() words.Set { return o.words() }

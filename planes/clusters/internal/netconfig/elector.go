@@ -32,11 +32,7 @@ type ElectorOptions struct {
 }
 
 // ElectorDefault returns Kosmos' options.
-func ElectorDefault() ElectorOptions {
-	var o ElectorOptions
-	o.Words().Reset()
-	return o
-}
+func ElectorDefault() ElectorOptions { return words.DefaultsOf[ElectorOptions]() }
 
 // Words declares what a user may choose.
 func (o *ElectorOptions) Words() words.Set {

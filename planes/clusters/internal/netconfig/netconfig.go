@@ -35,11 +35,7 @@ type Options struct {
 
 // Default returns Kosmos' options, and for a window the time for which its agents wait
 // for further changes anyway.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Words declares what a user may choose.
 func (o *Options) Words() words.Set {

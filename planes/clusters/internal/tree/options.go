@@ -88,11 +88,7 @@ type Options struct {
 const presetMain = "main"
 
 // Default returns the semantics of Kosmos v0.5.5.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Words declares what a user may choose: Kosmos' value is the default, of which the
 // text says what it costs. The limiter is in no preset: a comparison is one of

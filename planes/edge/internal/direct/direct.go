@@ -32,11 +32,7 @@ type Options struct {
 }
 
 // Default returns a hundred edges.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Words declares what a user may choose.
 func (o *Options) Words() words.Set {

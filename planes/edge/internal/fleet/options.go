@@ -77,11 +77,7 @@ type Options struct {
 }
 
 // Default returns what KubeEdge's edges do.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // maxEdges is how many fit into a process: it has 20,000 descriptors as a rule.
 const maxEdges = 19000

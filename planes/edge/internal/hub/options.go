@@ -127,11 +127,7 @@ const (
 )
 
 // Default returns KubeEdge's semantics.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Words declares what a user may choose: KubeEdge's value is the default, of which the
 // text says what it costs.

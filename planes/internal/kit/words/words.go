@@ -224,6 +224,16 @@ func (s Set) Reset() {
 	}
 }
 
+// DefaultsOf returns options with their declared defaults, and zeros where none is declared.
+func DefaultsOf[O any, P interface {
+	*O
+	Words() Set
+}]() O {
+	var o O
+	P(&o).Words().Reset()
+	return o
+}
+
 // Apply gives the options of a preset its values, and then what the user has given.
 func (s Set) Apply(preset string) {
 	for _, o := range s {

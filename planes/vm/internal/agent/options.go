@@ -53,11 +53,7 @@ type Faults struct {
 }
 
 // Default returns KubeVirt's options before v1.7, and no faults.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Validate joins all that is wrong with what a user may choose.
 func (o *Options) Validate() error {

@@ -34,11 +34,7 @@ type Options struct {
 }
 
 // Default returns KubeVirt's options.
-func Default() Options {
-	var o Options
-	o.Words().Reset()
-	return o
-}
+func Default() Options { return words.DefaultsOf[Options]() }
 
 // Words declares what a user may choose.
 func (o *Options) Words() words.Set {
