@@ -87,7 +87,11 @@ func measureLeader(s setting, out string) error {
 	summing, stop := context.WithCancel(context.Background())
 	defer stop()
 	go stand.sumEverySecond(summing)
-	access, err := json.Marshal(leader.Access())
+	all := make([]protocol.Access, s.Workers)
+	for i := range all {
+		all[i] = leader.Access(i)
+	}
+	access, err := json.Marshal(all)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, "access.json"), access, 0o600)
 	}

@@ -72,7 +72,7 @@ type simulated struct {
 
 // simulateWorkers is the workers' process: it prints what it has brought.
 func simulateWorkers(file string, s setting) error {
-	var access protocol.Access
+	var access []protocol.Access
 	raw, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(raw, &access)
@@ -81,7 +81,7 @@ func simulateWorkers(file string, s setting) error {
 		return err
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(access.CA)
+	pool.AppendCertsFromPEM(access[0].CA)
 	p, err := newPiece(int(float64(s.Rate) * every.Seconds()))
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func simulateWorkers(file string, s setting) error {
 	errs, ended := make([]error, s.Workers), make([]clock.Time, s.Workers)
 	for i := range s.Workers {
 		wait.Go(func() {
-			w := &simulated{access: access, index: i, client: &http.Client{Transport: &http.Transport{
+			w := &simulated{access: access[i], index: i, client: &http.Client{Transport: &http.Transport{
 				TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true,
 			}}}
 			first := clock.Time(every) * clock.Time(i) / clock.Time(s.Workers) // spread, as those who began together are not
@@ -184,7 +184,7 @@ func (w *simulated) sendRequest(method, path string, body []byte, into any) erro
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+w.access.Tokens[w.index])
+	req.Header.Set("Authorization", "Bearer "+w.access.Token)
 	req.Header.Set("Windtunnel-Worker", fmt.Sprintf("%d:%s", w.index, w.token))
 	answer, err := w.client.Do(req)
 	if err != nil {

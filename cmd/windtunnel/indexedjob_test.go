@@ -298,7 +298,7 @@ func (h *indexedJobs) losesPods(t *testing.T) {
 func (h *indexedJobs) expires(t *testing.T) {
 	second := int32(1)
 	j := h.create(t, "expires", "hold", func(s *batchv1.JobSpec) { s.TTLSecondsAfterFinished = &second })
-	secret := job.Options{Name: j.Name, Namespace: "default"}.Secret([]byte("{}"), j.UID)
+	secret := job.Options{Name: j.Name, Namespace: "default"}.Secret(nil, j.UID)
 	if _, err := h.client.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

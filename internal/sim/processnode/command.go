@@ -33,13 +33,22 @@ type mount struct{ path, folder string }
 type mounts []mount
 
 // mountsOf are the mounts of a container, those of longer paths first.
-func mountsOf(c *corev1.Container, folder func(volume string) string) mounts {
+func mountsOf(c *corev1.Container, folder func(corev1.VolumeMount) string) mounts {
 	var out mounts
 	for _, m := range c.VolumeMounts {
-		out = append(out, mount{filepath.Clean(m.MountPath), folder(m.Name)})
+		out = append(out, mount{filepath.Clean(m.MountPath), folder(m)})
 	}
 	slices.SortStableFunc(out, func(a, b mount) int { return cmp.Compare(len(b.path), len(a.path)) })
 	return out
+}
+
+// subPathOf returns what a mount shows of its volume: empty is all of it.
+func subPathOf(m corev1.VolumeMount, env variables) (string, error) {
+	path := cmp.Or(m.SubPath, expandVariables(m.SubPathExpr, env))
+	if path != "" && (!filepath.IsLocal(path) || m.SubPathExpr != "" && strings.Contains(path, "$(")) {
+		return "", fmt.Errorf("subPath %q leads out of volume %s, or names a variable that is not known", path, m.Name)
+	}
+	return path, nil
 }
 
 // relocatePaths has every path of a mount in a text be that of its folder. A process has no
@@ -87,8 +96,12 @@ func (p programs) commandOf(pod *corev1.Pod, c *corev1.Container, found *sources
 	if err != nil {
 		return process.Spec{}, err
 	}
-	m := mountsOf(c, at.volume)
 	env, err := environmentOf(pod, c, found, at)
+	m := mountsOf(c, func(m corev1.VolumeMount) string {
+		path, e := subPathOf(m, env)
+		err = errors.Join(err, e)
+		return filepath.Join(at.volume(m.Name), path)
+	})
 	if err != nil {
 		return process.Spec{}, err
 	}

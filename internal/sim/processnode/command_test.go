@@ -85,7 +85,7 @@ func TestRefusals(t *testing.T) {
 
 func TestRelocation(t *testing.T) {
 	m := mountsOf(&corev1.Container{VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/etc/x/"}, {Name: "b", MountPath: "/etc/x/deep"}}},
-		func(name string) string { return "/v/" + name })
+		func(m corev1.VolumeMount) string { return "/v/" + m.Name })
 	for text, want := range map[string]string{
 		"":                        "",
 		"/etc/x":                  "/v/a",
@@ -178,9 +178,30 @@ func TestFilesOfVolumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.Name = "v"
-		got, err := volumeFiles(podOf(t, `{}`), &v, found, place{})
+		got, err := volumeFiles(podOf(t, `{containers: [{volumeMounts: [{name: v, mountPath: /x}]}]}`), &v, found, place{})
 		if (err == nil) != (want != nil) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
+
+// TestSubPaths mounts parts of a Secret: what no container mounts is not written.
+func TestSubPaths(t *testing.T) {
+	found := &sources{secrets: map[string]map[string]string{"s": {"0": "first", "1": "second", "11": "other"}}}
+	for mounted, want := range map[string]string{ // the argument, and the files that are written; empty: it is refused
+		`{mountPath: /x}`:                             "/vol/v/f 0 1 11",
+		`{mountPath: /x/f, subPath: "1"}`:             "/vol/v/1 1",
+		`{mountPath: /x/f, subPathExpr: $(INDEX)}`:    "/vol/v/1 1",
+		`{mountPath: /x/f, subPathExpr: ../$(INDEX)}`: "",
+		`{mountPath: /x/f, subPathExpr: $(OTHER)}`:    "",
+	} {
+		pod := podOf(t, `{containers: [{command: [/bin/sh], args: [/x/f], env: [{name: INDEX, value: "1"}], volumeMounts: [{name: v, `+mounted[1:]+`]}], volumes: [{name: v, secret: {secretName: s}}]}`)
+		at := place{volume: func(name string) string { return "/vol/" + name }}
+		spec, err := known.commandOf(pod, &pod.Spec.Containers[0], found, at)
+		files, err2 := volumeFiles(pod, &pod.Spec.Volumes[0], found, at)
+		got := strings.Join(append(spec.Args, sortedKeys(files)...), " ")
+		if (err == nil) != (want != "") || (err2 == nil) != (want != "") || err == nil && got != want {
+			t.Errorf("%s: %q, %v, %v; want %q", mounted, got, err, err2, want)
 		}
 	}
 }

@@ -143,10 +143,10 @@ func (p programs) refuseContainer(c *corev1.Container, s *corev1.PodSpec) (out [
 	add(len(c.VolumeDevices) > 0, "volumeDevices")
 	add(len(c.RestartPolicyRules) > 0, "restartPolicyRules")
 	for _, m := range c.VolumeMounts {
-		add(m.SubPath != "" || m.SubPathExpr != "", "subPath of volume %s", m.Name)
+		add((m.SubPath != "" || m.SubPathExpr != "") && slices.ContainsFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name && v.EmptyDir != nil }), "subPath of volume %s, an emptyDir", m.Name)
 		add(m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone, "mountPropagation of volume %s", m.Name)
 	}
-	add(c.WorkingDir != "" && mountsOf(c, func(name string) string { return name }).relocatePaths(c.WorkingDir) == c.WorkingDir, "workingDir %s lies in no volume", c.WorkingDir)
+	add(c.WorkingDir != "" && mountsOf(c, func(m corev1.VolumeMount) string { return m.Name }).relocatePaths(c.WorkingDir) == c.WorkingDir, "workingDir %s lies in no volume", c.WorkingDir)
 	for _, e := range c.Env {
 		add(steersLoader(e.Name), "env %s would have another program run", e.Name)
 		add(e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil, "env %s from a file", e.Name)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -150,7 +151,30 @@ func volumeFiles(pod *corev1.Pod, v *corev1.Volume, found *sources, at place) (m
 			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
 	}
-	return out, nil
+	return out, keepShown(pod, v, out, found, at)
+}
+
+// keepShown removes the files of a volume that no container mounts. A process can read
+// whatever is written, so a mount with a subPath must be all that there is.
+func keepShown(pod *corev1.Pod, v *corev1.Volume, files map[string]file, found *sources, at place) error {
+	var shown []string
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		env, err := environmentOf(pod, &c, found, at)
+		for _, m := range c.VolumeMounts {
+			if m.Name == v.Name && err == nil {
+				var path string
+				path, err = subPathOf(m, env)
+				shown = append(shown, filepath.Clean(path)+"/")
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("container %s: %w", c.Name, err)
+		}
+	}
+	maps.DeleteFunc(files, func(path string, _ file) bool {
+		return !slices.ContainsFunc(shown, func(s string) bool { return s == "./" || strings.HasPrefix(path+"/", s) })
+	})
+	return nil
 }
 
 // putItems puts all of an object's values, or those that are named.

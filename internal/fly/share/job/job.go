@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,9 +41,9 @@ type Options struct {
 const (
 	// Label has the name of the Job on all that it is made of.
 	Label      = "windtunnel.dev/workers"
-	accessFile = "access.json"
-	accessPath = "/run/windtunnel"
+	accessPath = "/run/windtunnel/access.json"
 	spoolPath  = "/spool"
+	ownIndex   = "$(JOB_COMPLETION_INDEX)"
 	// processTaint is that of nodes whose pods are processes (package kubelet).
 	processTaint = "windtunnel.dev/processes"
 	keptFor      = 10 * time.Minute // what nobody has taken away
@@ -90,12 +91,12 @@ func (o Options) pod() corev1.PodSpec {
 			RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{{
-			Name: "worker", Image: o.Image, Args: []string{o.Verb, accessPath + "/" + accessFile, "$(JOB_COMPLETION_INDEX)", spoolPath + "/records.wt"},
+			Name: "worker", Image: o.Image, Args: []string{o.Verb, accessPath, ownIndex, spoolPath + "/records.wt"},
 			Env: []corev1.EnvVar{
 				{Name: "TMPDIR", Value: spoolPath},
 			},
 			Resources:    corev1.ResourceRequirements{Requests: resources, Limits: resources},
-			VolumeMounts: []corev1.VolumeMount{{Name: "access", MountPath: accessPath, ReadOnly: true}, {Name: "spool", MountPath: spoolPath}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "access", MountPath: accessPath, SubPathExpr: ownIndex, ReadOnly: true}, {Name: "spool", MountPath: spoolPath}},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
@@ -108,10 +109,12 @@ func (o Options) pod() corev1.PodSpec {
 	}
 }
 
-// Secret says where the leader is. It goes with the Job that owns it.
-func (o Options) Secret(access []byte, owner types.UID) *corev1.Secret {
-	s := &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.meta(), Data: map[string][]byte{accessFile: access},
+// Secret says where the leader is: access by worker, of which a pod sees its own. It goes
+// with the Job that owns it.
+func (o Options) Secret(access [][]byte, owner types.UID) *corev1.Secret {
+	s := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.meta(), Data: map[string][]byte{}}
+	for i, one := range access {
+		s.Data[strconv.Itoa(i)] = one
 	}
 	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: o.Name, UID: owner}}
 	return s
@@ -132,7 +135,7 @@ var ErrPod = errors.New("its pod")
 
 // Start makes Job and Secret, and prolongs the Job until Close. What it has made when it
 // fails, it takes away.
-func Start(ctx context.Context, client kubernetes.Interface, o Options, access []byte) (*Job, error) {
+func Start(ctx context.Context, client kubernetes.Interface, o Options, access [][]byte) (*Job, error) {
 	made, err := client.BatchV1().Jobs(o.Namespace).Create(ctx, o.Job(), metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("make the workers' job: %w", err)
@@ -315,10 +318,10 @@ func (j *Job) Close() error {
 	}
 }
 
-// Manifests are Job and Secret, for people to read: without the token.
+// Manifests are Job and Secret, for people to read: without the tokens.
 func (o Options) Manifests() ([]byte, error) {
 	var out []byte
-	for _, object := range []any{o.Job(), o.Secret([]byte("{}"), "")} {
+	for _, object := range []any{o.Job(), o.Secret(slices.Repeat([][]byte{[]byte("{}")}, o.Workers), "")} {
 		raw, err := yaml.Marshal(object)
 		if err != nil {
 			return nil, fmt.Errorf("encode manifests: %w", err)

@@ -35,9 +35,13 @@ func TestJobIsOneForAll(t *testing.T) {
 			t.Errorf("%s: request and limit differ: %+v", name, c.Resources)
 		}
 	}
-	s := some.Secret([]byte("token"), "uid")
+	s := some.Secret([][]byte{[]byte("first"), []byte("second")}, "uid")
 	if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].UID != "uid" || s.OwnerReferences[0].Name != some.Name {
 		t.Errorf("the secret belongs to %+v", s.OwnerReferences)
+	}
+	// A pod sees of it what its own index is called, and no other's.
+	if m := c.VolumeMounts[0]; m.SubPathExpr != "$(JOB_COMPLETION_INDEX)" || m.MountPath != c.Args[1] || string(s.Data["1"]) != "second" || len(s.Data) != 2 {
+		t.Errorf("mount %+v of %q", m, s.Data)
 	}
 }
 
@@ -48,7 +52,7 @@ func TestOnlyItsLeaderProlongsTheJob(t *testing.T) {
 		o := some
 		o.Clock = clock.Start()
 		client := fake.NewClientset()
-		j, err := Start(t.Context(), client, o, []byte("access"))
+		j, err := Start(t.Context(), client, o, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -164,15 +164,17 @@ func (w *Workers) checkReach(leader string) error {
 
 // startPods makes the Job of the workers.
 func (w *Workers) startPods(ctx context.Context) error {
-	access, err := json.Marshal(w.leader.Access())
-	if err != nil {
-		return fmt.Errorf("say where the leader is: %w", err)
-	}
 	o, err := w.run.jobOptions(w.run.ID)
 	if err != nil {
 		return err
 	}
 	o.Clock = w.run.Clock
+	access := make([][]byte, o.Workers)
+	for i := range access {
+		if access[i], err = json.Marshal(w.leader.Access(i)); err != nil {
+			return fmt.Errorf("say where the leader is: %w", err)
+		}
+	}
 	if w.host.job, err = job.Start(ctx, w.host.client, o, access); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func TestEachWorkerHasAnAccessFileOfItsOwn(t *testing.T) {
 	w := podWorkers(t, workersHost(t))
 	w.host.stop()
 	w.wait.Wait()
-	all := w.leader.Access().Tokens
+	all := []string{w.leader.Access(0).Token, w.leader.Access(1).Token}
 	folder := t.TempDir()
 	if err := w.tellAccess(filepath.Join(folder, "access.json")); err != nil {
 		t.Fatal(err)
@@ -112,6 +112,9 @@ func TestEachWorkerHasAnAccessFileOfItsOwn(t *testing.T) {
 		raw, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil || !strings.Contains(string(raw), all[i]) || strings.Contains(string(raw), all[1-i]) {
 			t.Errorf("%s: %s, %v", name, raw, err)
+		}
+		if got := len(raw) * maxWorkerPods; got > 1<<20 {
+			t.Errorf("the Secret of %d workers has %d bytes, more than a Secret may have", maxWorkerPods, got)
 		}
 	}
 	if err := w.tellAccess(filepath.Join(folder, "access.json")); !errors.Is(err, os.ErrExist) {

@@ -62,7 +62,7 @@ func (w *Workers) startProcesses(folder record.Dir) error {
 	}
 	for i := range w.run.CountAll() {
 		name := "worker-" + strconv.Itoa(i)
-		access, err := json.Marshal(w.leader.Access().For(i))
+		access, err := json.Marshal(w.leader.Access(i))
 		if err != nil {
 			return fmt.Errorf("say where the leader is: %w", err)
 		}
@@ -97,7 +97,7 @@ func (w *Workers) watchProcess(worker int, p *process.Process) {
 // each, which does not let it join as another.
 func (w *Workers) tellAccess(path string) error {
 	for i := range w.run.CountAll() {
-		access, err := json.Marshal(w.leader.Access().For(i))
+		access, err := json.Marshal(w.leader.Access(i))
 		if err != nil {
 			return fmt.Errorf("say where the leader is: %w", err)
 		}

@@ -38,33 +38,18 @@ type Options struct {
 	Progress func(worker int, body json.RawMessage)
 }
 
-// Access is all that workers need to find their leader. It holds secrets.
+// Access is all that one worker needs to find its leader. It holds a secret.
 type Access struct {
-	URL    string   `json:"url"`
-	CA     []byte   `json:"ca"`               // PEM
-	Tokens []string `json:"tokens,omitempty"` // by worker: each lets a process join as that worker alone; empty: not this one
-}
-
-// For returns what one worker needs: it cannot join as another.
-func (a Access) For(worker int) Access {
-	tokens := make([]string, worker+1)
-	tokens[worker] = a.tokenOf(worker)
-	a.Tokens = tokens
-	return a
-}
-
-// tokenOf returns that of a worker; empty where there is none.
-func (a Access) tokenOf(worker int) string {
-	if worker < 0 || worker >= len(a.Tokens) {
-		return ""
-	}
-	return a.Tokens[worker]
+	URL   string `json:"url"`
+	CA    []byte `json:"ca"`    // PEM
+	Token string `json:"token"` // lets a process join as that worker alone
 }
 
 // Leader leads workers. Close it after use.
 type Leader struct {
 	options Options
-	access  Access
+	access  Access   // without a token
+	tokens  []string // by worker
 	server  *http.Server
 	served  chan struct{}
 
@@ -157,7 +142,7 @@ func (l *Leader) startServer() error {
 	}
 	l.access = Access{URL: "https://" + net.JoinHostPort(l.options.Hosts[0], port), CA: ca.PEM()}
 	for range l.workers {
-		l.access.Tokens = append(l.access.Tokens, rand.Text())
+		l.tokens = append(l.tokens, rand.Text())
 	}
 	l.server = &http.Server{
 		Handler: guard.Handler(l.newHandler()), TLSConfig: config, MaxHeaderBytes: 16 << 10,
@@ -171,8 +156,12 @@ func (l *Leader) startServer() error {
 	return nil
 }
 
-// Access returns what workers need to find the leader: all of them.
-func (l *Leader) Access() Access { return l.access }
+// Access returns what one worker needs to find the leader: it cannot join as another.
+func (l *Leader) Access(worker int) Access {
+	a := l.access
+	a.Token = l.tokens[worker]
+	return a
+}
 
 // File returns the path of a worker's stream.
 func (l *Leader) File(worker int) string { return l.workers[worker].spool.path }

@@ -114,7 +114,7 @@ func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMes
 		c.clocks, c.writers, c.paths = append(c.clocks, own), append(c.writers, records), append(c.paths, path)
 		ctx, cancel := context.WithCancel(t.Context())
 		c.cancels = append(c.cancels, cancel)
-		w, err := Join(ctx, l.Access(), Identity{Index: i, Binary: "same"}, WorkerOptions{Clock: own, Log: slog.New(slog.DiscardHandler)})
+		w, err := Join(ctx, l.Access(i), Identity{Index: i, Binary: "same"}, WorkerOptions{Clock: own, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,19 +280,16 @@ func TestWhoMayNotTakePart(t *testing.T) {
 		}
 	}
 	first := Identity{Index: 0, Binary: "same"}
-	if _, err := Join(t.Context(), l.Access().For(0), first, options); err != nil {
+	if _, err := Join(t.Context(), l.Access(0), first, options); err != nil {
 		t.Fatal(err)
 	}
-	stranger := l.Access()
-	stranger.Tokens = []string{"guessed", "guessed"}
+	stranger := l.Access(1)
+	stranger.Token = "guessed"
 	refused("another token", stranger, Identity{Index: 1, Binary: "same"}, "this is not the token of worker")
-	refused("the access of another worker", l.Access().For(0), Identity{Index: 1, Binary: "same"}, "this is not the token of worker")
-	swapped := l.Access()
-	swapped.Tokens = []string{swapped.Tokens[1], swapped.Tokens[0]}
-	refused("the token of another worker", swapped, Identity{Index: 1, Binary: "same"}, "this is not the token of worker")
-	refused("a twin", l.Access(), first, "a second one is refused")
-	refused("another build", l.Access(), Identity{Index: 1, Binary: "other"}, "another build")
-	refused("one too many", l.Access(), Identity{Index: 2, Binary: "same"}, "numbered from 0 to 1")
+	refused("the access of another worker", l.Access(0), Identity{Index: 1, Binary: "same"}, "this is not the token of worker")
+	refused("a twin", l.Access(0), first, "a second one is refused")
+	refused("another build", l.Access(1), Identity{Index: 1, Binary: "other"}, "another build")
+	refused("one too many", l.Access(1), Identity{Index: 2, Binary: "same"}, "numbered from 0 to 1")
 	l.Lose(1, errors.New("it died"))
 	if err := l.Joined(t.Context()); !errors.Is(err, ErrLost) {
 		t.Errorf("a worker that died before it came: %v", err)
@@ -300,7 +297,7 @@ func TestWhoMayNotTakePart(t *testing.T) {
 	if _, _, err := l.Do(canceled(t), Group{}, nil, accept); err == nil {
 		t.Error("a part was done without workers")
 	}
-	refused("too late", l.Access(), Identity{Index: 1, Binary: "same"}, "too late")
+	refused("too late", l.Access(1), Identity{Index: 1, Binary: "same"}, "too late")
 }
 
 // Whoever has the run's token can ask for a worker's place. He learns nothing by it once
@@ -310,7 +307,7 @@ func TestATwinLearnsNothing(t *testing.T) {
 	l := newLeader(t, 1, nil)
 	client := trusting(t, l)
 	ask := func(method, path, token string, body any, into any) error {
-		w := &Worker{access: l.Access(), client: client, clock: clock.Start(), goneFor: time.Minute, token: token}
+		w := &Worker{access: l.Access(0), client: client, clock: clock.Start(), goneFor: time.Minute, token: token}
 		return w.request(t.Context(), method, path, body, into)
 	}
 	mine := hello{Binary: "same", Secret: "mine"}
@@ -341,7 +338,7 @@ func TestATwinLearnsNothing(t *testing.T) {
 func trusting(t *testing.T, l *Leader) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(l.Access().CA) {
+	if !pool.AppendCertsFromPEM(l.Access(0).CA) {
 		t.Fatal("no certificate")
 	}
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true}}
@@ -354,7 +351,7 @@ func TestReportsOfNoPartAreNotKept(t *testing.T) {
 	l := newLeader(t, 1, nil)
 	m := l.workers[0]
 	m.joined, m.token = true, "t"
-	w := &Worker{access: l.Access(), client: trusting(t, l), clock: clock.Start(), goneFor: time.Minute, token: "t"}
+	w := &Worker{access: l.Access(0), client: trusting(t, l), clock: clock.Start(), goneFor: time.Minute, token: "t"}
 	l.sendLocked(message{What: begin})
 	for what, want := range map[string]bool{ready: true, ended: true, "whatever": false, underWay: true} {
 		if err := w.request(t.Context(), "POST", "/report", report{Of: 1, What: what}, nil); (err == nil) != want {
@@ -544,7 +541,7 @@ func TestWithoutALeaderWorkersStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer records.Close()
-	w, err := Join(t.Context(), l.Access(), Identity{Binary: "same"}, WorkerOptions{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler), LeaderGoneAfter: 2 * time.Second})
+	w, err := Join(t.Context(), l.Access(0), Identity{Binary: "same"}, WorkerOptions{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler), LeaderGoneAfter: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (l *Leader) authorized(do func(*workerState, *http.Request) (any, error)) h
 	return func(w http.ResponseWriter, r *http.Request) {
 		number, _, _ := strings.Cut(r.Header.Get(header), ":")
 		index, err := strconv.Atoi(number)
-		if token := l.access.tokenOf(index); err != nil || token == "" || !equalSecrets(r.Header.Get("Authorization"), "Bearer "+token) {
+		if err != nil || index < 0 || index >= len(l.tokens) || !equalSecrets(r.Header.Get("Authorization"), "Bearer "+l.tokens[index]) {
 			w.Header().Set("Connection", "close") // who has no token is to hold nothing
 			writeAnswer(w, nil, refusal{http.StatusUnauthorized, fmt.Sprintf("this is not the token of worker %q: each worker has one of its own, and they are numbered from 0 to %d", number, len(l.workers)-1)})
 			return

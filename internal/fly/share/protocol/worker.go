@@ -143,7 +143,7 @@ func (w *Worker) request(ctx context.Context, method, path string, body, into an
 		req.ContentLength, req.GetBody = int64(len(content)), borrowed.openReader
 		req.Body, _ = borrowed.openReader() // it does not fail
 	}
-	req.Header.Set("Authorization", "Bearer "+w.access.tokenOf(w.identity.Index))
+	req.Header.Set("Authorization", "Bearer "+w.access.Token)
 	req.Header.Set(header, fmt.Sprintf("%d:%s", w.identity.Index, w.token))
 	answer, err := w.client.Do(req)
 	if err != nil {

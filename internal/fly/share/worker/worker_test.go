@@ -58,7 +58,7 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer leader.Close()
-			err = Work(t.Context(), Options{Access: leader.Access(), Spool: filepath.Join(t.TempDir(), "records.wt"), Log: slog.New(slog.DiscardHandler)})
+			err = Work(t.Context(), Options{Access: leader.Access(0), Spool: filepath.Join(t.TempDir(), "records.wt"), Log: slog.New(slog.DiscardHandler)})
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
