@@ -188,13 +188,15 @@ func uniqueByUID(found []Found) (out []Found) {
 // of what was just being deleted, and what is owned by owned objects ends one after another.
 const rounds = 8
 
+// ErrNoAnswer says that a sweep ended because the server did not say what it serves.
+var ErrNoAnswer = errors.New("the cluster does not answer")
+
 // Sweeper deletes what runs have made.
 type Sweeper struct {
 	Client discovery.Doer
 	Within time.Duration // for each part of it: one that hangs takes nothing from the others
 	// Orphaned says that nobody plays the run's nodes any more, nor are its controllers there.
-	// The nodes go first then: pods on them end only because the cluster's own controller
-	// misses the node. Objects that wait for a controller of the run lose their finalizers.
+	// The nodes go first then, and pods on them are deleted without a grace period. Objects that wait for a controller of the run lose their finalizers.
 	Orphaned bool
 	// Namespaces are where it looks for what the user may not list in all of them.
 	Namespaces []string
@@ -212,7 +214,7 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 		if round > 0 || first == nil {
 			var err error
 			if found, unread, err = (Look{Client: s.Client, Run: run, Namespaces: s.Namespaces, Exact: s.Exact}).Find(ctx); err != nil {
-				return errors.Join(faults, err)
+				return errors.Join(faults, ErrNoAnswer, err)
 			}
 		}
 		made, others := Prove(found, before)
@@ -260,11 +262,17 @@ func remainError(left []Found) error {
 // and what is in the namespaces of others, then what is in none, definitions
 // last. What has an owner among them goes with it, but for owners in a ring.
 func (s Sweeper) Remove(ctx context.Context, found []Found) error {
-	byUID, spaces := map[string]Found{}, map[string]bool{}
+	byUID, spaces, nodes := map[string]Found{}, map[string]bool{}, map[string]bool{}
+	var pods []Object
 	for _, f := range found {
 		byUID[f.UID] = f
-		if f.Resource == "namespaces" {
+		switch f.Resource {
+		case "namespaces":
 			spaces[f.Name] = true
+		case "nodes":
+			nodes[f.Name] = true
+		case "pods":
+			pods = append(pods, f.Object)
 		}
 	}
 	var parts [4][]Object
@@ -276,9 +284,16 @@ func (s Sweeper) Remove(ctx context.Context, found []Found) error {
 		}
 	}
 	var faults []error
-	for _, part := range parts {
+	for i, part := range parts {
 		if len(part) > 0 {
 			faults = append(faults, s.removePart(ctx, part))
+		}
+		if i == 0 && s.Orphaned && len(nodes) > 0 { // the nodes are gone now
+			var wait guard.Group
+			ending, done := context.WithCancel(ctx)
+			wait.Go(func() { endPods(ending, s.Client, nodes, pods) })
+			defer wait.Wait()
+			defer done()
 		}
 	}
 	return errors.Join(faults...)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -159,5 +160,36 @@ func TestNobodyIsWaitedForAfterAKill(t *testing.T) {
 	}
 	if found, _, _ := (cleanup.Look{Client: client, Run: "r1"}).Find(t.Context()); len(found) != 0 || patches.Load() > 0 {
 		t.Errorf("there are %v, after %d patches of what is not the run's to release", found, patches.Load())
+	}
+}
+
+// TestPodsOfDeletedNodesEndAtOnce has a pod on a node of a killed run and one on a node with a
+// kubelet: only the first is deleted without a grace period, and after it was deleted as usual.
+func TestPodsOfDeletedNodesEndAtOnce(t *testing.T) {
+	s := apitest.New(t,
+		apitest.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}, apitest.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true},
+	)
+	const ours, theirs = "/api/v1/namespaces/default/pods/ours", "/api/v1/namespaces/default/pods/theirs"
+	of := map[string]string{object.RunLabel: "r1"}
+	s.AddNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", Labels: of}})
+	labelBy(s, "/api/v1/nodes/simulated", "windtunnel-fleet")
+	for path, node := range map[string]string{ours: "simulated", theirs: "real"} {
+		pod := apitest.Pod(path[strings.LastIndex(path, "/")+1:], node)
+		pod.Labels = of
+		s.AddPod(pod)
+		labelBy(s, path, "windtunnel-load")
+	}
+	s.Inject(func(r *http.Request) *apitest.Injection {
+		if o := s.Get(theirs); o != nil && o.GetDeletionTimestamp() != nil && r.URL.Path == theirs {
+			go s.Remove(theirs) // its kubelet has ended it
+		}
+		return nil
+	})
+	client := apitest.Client(t, s.Endpoint(), clock.Start())
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute, Orphaned: true}).Sweep(t.Context(), "r1", nil); err != nil {
+		t.Error(err)
+	}
+	if pods, last := s.Pods(), s.Body("DELETE "+theirs); len(pods) != 0 || strings.Contains(last, "gracePeriodSeconds") {
+		t.Errorf("%d pods are left; the one with a kubelet was deleted with %s", len(pods), last)
 	}
 }
