@@ -62,7 +62,11 @@ func (r *run) cleanUp(ctx context.Context) {
 		defer r.visit.release()
 	}
 	sweeper := cleanup.Sweeper{Client: r.visit.client, Within: cleanUpTime, Namespaces: r.workload.Rights().Namespaces(), Exact: !r.workload.WatchesPods()}
-	if err := errors.Join(sweeper.Sweep(ctx, r.id, nil), r.deleteNodes(ctx)); err != nil {
+	err := sweeper.Sweep(ctx, r.id, nil)
+	if !errors.Is(err, cleanup.ErrNoAnswer) { // nor would it answer a deletion of nodes
+		err = errors.Join(err, r.deleteNodes(ctx))
+	}
+	if err != nil {
 		r.log.Warn("something may have been left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
 	}
 }
