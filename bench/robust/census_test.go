@@ -31,54 +31,67 @@ import (
 //
 // It prints a table of its flights. WINDTUNNEL_CENSUS names a file that keeps them: flights
 // that stand there without a fault are not flown again, and the table has all of them.
+// Flights are made at the same time, as many as -parallel allows, each in a cluster of its own:
+// of WINDTUNNEL_CLUSTERS (3), which are used again.
 func TestCensusOfAllExamples(t *testing.T) {
 	repotest.Robust(t)
-	l := newLand(t)
-	for _, file := range l.examples() {
+	kept := &flights{of: readFlights(t)}
+	t.Cleanup(func() { t.Logf("\n%s", kept.table()) })
+	lands := make(chan *land, repotest.Times(t, "WINDTUNNEL_CLUSTERS", 3))
+	for number := range cap(lands) {
+		lands <- newLand(t, number, kept)
+	}
+	for _, file := range examples(repotest.Path(t, "examples")) {
 		for _, e := range census.Endings() {
-			t.Run(file+"/"+e.Name, func(t *testing.T) { l.once(t, file, e) })
+			t.Run(file+"/"+e.Name, func(t *testing.T) {
+				if kept.fine(file + " " + e.Name) {
+					t.Skip("stands in the table")
+				}
+				t.Parallel()
+				l := <-lands
+				defer func() { lands <- l }()
+				l.once(t, file, e)
+			})
 		}
 	}
-	t.Logf("\n%s", l.flights.table())
 }
 
-// land is somebody else's cluster, in which examples are flown.
+// land is somebody else's cluster, in which examples are flown one after the other.
 type land struct {
+	number     int
 	bin, dir   string // the binary has its own path, by which its processes are known
 	examplesIn string
-	flights    flights
-	cluster    func(testing.TB) others // booted for the first flight
+	flights    *flights
+	kubeconfig string // empty before the first flight boots the cluster
+	stop       func()
 	before     census.Census
 }
 
-func newLand(t *testing.T) *land {
-	dir := t.TempDir()
-	l := &land{dir: dir, bin: filepath.Join(dir, "windtunnel"), examplesIn: filepath.Join(dir, "examples"), flights: readFlights(t)}
-	raw, err := os.ReadFile(repotest.Binary(t))
+// newLand prepares a cluster until the test ends.
+func newLand(t *testing.T, number int, kept *flights) *land {
+	dir, bin := t.TempDir(), repotest.Binary(t)
+	l := &land{number: number, dir: dir, bin: filepath.Join(dir, "windtunnel"), examplesIn: filepath.Join(dir, "examples"), flights: kept, stop: func() {}}
+	t.Cleanup(func() { l.stop() })
+	raw, err := os.ReadFile(bin)
 	if err == nil {
-		err = errors.Join(os.WriteFile(l.bin, raw, 0o700), os.CopyFS(l.examplesIn, os.DirFS(repotest.Path(t, "examples"))))
+		err = errors.Join(os.WriteFile(l.bin, raw, 0o700), os.CopyFS(l.examplesIn, os.DirFS(repotest.Path(t, "examples"))),
+			os.Symlink(filepath.Join(filepath.Dir(bin), "kube-plane"), filepath.Join(dir, "kube-plane")))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var once sync.Once
-	var there others
-	l.cluster = func(testing.TB) others {
-		once.Do(func() { there = othersCluster(t, l.bin) })
-		return there
-	}
 	return l
 }
 
-// examples returns the scenarios in examples/.
-func (l *land) examples() (out []string) {
-	_ = filepath.WalkDir(l.examplesIn, func(path string, d fs.DirEntry, err error) error {
+// examples returns the scenarios in a folder.
+func examples(folder string) (out []string) {
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
 		raw, err := os.ReadFile(path)
 		if bytes.Contains(append([]byte("\n"), raw...), []byte("\nscenario:")) {
-			out = append(out, strings.TrimPrefix(path, l.examplesIn+"/"))
+			out = append(out, strings.TrimPrefix(path, folder+"/"))
 		}
 		return err
 	})
@@ -88,24 +101,23 @@ func (l *land) examples() (out []string) {
 // once flies an example to one of the endings, if a cluster of others can have it.
 func (l *land) once(t *testing.T, file string, e census.Ending) {
 	name := file + " " + e.Name
-	if l.flights.fine(name) {
-		t.Skip("stands in the table")
-	}
 	if strings.HasPrefix(file, "operator/") {
 		l.buildOperator(t)
 	}
-	there := l.cluster(t)
+	if l.kubeconfig == "" {
+		l.boot(t)
+	}
 	args := l.prepare(t, file, e)
-	if refused := l.refused(t, there.kubeconfig, args); refused != "" {
+	if refused := l.refused(t, args); refused != "" {
 		l.flights.keep(t, name, flown{Refused: refused})
 		return
 	}
 	if l.before == nil {
-		l.before = there.census(t)
+		l.before = l.census(t)
 	}
 	out := filepath.Join(t.TempDir(), "run")
-	flight := census.Flight{Bin: l.bin, Kubeconfig: there.kubeconfig, Dir: l.dir, Args: append([]string{"--out", out}, args...),
-		Until: middle(t, args[0]), Before: l.before, KillPlane: there.killAPIServer}
+	flight := census.Flight{Bin: l.bin, Kubeconfig: l.kubeconfig, Dir: l.dir, Args: append([]string{"--out", out}, args...),
+		Until: middle(t, args[0]), Before: l.before, KillPlane: l.killAPIServer}
 	watch := clock.Start()
 	r := flight.Fly(t, e)
 	l.flights.keep(t, name, flown{Code: r.Code, Seconds: int(watch.Now().Seconds()), Faults: r.Faults, Differences: r.Differences})
@@ -125,8 +137,8 @@ func (l *land) buildOperator(t *testing.T) {
 
 // refused returns why an example is not to be had in a cluster of others: --plan says so in a
 // sentence, and ends with 3.
-func (l *land) refused(t *testing.T, kubeconfig string, args []string) string {
-	c := exec.Command(l.bin, append([]string{"run", "--plan", "--kubeconfig", kubeconfig}, args...)...)
+func (l *land) refused(t *testing.T, args []string) string {
+	c := exec.Command(l.bin, append([]string{"run", "--plan", "--kubeconfig", l.kubeconfig}, args...)...)
 	var said bytes.Buffer
 	c.Stderr = &said
 	err := c.Run()
@@ -151,7 +163,23 @@ func (l *land) prepare(t *testing.T, file string, e census.Ending) []string {
 	if err := os.WriteFile(path, []byte(dressed(string(raw), e)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return append([]string{path}, atMost(t, raw)...)
+	return append(append([]string{path}, atMost(t, raw)...), l.ownNames(t, raw)...)
+}
+
+// ownNames returns --set flags for names that are the machine's, on which several flights run.
+func (l *land) ownNames(t *testing.T, raw []byte) []string {
+	if parametersOf(t, raw)["prefix"] == nil {
+		return nil
+	}
+	return []string{"--set", fmt.Sprint("prefix=census-", l.number)}
+}
+
+func parametersOf(t *testing.T, raw []byte) map[string]any {
+	var s struct{ Parameters map[string]any }
+	if err := yaml.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Parameters
 }
 
 // dressed returns the text of an example for an ending.
@@ -179,7 +207,7 @@ func cannotHold(text string) string {
 // minute: numbers of things, and times in seconds.
 var sizes = map[string]float64{
 	"nodes": 4, "nodesPerMember": 2, "members": 2, "others": 2, "regions": 2, "namespaces": 2, "pools": 2,
-	"pods": 8, "podsPerNode": 3, "podsPerNamespace": 4, "latencyPods": 4, "deployments": 2, "replicas": 2,
+	"pods": 10, "podsPerNode": 3, "podsPerNamespace": 4, "latencyPods": 4, "deployments": 2, "replicas": 2,
 	"apps": 4, "applications": 8, "websites": 8, "updates": 1, "cycles": 2, "rounds": 2, "vms": 6, "first": 4, "second": 4, "spoilFor": 5, "settleFor": 30,
 	"edges": 4, "devices": 4, "changes": 2, "reports": 2, "processes": 2, "enrolled": 2,
 	"services": 3, "slices": 2, "endpoints": 3, "objects": 5, "calls": 100, "writes": 20, "fill": 20, "turns": 2, "pairTurns": 2, "streamTurns": 2,
@@ -188,16 +216,13 @@ var sizes = map[string]float64{
 
 // atMost returns --set flags for the parameters of a scenario that are larger than theirs.
 func atMost(t *testing.T, raw []byte) (out []string) {
-	var s struct{ Parameters map[string]any }
-	if err := yaml.Unmarshal(raw, &s); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Parameters)) {
+	parameters := parametersOf(t, raw)
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		size, ok := sizes[name]
 		if !ok {
 			continue
 		}
-		switch is := s.Parameters[name].(type) {
+		switch is := parameters[name].(type) {
 		case float64:
 			if is > size {
 				out = append(out, "--set", fmt.Sprint(name, "=", size))
@@ -215,13 +240,13 @@ func atMost(t *testing.T, raw []byte) (out []string) {
 // TestExamplesAreMadeSmall reads each example as the census flies it: parameters have the
 // names that they had, and the objective that cannot hold is one.
 func TestExamplesAreMadeSmall(t *testing.T) {
-	l := &land{examplesIn: repotest.Path(t, "examples")}
-	all := l.examples()
+	folder := repotest.Path(t, "examples")
+	all := examples(folder)
 	if len(all) < 50 {
 		t.Fatalf("only %d examples: %v", len(all), all)
 	}
 	for _, file := range all {
-		raw, err := scenario.Read(filepath.Join(l.examplesIn, file))
+		raw, err := scenario.Read(filepath.Join(folder, file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,10 +296,13 @@ type flown struct {
 }
 
 // flights are kept by "EXAMPLE ENDING".
-type flights map[string]flown
+type flights struct {
+	mu sync.Mutex
+	of map[string]flown
+}
 
-func readFlights(t *testing.T) flights {
-	out := flights{}
+func readFlights(t *testing.T) map[string]flown {
+	out := map[string]flown{}
 	raw, err := os.ReadFile(os.Getenv("WINDTUNNEL_CENSUS"))
 	if err == nil {
 		err = json.Unmarshal(raw, &out)
@@ -285,18 +313,22 @@ func readFlights(t *testing.T) flights {
 	return out
 }
 
-func (f flights) fine(name string) bool {
-	one, ok := f[name]
+func (f *flights) fine(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one, ok := f.of[name]
 	return ok && len(one.Faults)+len(one.Differences) == 0
 }
 
-func (f flights) keep(t *testing.T, name string, one flown) {
-	f[name] = one
+func (f *flights) keep(t *testing.T, name string, one flown) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[name] = one
 	path := os.Getenv("WINDTUNNEL_CENSUS")
 	if path == "" {
 		return
 	}
-	raw, err := json.MarshalIndent(f, "", " ")
+	raw, err := json.MarshalIndent(f.of, "", " ")
 	if err == nil {
 		err = os.WriteFile(path, append(raw, '\n'), 0o600)
 	}
@@ -307,7 +339,7 @@ func (f flights) keep(t *testing.T, name string, one flown) {
 
 // table has a row for each example and a column for each ending: differences, exit code and
 // seconds.
-func (f flights) table() string {
+func (f *flights) table() string {
 	var b strings.Builder
 	endings := census.Endings()
 	b.WriteString("| example |")
@@ -316,22 +348,23 @@ func (f flights) table() string {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(endings)) + "\n")
 	examples := map[string]bool{}
-	for name := range f {
+	for name := range f.of {
 		example, _, _ := strings.Cut(name, " ")
 		examples[example] = true
 	}
 	for _, example := range slices.Sorted(maps.Keys(examples)) {
 		b.WriteString("| " + example + " |")
 		for _, e := range endings {
-			b.WriteString(" " + f[example+" "+e.Name].cell(f, example+" "+e.Name) + " |")
+			b.WriteString(" " + f.cell(example+" "+e.Name) + " |")
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
 }
 
-func (o flown) cell(all flights, name string) string {
-	switch _, ok := all[name]; {
+func (f *flights) cell(name string) string {
+	o, ok := f.of[name]
+	switch {
 	case !ok:
 		return ""
 	case o.Refused != "":
@@ -344,14 +377,11 @@ func (o flown) cell(all flights, name string) string {
 	return out
 }
 
-// others is a plane that stands for somebody else's cluster.
-type others struct{ bin, kubeconfig string }
-
 // census counts the cluster's objects once its controllers have nothing left to do.
-func (o others) census(t *testing.T) (now census.Census) {
+func (l *land) census(t *testing.T) (now census.Census) {
 	repotest.Eventually(t, "two censuses agree", func() bool {
 		before, err := now, error(nil)
-		if now, err = census.Take(t.Context(), o.kubeconfig); err != nil {
+		if now, err = census.Take(t.Context(), l.kubeconfig); err != nil {
 			t.Fatal(err)
 		}
 		return before != nil && maps.Equal(before, now)
@@ -360,10 +390,10 @@ func (o others) census(t *testing.T) (now census.Census) {
 }
 
 // killAPIServer kills the cluster's kube-apiserver, and starts it again with back.
-func (o others) killAPIServer(t testing.TB) (back func()) {
+func (l *land) killAPIServer(t testing.TB) (back func()) {
 	t.Helper()
-	cmd := exec.Command(o.bin, "fault", "kill", "kube-apiserver", "--folder", filepath.Dir(o.kubeconfig))
-	said := inFile(t, cmd)
+	cmd := exec.Command(l.bin, "fault", "kill", "kube-apiserver", "--folder", filepath.Dir(l.kubeconfig))
+	said := inFile(t, filepath.Join(t.TempDir(), "said"), cmd)
 	repotest.Eventually(t, "kube-apiserver is killed", func() bool { return strings.Contains(said(), "began") }, func() any { return said() })
 	return func() {
 		_ = cmd.Process.Signal(os.Interrupt)
@@ -371,16 +401,16 @@ func (o others) killAPIServer(t testing.TB) (back func()) {
 			t.Errorf("kube-apiserver was not started again: %v\n%s", err, said())
 		}
 		repotest.Eventually(t, "kube-apiserver answers again", func() bool {
-			_, err := census.Take(t.Context(), o.kubeconfig)
+			_, err := census.Take(t.Context(), l.kubeconfig)
 			return err == nil
 		}, func() any { return said() })
 	}
 }
 
 // inFile starts a command whose output goes to a file, and returns what reads it.
-func inFile(t testing.TB, cmd *exec.Cmd) (said func() string) {
+func inFile(t testing.TB, name string, cmd *exec.Cmd) (said func() string) {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	file, err := os.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,21 +425,21 @@ func inFile(t testing.TB, cmd *exec.Cmd) (said func() string) {
 	}
 }
 
-// othersCluster boots a plane that stands for somebody else's cluster.
-func othersCluster(t *testing.T, bin string) others {
+// boot starts the plane that stands for somebody else's cluster.
+func (l *land) boot(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command(bin, "up", "--nodes", "2")
-	said := inFile(t, cmd)
-	t.Cleanup(func() {
+	cmd := exec.Command(l.bin, "up", "--nodes", "2")
+	said := inFile(t, filepath.Join(l.dir, "said"), cmd)
+	l.stop = func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-	})
-	o := others{bin: bin}
+	}
 	repotest.Eventually(t, "up prints its kubeconfig", func() bool {
 		_, line, _ := strings.Cut(said(), "export KUBECONFIG=")
 		line, _, whole := strings.Cut(line, "\n")
-		o.kubeconfig = line
+		if whole {
+			l.kubeconfig = line
+		}
 		return whole
 	}, func() any { return said() })
-	return o
 }
