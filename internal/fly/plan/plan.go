@@ -188,7 +188,10 @@ func (e *estimator) sampleObject(item scenario.Item, group string, with map[stri
 		return object{}, err
 	}
 	var k kind
-	if err := json.Unmarshal(raw, &k); err != nil || k.Kind == "" {
+	var mismatch *json.UnmarshalTypeError
+	if err := json.Unmarshal(raw, &k); errors.As(err, &mismatch) {
+		return object{}, fmt.Errorf("body %q: %w: %s is a %s, want %s", item.Body, ErrBody, mismatch.Field, mismatch.Value, mismatch.Type)
+	} else if err != nil || k.Kind == "" {
 		return object{}, fmt.Errorf("body %q: %w", item.Body, ErrBody)
 	}
 	o := object{item: item, resource: guessResource(k.APIVersion, k.Kind), labels: k.Metadata.Labels, bytes: int64(len(raw)) + MetadataBytes}

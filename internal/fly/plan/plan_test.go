@@ -26,6 +26,8 @@ func sources() plan.Sources {
 				return nil, errors.New("broken")
 			case "odd":
 				return []byte(`{}`), nil
+			case "part":
+				return []byte(`{"kind": "Deployment", "spec": {"replicas": 0.8}}`), nil
 			}
 			return json.Marshal(object)
 		},
@@ -40,7 +42,7 @@ func sources() plan.Sources {
 
 func parse(t *testing.T, steps string) *scenario.Scenario {
 	t.Helper()
-	s, err := scenario.Parse("f", []byte("scenario: x\nnamespaces: {count: 2}\nbodies: {map: {text: t}, deployment: {text: t}, broken: {text: t}, odd: {text: t}}\nsteps:\n"+steps), nil)
+	s, err := scenario.Parse("f", []byte("scenario: x\nnamespaces: {count: 2}\nbodies: {map: {text: t}, deployment: {text: t}, broken: {text: t}, odd: {text: t}, part: {text: t}}\nsteps:\n"+steps), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,7 @@ func TestOf(t *testing.T) {
 }
 
 func TestOfWhatCannotBeRendered(t *testing.T) {
-	for body, want := range map[string]string{"broken": `step "create-1": broken`, "odd": `step "create-1": body "odd": no object to plan with`} {
+	for body, want := range map[string]string{"broken": `step "create-1": broken`, "odd": `step "create-1": body "odd": no object to plan with`, "part": `step "create-1": body "part": no object to plan with: spec.replicas is a number 0.8, want int`} {
 		if _, err := plan.Of(parse(t, "- create: {body: "+body+", count: 1, pace: {burst: true}}\n"), sources()); fmt.Sprint(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
