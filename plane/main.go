@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // time zones of CronJobs, on machines without a zone folder
 
 	"github.com/spf13/cobra"
+	"k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* in every component's metrics
@@ -32,6 +33,9 @@ func runComponent(name string) int {
 	case "etcd":
 		return runEtcd(os.Args)
 	case "kube-apiserver":
+		if host := os.Getenv("KUBE_PLANE_HOSTNAME"); host != "" { // the identity is a hash of it
+			server.SetHostnameFuncForTests(host)
+		}
 		command = apiserver.NewAPIServerCommand()
 	case "kube-scheduler":
 		command = scheduler.NewSchedulerCommand()

@@ -22,7 +22,6 @@ func Default() Scenario {
 }
 
 func (s *Scenario) setDefaults()   { *s = Default() }
-func (p *Plane) setDefaults()      { p.Durability = "memory" }
 func (n *Namespaces) setDefaults() { n.Count = 1 }
 func (g *Preflight) setDefaults()  { g.Dirty = "tag" }
 func (m *Members) setDefaults() {

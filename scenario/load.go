@@ -77,7 +77,11 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 	d.decodeParameters(root, set)
 	s := Default()
 	d.Value(root, reflect.ValueOf(&s).Elem(), place{Name: "scenario"})
-	s.File, s.Values, s.Warnings, s.lines = file, d.vars.values, d.warnings, d.Lines
+	s.File, s.Values, s.lines = file, d.vars.values, d.Lines
+	if n := s.Plane.EtcdMembers; n > 0 && n%2 == 0 {
+		d.addWarning(s.lineOf("plane.etcdMembers"), "plane.etcdMembers: %d survive the loss of %d, as %d do: an odd number is cheaper", n, (n-1)/2, n-1)
+	}
+	s.Warnings = d.warnings
 	s.fragments = f.fragments
 	if len(fields) > 0 { // values in force, too, though no expression knows them
 		s.Values = maps.Clone(s.Values)

@@ -19,7 +19,7 @@ const expression = `\$\{`
 // MakeSchema makes what Schema returns from the types of the language and their
 // comments.
 func MakeSchema() []byte {
-	m := &schemaMaker{comments: commentsOf("scenario.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go"), defs: object{}}
+	m := &schemaMaker{comments: commentsOf("scenario.go", "plane.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go"), defs: object{}}
 	s := m.record(reflect.TypeFor[Scenario]())
 	s["$defs"] = m.defs
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -172,7 +172,7 @@ func (m *schemaMaker) value(t reflect.Type) object {
 	case reflect.Map:
 		s := object{"type": "object", "additionalProperties": m.value(t.Elem())}
 		if t.Elem() == reflect.TypeFor[Component]() {
-			s["propertyNames"] = object{"enum": Components()}
+			s["propertyNames"] = object{"pattern": "^(" + strings.Join(Components(), "|") + ")(-[0-9])?$"}
 		}
 		return s
 	case reflect.Slice:

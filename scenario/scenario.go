@@ -43,7 +43,7 @@ type Scenario struct {
 	File   string         `yaml:"-"` // the path that it was read from; other paths are relative to its folder
 	Values map[string]any `yaml:"-"` // parameters in force: bool, int64, float64 or string
 
-	Warnings []string `yaml:"-"` // of Load and Parse, "FILE:LINE: TEXT": words that have other names since
+	Warnings []string `yaml:"-"` // of Load and Parse, "FILE:LINE: TEXT": words that have other names since, an even number of etcd members
 
 	lines     map[string]int // where each value stands, for Validate
 	fragments []fragment     // which of these lines are of included files
@@ -60,24 +60,6 @@ func (s *Scenario) AllSteps() iter.Seq[*Step] {
 			}
 		}
 	}
-}
-
-// Plane describes the control plane.
-type Plane struct {
-	Durability string               `yaml:"durability"` // "memory" (default: no fsync, tmpfs where there is room) or "fsync"
-	Release    string               `yaml:"release"`    // Kubernetes release, such as v1.36.3, built by "windtunnel plane build"; default: that of kube-plane beside windtunnel
-	Etcd       string               `yaml:"etcd"`       // etcd release, such as v3.6.12; default: that of "windtunnel plane build" for the release
-	Binaries   string               `yaml:"binaries"`   // folder with your own etcd, kube-apiserver, kube-scheduler and kube-controller-manager; relative to the file
-	Limits     Limits               `yaml:"limits"`     // limits of all components together, by a control group; only on a plane that windtunnel starts
-	Components map[string]Component `yaml:"components"` // by name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager
-}
-
-// Component changes one component of the plane.
-type Component struct {
-	Flags  map[string]string `yaml:"flags"`  // without dashes; they override windtunnel's own
-	Env    map[string]string `yaml:"env"`    // such as GOGC
-	CPU    float64           `yaml:"cpu"`    // cores, 0 = no limit
-	Memory unit.Bytes        `yaml:"memory"` // 0 = no limit
 }
 
 // Fleet describes the simulated nodes.

@@ -54,8 +54,3 @@ func findSLI(name string) (SLI, bool) {
 
 // Phases returns the phases of a pod in their order.
 func Phases() []string { return sli.Phases() }
-
-// Components returns the names of a plane's components.
-func Components() []string {
-	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"}
-}

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -222,7 +223,8 @@ func (m Metrics) At(port string) string {
 	return m.schemeOrDefault() + "://127.0.0.1:" + port + "/metrics"
 }
 
-// takenNames are those that samples and logs of others have.
-func takenNames() []string {
-	return slices.Concat(Components(), []string{"windtunnel", "host", "load", "fleet", "observe", "admin"})
+// isTaken tells whether samples and logs of something else have a name.
+func isTaken(name string) bool {
+	of, _ := component.Of(name)
+	return slices.Contains(Components(), of) || slices.Contains([]string{"windtunnel", "host", "load", "fleet", "observe", "admin"}, name)
 }

@@ -167,49 +167,6 @@ func (c *fieldChecker) checkWord(path, name, value string) {
 	c.checkOneOf(path, name, value, fieldWords(name))
 }
 
-var (
-	kubernetesRelease = regexp.MustCompile(`^v1\.\d{1,3}\.\d{1,3}$`)
-	etcdRelease       = regexp.MustCompile(`^v3\.\d{1,3}\.\d{1,3}$`)
-)
-
-// checkReleases checks what names the executables of the plane.
-func (c fileChecker) checkReleases(p Plane) {
-	if p.Release != "" && !kubernetesRelease.MatchString(p.Release) {
-		c.reportAt("plane.release", "plane.release: %q is no release of Kubernetes, such as v1.36.3", clipText(p.Release))
-	}
-	if p.Etcd != "" && !etcdRelease.MatchString(p.Etcd) {
-		c.reportAt("plane.etcd", "plane.etcd: %q is no release of etcd, such as v3.6.12", clipText(p.Etcd))
-	}
-	if p.Binaries != "" && (p.Release != "" || p.Etcd != "") {
-		c.reportAt("plane.binaries", "plane.binaries: it names executables, and so do plane.release and plane.etcd: leave out one or the other")
-	}
-}
-
-func (c fileChecker) checkPlane() {
-	p := c.s.Plane
-	c.checkWord("plane.durability", "plane.durability", p.Durability)
-	c.checkReleases(p)
-	c.checkLimits("plane.limits", p.Limits)
-	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
-		path := "plane.components." + name
-		if !slices.Contains(Components(), name) {
-			c.reportAt(path, "component %q not found in plane%s", name, suggestName(name, Components()))
-		}
-		comp := p.Components[name]
-		c.checkNotNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
-		c.checkRunnable(path+".memory", "component.memory", comp.Memory)
-		if limit := p.Limits.CPU; limit > 0 && comp.CPU > limit {
-			c.reportAt(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(comp.CPU), formatValue(limit))
-		}
-		if limit := p.Limits.Memory; limit > 0 && comp.Memory > limit {
-			c.reportAt(path+".memory", "component.memory: %s is above plane.limits.memory, %s", comp.Memory.Human(), limit.Human())
-		}
-		for _, flag := range slices.Sorted(maps.Keys(comp.Flags)) {
-			c.flagName(path+".flags."+flag, "component.flags", flag)
-		}
-	}
-}
-
 // minMemory is the smallest limit that a process is started in, in bytes: the kernel
 // counts what it takes to start one, and in a smaller group ends whoever starts it.
 const minMemory = 16 << 20

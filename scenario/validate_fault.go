@@ -1,6 +1,10 @@
 package scenario
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/component"
+)
 
 // faultTarget is what a disturbance can be done to, and how.
 type faultTarget struct {
@@ -42,7 +46,7 @@ func (c disturbanceChecker) checkFault(path string, x *Disturbance) {
 	}
 	switch target {
 	case "component":
-		c.checkOneOf(path+".component", "fault.component", x.Component, slices.Concat(Components(), c.s.subjectNames()))
+		c.checkProcess(path+".component", x.Component)
 	case "cluster":
 		memberChecker(c).checkMemberFault(path, x)
 	case "client":
@@ -60,6 +64,15 @@ func (c disturbanceChecker) checkFault(path string, x *Disturbance) {
 	}
 	c.checkFields(path, target+" "+x.Action, x)
 	c.checkTimes(path, x)
+}
+
+// checkProcess checks the name of a process that is disturbed.
+func (c disturbanceChecker) checkProcess(path, name string) {
+	if all := component.Instances(name, c.s.Plane.Count(name)); len(all) > 1 {
+		c.reportAt(path, "fault.component: the plane has %d of %s: name %s", len(all), name, joinWords(all))
+		return
+	}
+	c.checkOneOf(path, "fault.component", name, slices.Concat(c.s.Plane.Processes(), c.s.subjectNames()))
 }
 
 // faultFields checks that those fields are there that an action wants, and no

@@ -39,7 +39,7 @@ func (c memberChecker) checkMembers() {
 			c.reportAt(fmt.Sprintf("members[%d].name", i), "members.name: %q is also the name of a member of %q", m.Name, c.s.Members[g].Name)
 		}
 	}
-	for _, name := range slices.Concat(Components(), c.s.subjectNames()) {
+	for _, name := range slices.Concat(c.s.Plane.namesOfComponents(), c.s.subjectNames()) {
 		if c.s.hasMember(name) {
 			c.reportAt("members", "members: a member and a component or subject are called %q", name)
 		}

@@ -18,7 +18,7 @@ func (c subjectChecker) checkSubjects() {
 		x, path := &c.s.Subjects[i], fmt.Sprintf("subjects[%d]", i)
 		c.checkLabel(path+".name", "subject.name", x.Name)
 		switch {
-		case slices.Contains(takenNames(), x.Name) || x.Name == "plane" && c.s.Plane.Limits != (Limits{}):
+		case isTaken(x.Name) || x.Name == "plane" && c.s.Plane.Limits != (Limits{}):
 			c.reportAt(path+".name", "subject.name: %q is the name of something else in every run", x.Name)
 		case seen[x.Name]:
 			c.reportAt(path+".name", "subject: name %q stands twice", clipText(x.Name))

@@ -11,8 +11,8 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/scenario"

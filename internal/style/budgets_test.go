@@ -16,23 +16,23 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4400},
+		"ground":            {max: 4440},
 		"internal/record":   {max: 5010},
 		"internal/machine":  {max: 3290},
 		"internal/api":      {max: 5750},
 		"internal/template": {max: 1458},
-		"scenario":          {max: 5620},
+		"scenario":          {max: 6000},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24490},
 		"internal/opinion":  {max: 18850},
-		"internal/fly":      {max: 22700},
-		"plane":             {max: 45},
+		"internal/fly":      {max: 23800},
+		"plane":             {max: 47},
 		"planes":            {max: 28_100},
 		"cmd":               {max: 5230},
 	},
 	packages: map[string]budget{
 		"cmd/windtunnel": {5230, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
-		"scenario":       {5620, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"scenario":       {6000, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},

@@ -53,6 +53,7 @@ func (e Estimate) Unmet(s *scenario.Scenario, l Limits) []string {
 	if need := int64(e.Total) * recordBytes; l.Records > 0 && need > int64(l.Records) {
 		add("the records of %d calls take about %s, and %s has %s free", e.Total, formatSize(need), l.RecordsDir, formatSize(int64(l.Records)))
 	}
+	out = append(out, e.Processes.unmetLimits(s, l)...)
 	out = append(append(out, e.Members.unmetLimits(l)...), e.Subjects.unmetLimits(s, l)...)
 	out = append(out, limitsBeyond(s, l)...)
 	if l.OpenFiles > 0 && uint64(e.OpenFiles) > l.OpenFiles {

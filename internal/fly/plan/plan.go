@@ -47,6 +47,7 @@ type Estimate struct {
 	EtcdBytes int64         // most that etcd holds at once, by the factors below
 	Watches   int           // most held at once by the steps
 	OpenFiles int           // that this process needs
+	Processes Processes     // of the plane
 	Members   Members
 	Subjects  Subjects
 }
@@ -100,7 +101,7 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 	})
 	out.Objects, out.Pods, out.Watches = e.top.objects, e.top.pods, e.top.watches
 	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + peakGarbage(e.writes)))
-	out.Members, out.Subjects = membersOf(s), subjectsOf(s)
+	out.Processes, out.Members, out.Subjects = processesOf(s.Plane), membersOf(s), subjectsOf(s)
 	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + out.Members.OpenFiles
 	return out, nil
 }

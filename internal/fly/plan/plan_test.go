@@ -163,6 +163,7 @@ func TestEtcd(t *testing.T) {
 
 func TestUnmet(t *testing.T) {
 	s := parse(t, "- {name: fill, create: {body: map, count: 5000000, pace: {constant: 1000}}}\n- requests: {count: 50000, pace: {burst: true}, mix: [{verb: watch, of: fill}]}\n")
+	s.Plane.EtcdMembers, s.Plane.APIServers, s.Plane.Schedulers = 3, 3, 2
 	e, err := plan.Of(s, sources())
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +183,8 @@ func TestUnmet(t *testing.T) {
 		{"memory", s, plan.Limits{Data: 1 << 30, DataFolder: "/dev/shm", InMemory: true}, []string{"of memory, and /dev/shm has 1 GiB free: set plane.durability to fsync"}},
 		{"disk", s, plan.Limits{Data: 1 << 30, DataFolder: "/tmp"}, []string{"and /tmp has 1 GiB free"}},
 		{"records", s, plan.Limits{Records: 1 << 20, RecordsDir: "runs"}, []string{"the records of 5050000 calls", "runs has 1 MiB free"}},
+		{"several of a component", s, plan.Limits{Memory: 4 << 30}, nil},
+		{"too many of them", s, plan.Limits{Memory: 1 << 30}, []string{"the plane (3 of etcd, 3 of kube-apiserver, 2 of kube-scheduler: about 1.4", "than the 1 GiB that are free: make its processes fewer"}},
 		{"files", s, plan.Limits{OpenFiles: 256}, []string{"open files are needed", "the limit is 256"}},
 	} {
 		got := e.Unmet(tt.s, tt.limits)

@@ -59,6 +59,9 @@ func (e Estimate) writeWhole(b *strings.Builder) {
 		fmt.Fprintf(b, ", %s pods of workloads among them", unit.Number(float64(e.Pods)))
 	}
 	fmt.Fprintf(b, "\netcd       about %s\n", formatSize(e.EtcdBytes))
+	if len(e.Processes.Counts) > 0 {
+		fmt.Fprintf(b, "plane      %v\n", e.Processes)
+	}
 	if e.Members.Real+e.Members.Hollow > 0 {
 		fmt.Fprintf(b, "members    %v\n", e.Members)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 )
 
@@ -157,9 +157,9 @@ func (c clients) writeFiles(s site) error {
 func (a authorities) scrapeEndpoints(s site, now time.Time) (map[string]endpoint.Endpoint, error) {
 	out := map[string]endpoint.Endpoint{}
 	observer := pki.Subject{Name: "windtunnel:observe", Groups: []string{"system:masters"}}
-	for _, name := range component.Names() {
+	for _, name := range s.counts.Processes() {
 		by := a.cluster
-		if name == component.Etcd {
+		if component.Is(name, component.Etcd) {
 			by = a.etcd
 		}
 		pair, err := by.Issue(observer, now)

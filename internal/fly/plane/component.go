@@ -49,6 +49,7 @@ const (
 	FaultReady     = "ready"
 	FaultSlow      = "slow" // Text: "0.2 cores by cgroup"
 	FaultFullSpeed = "full-speed"
+	FaultExit      = "exit" // of one of several that elect a leader, by itself; it is started again
 )
 
 // Kill ends the component with SIGKILL and returns when it is gone; no Death is
@@ -172,6 +173,7 @@ type supervisor struct {
 	process *process.Process // the last; nil before the first
 	cores   float64          // that it is slowed to; 0 at full speed
 	left    bool             // no process is started any more
+	elected bool             // one of several that elect a leader, and ready: started again where it exits
 }
 
 func (s *supervisor) currentProcess() *process.Process {
@@ -219,7 +221,7 @@ func (s *supervisor) watchProcess(child *process.Process) {
 	s.plane.watchers.Go(func() {
 		<-child.Done()
 		var death *process.DeathError
-		if !errors.As(child.Err(), &death) {
+		if !errors.As(child.Err(), &death) || s.startAgain(child) {
 			return
 		}
 		select {
@@ -227,6 +229,45 @@ func (s *supervisor) watchProcess(child *process.Process) {
 		default: // nobody reads them, and this one is no news
 		}
 	})
+}
+
+// startAgain starts one of several that elect a leader again, after it ended by itself. One
+// that ends before it is ready did not lose a lease: that is a death.
+func (s *supervisor) startAgain(ended *process.Process) bool {
+	at := s.plane.clock.Now()
+	if !s.isElected() {
+		return false
+	}
+	s.turn <- struct{}{} // a restart that is under way ends in time
+	defer func() { <-s.turn }()
+	if s.currentProcess() != ended {
+		return true
+	}
+	s.plane.reportFault(FaultEvent{at, s.spec.Name, FaultExit, "and is started again"})
+	child, err := s.startProcess()
+	if err != nil {
+		return errors.Is(err, ErrClosed)
+	}
+	s.plane.reportFault(FaultEvent{s.plane.clock.Now(), s.spec.Name, FaultStart, ""})
+	if s.awaitReady(context.Background(), child) != nil {
+		child.Kill()
+		return false
+	}
+	s.watchProcess(child)
+	return true
+}
+
+// setElected has the process started again where it exits by itself.
+func (s *supervisor) setElected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.elected = true
+}
+
+func (s *supervisor) isElected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.elected
 }
 
 func (s *supervisor) slowProcess(cores float64) (string, error) {

@@ -1,6 +1,6 @@
 package plane
 
-import "github.com/windtunnel/windtunnel/internal/fly/plane/component"
+import "github.com/windtunnel/windtunnel/internal/component"
 
 // Difference is a setting in which a plane that Start starts differs from a
 // cluster that kubeadm sets up, for the report. Addresses, ports and paths of
@@ -21,7 +21,7 @@ func Differences(durability string) []Difference {
 		{component.Etcd, "quota-backend-bytes", "2 GiB", "8 GiB, or three quarters of the disk space", "a run must not end at a default that clusters of its size raise"},
 		{component.Etcd, "heartbeat-interval", "100 ms", "20 ms", "a single member elects itself after up to 10 of these at its start, and sends none later"},
 		{component.Etcd, "election-timeout", "1 s", "100 ms", "as above: up to 1 s of the plane's start"},
-		{component.APIServer, "advertise-address", "the machine's", advertised, "nothing listens outside of loopback, and nobody calls it"},
+		{component.APIServer, "advertise-address", "the machine's", advertisedTo + "1", "nothing listens outside of loopback, and nobody calls it"},
 		{component.Scheduler, "leader-elect", "true", "false", "there is one, and a pause of the machine must not end it; costs 1 write per 2 s less"},
 		{component.ControllerManager, "leader-elect", "true", "false", "as for the scheduler"},
 		{component.ControllerManager, "cluster-signing-cert-file", "the cluster's CA", "not set", "the CA's key is never written; certificate requests are not signed"},

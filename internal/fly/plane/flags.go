@@ -7,28 +7,34 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // loopback is the only address that anything of a plane listens on.
 const loopback = "127.0.0.1"
 
-// etcdPeer is the key of etcd's second port.
-const etcdPeer = "etcd-peer"
+// peerOf is the key of an etcd member's second port.
+func peerOf(member string) string { return member + "-peer" }
 
 // site is where the things of one plane are.
 type site struct {
 	folder  string            // private, of this run
 	pki     pki.Folder        // certificates, keys and kubeconfigs
-	ports   map[string]int    // by component, and etcdPeer
+	ports   map[string]int    // by process, and peerOf an etcd member
 	proxies map[string]string // URLs by client; see Options.Proxies
+	counts  scenario.Plane    // how many there are of each component
+	front   string            // URL of the balancer; empty where there is one API server
 	fsync   bool
 	quota   uint64 // bytes that etcd's data may take
 	etcd36  bool   // etcd is of 3.6 or newer: flags have lost their "experimental"
 }
 
-func (s site) dataDir() string { return s.folder + "/etcd" }
+func (s site) dataDir(member string) string { return s.folder + "/" + member }
+
+// several tells whether a component has more than one process.
+func (s site) several(name string) bool { return s.counts.Count(name) > 1 }
 
 func (s site) serverURL(port string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(s.ports[port])
@@ -40,25 +46,42 @@ func (s site) serverFor(client string) string {
 		return url
 	}
 	if client == component.Etcd {
-		return s.serverURL(component.Etcd)
+		return s.etcdURLs()
+	}
+	return s.apiURL()
+}
+
+// apiURL returns where clients find the API servers.
+func (s site) apiURL() string {
+	if s.front != "" {
+		return s.front
 	}
 	return s.serverURL(component.APIServer)
+}
+
+// etcdURLs returns where an API server finds etcd: at all of its members.
+func (s site) etcdURLs() string {
+	var out []string
+	for _, member := range s.counts.Processes(component.Etcd) {
+		out = append(out, s.serverURL(member))
+	}
+	return strings.Join(out, ",")
 }
 
 // flagValue is one flag of a component; its value is never a secret.
 type flagValue struct{ name, value string }
 
-// flagsOf returns windtunnel's own flags of a component.
-func flagsOf(name string, s site) []flagValue {
-	switch name {
+// flagsOf returns windtunnel's own flags of a process.
+func flagsOf(process string, s site) []flagValue {
+	switch name, number := component.Of(process); name {
 	case component.Etcd:
-		return etcdFlags(s)
+		return etcdFlags(s, process)
 	case component.APIServer:
-		return apiServerFlags(s)
+		return apiServerFlags(s, process, number)
 	case component.Scheduler:
-		return clientFlags(s, name, "scheduler")
+		return clientFlags(s, process, "scheduler")
 	case component.ControllerManager:
-		return append(clientFlags(s, name, "controller-manager"),
+		return append(clientFlags(s, process, "controller-manager"),
 			flagValue{"cluster-name", "kubernetes"},
 			flagValue{"root-ca-file", s.pki.Cert("ca")},
 			flagValue{"service-account-private-key-file", s.pki.Key("sa")},
@@ -70,16 +93,26 @@ func flagsOf(name string, s site) []flagValue {
 	}
 }
 
-func etcdFlags(s site) []flagValue {
-	const name = "windtunnel"
+// etcdFlags are those of a member. A single one elects itself sooner; several have the
+// stock heartbeats and election timeouts.
+func etcdFlags(s site, process string) []flagValue {
+	name, members := "windtunnel", []string(nil)
+	if s.several(component.Etcd) {
+		name = process
+		for _, member := range s.counts.Processes(component.Etcd) {
+			members = append(members, member+"="+s.serverURL(peerOf(member)))
+		}
+	} else {
+		members = []string{name + "=" + s.serverURL(peerOf(process))}
+	}
 	out := []flagValue{
 		{"name", name},
-		{"data-dir", s.dataDir()},
-		{"listen-client-urls", s.serverURL(component.Etcd)},
-		{"advertise-client-urls", s.serverURL(component.Etcd)},
-		{"listen-peer-urls", s.serverURL(etcdPeer)},
-		{"initial-advertise-peer-urls", s.serverURL(etcdPeer)},
-		{"initial-cluster", name + "=" + s.serverURL(etcdPeer)},
+		{"data-dir", s.dataDir(process)},
+		{"listen-client-urls", s.serverURL(process)},
+		{"advertise-client-urls", s.serverURL(process)},
+		{"listen-peer-urls", s.serverURL(peerOf(process))},
+		{"initial-advertise-peer-urls", s.serverURL(peerOf(process))},
+		{"initial-cluster", strings.Join(members, ",")},
 		{"cert-file", s.pki.Cert("etcd")},
 		{"key-file", s.pki.Key("etcd")},
 		{"trusted-ca-file", s.pki.Cert("etcd-ca")},
@@ -89,9 +122,10 @@ func etcdFlags(s site) []flagValue {
 		{"peer-trusted-ca-file", s.pki.Cert("etcd-ca")},
 		{"peer-client-cert-auth", "true"},
 		{"snapshot-count", "10000"},
-		{"heartbeat-interval", "20"},
-		{"election-timeout", "100"},
 		{"quota-backend-bytes", strconv.FormatUint(s.quota, 10)},
+	}
+	if !s.several(component.Etcd) {
+		out = append(out, flagValue{"heartbeat-interval", "20"}, flagValue{"election-timeout", "100"})
 	}
 	if s.etcd36 {
 		out = append(out, flagValue{"feature-gates", "InitialCorruptCheck=true"}, flagValue{"watch-progress-notify-interval", "5s"})
@@ -104,11 +138,11 @@ func etcdFlags(s site) []flagValue {
 
 const serviceRange = "10.96.0.0/12"
 
-func apiServerFlags(s site) []flagValue {
+func apiServerFlags(s site, process string, number int) []flagValue {
 	return []flagValue{
-		{"advertise-address", advertised},
+		{"advertise-address", advertisedTo + strconv.Itoa(number+1)},
 		{"bind-address", loopback},
-		{"secure-port", strconv.Itoa(s.ports[component.APIServer])},
+		{"secure-port", strconv.Itoa(s.ports[process])},
 		{"allow-privileged", "true"},
 		{"authorization-mode", "Node,RBAC"},
 		{"client-ca-file", s.pki.Cert("ca")},
@@ -137,28 +171,29 @@ func apiServerFlags(s site) []flagValue {
 	}
 }
 
-// advertised is what the Service "kubernetes" gets as its endpoint. The API
-// server refuses a loopback address there and would take the machine's own, on
-// which nothing listens, or fail where there is none. This one belongs to
-// documentation (RFC 5737): it is nobody's, and no simulated pod ever calls it.
-const advertised = "192.0.2.1"
+// advertisedTo begins what the Service "kubernetes" gets as its endpoints, one for each API
+// server. They refuse a loopback address there and would take the machine's own, on
+// which nothing listens, or fail where there is none. These belong to
+// documentation (RFC 5737): they are nobody's, and no simulated pod ever calls them.
+const advertisedTo = "192.0.2."
 
 // clientFlags are those that scheduler and controller-manager share. Their
 // ports authenticate by client certificate and authorise by asking the API
 // server, which they need not do for system:masters.
-func clientFlags(s site, name, file string) []flagValue {
+func clientFlags(s site, process, file string) []flagValue {
 	kubeconfig := s.pki.File(file + ".conf")
+	name, _ := component.Of(process)
 	return []flagValue{
 		{"kubeconfig", kubeconfig},
 		{"authentication-kubeconfig", kubeconfig},
 		{"authorization-kubeconfig", kubeconfig},
 		{"bind-address", loopback},
-		{"secure-port", strconv.Itoa(s.ports[name])},
+		{"secure-port", strconv.Itoa(s.ports[process])},
 		{"tls-cert-file", s.pki.Cert(file)},
 		{"tls-private-key-file", s.pki.Key(file)},
 		{"client-ca-file", s.pki.Cert("ca")},
 		{"requestheader-client-ca-file", s.pki.Cert("front-proxy-ca")},
-		{"leader-elect", "false"},
+		{"leader-elect", strconv.FormatBool(s.several(name))},
 	}
 }
 

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 func exampleSite() site {
 	return site{
 		folder: "/run", pki: "/run/pki", quota: 8 * gib, etcd36: true,
-		ports: map[string]int{component.Etcd: 1, etcdPeer: 2, component.APIServer: 3, component.Scheduler: 4, component.ControllerManager: 5},
+		ports: map[string]int{component.Etcd: 1, peerOf(component.Etcd): 2, component.APIServer: 3, component.Scheduler: 4, component.ControllerManager: 5},
 	}
 }
 
@@ -25,6 +26,15 @@ func TestCommandLines(t *testing.T) {
 		fmt.Fprintf(&b, "%s\n  %s\n", name, strings.Join(commandLine(flagsOf(name, exampleSite()), nil), "\n  "))
 	}
 	fmt.Fprintf(&b, "etcd, fsync, older than 3.6\n  %s\n", strings.Join(commandLine(flagsOf(component.Etcd, older), nil), "\n  "))
+	s := exampleSite()
+	s.counts = scenario.Plane{EtcdMembers: 3, APIServers: 2, Schedulers: 2, ControllerManagers: 2}
+	s.front, s.ports = "https://127.0.0.1:9", map[string]int{}
+	for i, name := range s.counts.Processes() {
+		s.ports[name], s.ports[peerOf(name)] = 10+i, 20+i
+	}
+	for _, name := range []string{"etcd-2", "kube-apiserver-1", "kube-scheduler-1"} {
+		fmt.Fprintf(&b, "%s of several\n  %s\n", name, strings.Join(commandLine(flagsOf(name, s), nil), "\n  "))
+	}
 	repotest.Golden(t, "testdata/flags.golden", b.String())
 }
 

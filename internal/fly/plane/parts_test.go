@@ -4,12 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -74,7 +75,13 @@ func TestPortIn(t *testing.T) {
 }
 
 func TestChoosePorts(t *testing.T) {
-	first, err := choosePorts(nil)
+	several := scenario.Plane{EtcdMembers: 3, APIServers: 2, Components: map[string]scenario.Component{
+		component.APIServer + "-1": {Flags: map[string]string{"secure-port": strconv.Itoa(freePort(t))}},
+	}}
+	if all, err := choosePorts(several); err != nil || len(all) != 3+3+2+1+1 || all[peerOf("etcd-2")] == all["etcd-2"] || strconv.Itoa(all["kube-apiserver-1"]) != several.SettingsOf("kube-apiserver-1").Flags["secure-port"] {
+		t.Errorf("of several: %v, %v", all, err)
+	}
+	first, err := choosePorts(scenario.Plane{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +98,15 @@ func TestChoosePorts(t *testing.T) {
 	if len(first) != 5 {
 		t.Errorf("ports %v", first)
 	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ports, err := FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ports[0]
 }
 
 func TestVersions(t *testing.T) {
@@ -118,7 +134,7 @@ func TestSchedulerConfigIsCompleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := scenario.Component{Flags: map[string]string{"--config": "s.yaml", "v": "2"}}
-	got, err := withConnection(own, s, base)
+	got, err := withConnection(component.Scheduler, own, s, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +163,7 @@ func TestSchedulerConfigIsCompleted(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(base, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := withConnection(scenario.Component{Flags: map[string]string{"config": name}}, s, base); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := withConnection(component.Scheduler, scenario.Component{Flags: map[string]string{"config": name}}, s, base); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
@@ -65,6 +65,7 @@ type Plane struct {
 	components []Component                  // as they were started
 	endpoints  map[string]endpoint.Endpoint // by who uses them
 	proxies    map[string]*proxy.Proxy      // by whose they are
+	balancer   *balancer                    // nil: there is one API server
 	warnings   []string
 
 	withoutLimits []Unlimited
@@ -151,13 +152,10 @@ func (p *Plane) close() error {
 	p.leaveSeats()
 	p.stopPrograms()
 	p.stopServers()
-	var clients guard.Group
-	for _, name := range []string{component.Scheduler, component.ControllerManager} {
-		clients.Go(func() { p.stopComponent(name, graceClients) })
-	}
-	clients.Wait()
-	p.stopComponent(component.APIServer, graceAPIServer)
-	p.stopComponent(component.Etcd, graceEtcd)
+	p.stopComponents(graceClients, component.Scheduler, component.ControllerManager)
+	p.balancer.stop()
+	p.stopComponents(graceAPIServer, component.APIServer)
+	p.stopComponents(graceEtcd, component.Etcd)
 	p.watchers.Wait()
 	var faults []error
 	for _, s := range p.supervisors() {
@@ -197,10 +195,14 @@ func (p *Plane) leaveSeats() {
 	}
 }
 
-func (p *Plane) stopComponent(name string, grace time.Duration) {
+// stopComponents stops all processes of some components at once.
+func (p *Plane) stopComponents(grace time.Duration, names ...string) {
+	var all guard.Group
 	for _, s := range p.supervisors() {
-		if s.spec.Name == name {
-			s.currentProcess().Stop(grace)
+		of, _ := component.Of(s.spec.Name)
+		if !s.guest && s.role == NoRole && slices.Contains(names, of) {
+			all.Go(func() { s.currentProcess().Stop(grace) })
 		}
 	}
+	all.Wait()
 }

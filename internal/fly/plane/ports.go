@@ -10,17 +10,21 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// choosePorts gives every component a port: the scenario's, which must be
-// free, or any free one.
-func choosePorts(components map[string]scenario.Component) (map[string]int, error) {
+// choosePorts gives every process a port, and etcd's members another one for their peers: the
+// scenario's, which must be free, or any free one.
+func choosePorts(cfg scenario.Plane) (map[string]int, error) {
+	names := cfg.Processes()
+	for _, member := range cfg.Processes(component.Etcd) {
+		names = append(names, peerOf(member))
+	}
 	out := map[string]int{}
-	for _, name := range append(component.Names(), etcdPeer) {
-		flagged, value, ok := portFlag(name, components)
+	for _, name := range names {
+		flagged, value, ok := portFlag(name, cfg)
 		if !ok {
 			continue
 		}
@@ -35,19 +39,19 @@ func choosePorts(components map[string]scenario.Component) (map[string]int, erro
 		_ = listener.Close() // nothing was accepted
 		out[name] = port
 	}
-	return out, addFreePorts(out)
+	return out, addFreePorts(out, names)
 }
 
 // portFlag returns the flag that sets a port and the scenario's value of it.
-func portFlag(name string, components map[string]scenario.Component) (flagged, value string, ok bool) {
-	flagged, of := "secure-port", name
-	switch name {
-	case component.Etcd:
+func portFlag(name string, cfg scenario.Plane) (flagged, value string, ok bool) {
+	flagged = "secure-port"
+	member, peer := strings.CutSuffix(name, peerOf(""))
+	if peer {
+		flagged = "listen-peer-urls"
+	} else if component.Is(name, component.Etcd) {
 		flagged = "listen-client-urls"
-	case etcdPeer:
-		flagged, of = "listen-peer-urls", component.Etcd
 	}
-	value, ok = valueOf(components[of].Flags, flagged)
+	value, ok = valueOf(cfg.SettingsOf(member).Flags, flagged)
 	return flagged, value, ok
 }
 
@@ -73,7 +77,7 @@ func portIn(value string) (int, error) {
 
 // addFreePorts completes out. The ports are held until all are found, so that
 // no two are the same.
-func addFreePorts(out map[string]int) error {
+func addFreePorts(out map[string]int, names []string) error {
 	taken := map[int]bool{}
 	for _, port := range out {
 		taken[port] = true
@@ -85,7 +89,7 @@ func addFreePorts(out map[string]int) error {
 		}
 	}()
 	low := lowestEphemeral()
-	for _, name := range append(component.Names(), etcdPeer) {
+	for _, name := range names {
 		for out[name] == 0 {
 			listener, err := listenBelow(low)
 			if err != nil {

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -90,6 +91,9 @@ func checkProxies(cfg scenario.Plane, names []string) error {
 			faults = append(faults, fmt.Errorf("proxy for %q: it is none of %s", name, strings.Join(ProxyNames(), ", ")))
 			continue
 		}
+		if name == component.Etcd && cfg.Count(name) > 1 {
+			faults = append(faults, fmt.Errorf("proxy for etcd: the plane has %s: disturb one of them instead", unit.Count(cfg.Count(name), "members")))
+		}
 		if past[name] == nil {
 			continue
 		}
@@ -107,7 +111,11 @@ func (p *Plane) startProxies(s site, all clients, o Options) (map[string]string,
 	urls := map[string]string{}
 	for i, name := range slices.Compact(slices.Sorted(slices.Values(o.Proxies))) {
 		c := all[name]
-		options := proxy.Options{To: strings.TrimPrefix(s.serverURL(c.server), "https://"), Clock: o.Clock, Seed: o.Seed + uint64(i)}
+		to := s.apiURL()
+		if c.server == component.Etcd {
+			to = s.serverURL(component.Etcd)
+		}
+		options := proxy.Options{To: strings.TrimPrefix(to, "https://"), Clock: o.Clock, Seed: o.Seed + uint64(i)}
 		if o.TerminateTLS {
 			var err error
 			if options.TLS, err = c.openTLS(o.Clock.Wall(o.Clock.Now())); err != nil {

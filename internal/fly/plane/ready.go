@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
@@ -34,12 +34,13 @@ const (
 func (f flight) bringUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("not ready within %v", readyWithin))
 	defer cancel()
-	for _, name := range []string{component.Etcd, component.APIServer} {
+	servers := f.cfg.Processes(component.APIServer)
+	for _, name := range append(f.cfg.Processes(component.Etcd), servers...) {
 		if err := f.launchComponent(name); err != nil {
 			return err
 		}
 	}
-	api, err := newAsker(f.plane.endpoints[Admin])
+	api, err := newAsker(f.plane.scrapes[servers[0]])
 	if err != nil {
 		return err
 	}
@@ -57,12 +58,28 @@ func (f flight) bringUp(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, name := range []string{component.ControllerManager, component.Scheduler} {
-		if err := f.launchComponent(name); err != nil {
-			return err
-		}
+	for _, name := range servers[1:] {
 		if err := f.awaitHealth(ctx, name); err != nil {
 			return err
+		}
+	}
+	if err := f.plane.balancer.start(ctx); err != nil {
+		return err
+	}
+	for _, name := range []string{component.ControllerManager, component.Scheduler} {
+		all := f.cfg.Processes(name)
+		for _, process := range all {
+			if err := f.launchComponent(process); err != nil {
+				return err
+			}
+		}
+		for _, process := range all {
+			if err := f.awaitHealth(ctx, process); err != nil {
+				return err
+			}
+			if c, ok := f.plane.Component(process); ok && len(all) > 1 {
+				c.supervisor.setElected()
+			}
 		}
 	}
 	// Admission refuses pods until their namespace has its service account,

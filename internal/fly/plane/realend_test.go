@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"

@@ -8,14 +8,15 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// withConnection returns the settings of kube-scheduler with its configuration
+// withConnection returns the settings of a kube-scheduler with its configuration
 // file, if the scenario gives one, replaced by a copy that says how to reach
 // the plane: with --config the scheduler ignores --kubeconfig and
 // --leader-elect, and a scenario cannot know the kubeconfig.
-func withConnection(own scenario.Component, s site, baseDir string) (scenario.Component, error) {
+func withConnection(process string, own scenario.Component, s site, baseDir string) (scenario.Component, error) {
 	path, ok := valueOf(own.Flags, "config")
 	if !ok {
 		return own, nil
@@ -35,11 +36,11 @@ func withConnection(own scenario.Component, s site, baseDir string) (scenario.Co
 		return own, fmt.Errorf("kube-scheduler: flag config: %s is empty", path)
 	}
 	setDefault(config, "clientConnection", "kubeconfig", s.pki.File("scheduler.conf"))
-	setDefault(config, "leaderElection", "leaderElect", false)
+	setDefault(config, "leaderElection", "leaderElect", s.several(component.Scheduler))
 	if raw, err = yaml.Marshal(config); err != nil {
 		return own, fmt.Errorf("kube-scheduler: flag config: %w", err)
 	}
-	complete := filepath.Join(s.folder, "scheduler-config.yaml")
+	complete := filepath.Join(s.folder, process+"-config.yaml")
 	if err := os.WriteFile(complete, raw, 0o600); err != nil {
 		return own, fmt.Errorf("kube-scheduler: flag config: %w", err)
 	}

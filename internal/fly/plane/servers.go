@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
@@ -101,7 +101,7 @@ func (g *Servers) StartStore(ctx context.Context, name string, shared bool) (*St
 	}
 	folder := filepath.Join(g.folder, name)
 	s := site{
-		folder: folder, ports: map[string]int{component.Etcd: ports[0], etcdPeer: ports[1]}, fsync: g.cfg.Durability == durabilityFsync,
+		folder: folder, ports: map[string]int{component.Etcd: ports[0], peerOf(component.Etcd): ports[1]}, fsync: g.cfg.Durability == durabilityFsync,
 		quota: quotaFor(place), etcd36: atLeast(g.run.versions[component.Etcd], 3, 6),
 	}
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -116,7 +116,7 @@ func (g *Servers) StartStore(ctx context.Context, name string, shared bool) (*St
 	}
 	store := &Store{authorities: a, site: s, reach: endpoint.New(s.serverURL(component.Etcd), a.etcd.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})}
 	return store, g.launchServer(ctx, serverProcess{
-		name: name, component: component.Etcd, role: StoreRole, reach: store.reach, flags: commandLine(etcdFlags(s), nil), ahead: shared,
+		name: name, component: component.Etcd, role: StoreRole, reach: store.reach, flags: commandLine(flagsOf(component.Etcd, s), nil), ahead: shared,
 	})
 }
 
@@ -312,7 +312,7 @@ func serverFlags(s site, prefix string, apis []string) []flagValue {
 	if !servesRBAC(apis) {
 		own["authorization-mode"] = "AlwaysAllow"
 	}
-	out := apiServerFlags(s)
+	out := flagsOf(component.APIServer, s)
 	for i := range out {
 		if value, ok := own[out[i].name]; ok {
 			out[i].value = value

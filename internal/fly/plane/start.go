@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -120,9 +120,10 @@ func checkPlane(cfg scenario.Plane) error {
 	if cfg.Durability != durabilityMemory && cfg.Durability != durabilityFsync {
 		faults = append(faults, fmt.Errorf("durability %q is neither memory nor fsync", cfg.Durability))
 	}
+	known := slices.Concat(component.Names(), cfg.Processes())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Components)) {
-		if !slices.Contains(component.Names(), name) {
-			faults = append(faults, fmt.Errorf("component %q is none of %s", name, strings.Join(component.Names(), ", ")))
+		if !slices.Contains(known, name) {
+			faults = append(faults, fmt.Errorf("component %q is none of %s", name, strings.Join(known, ", ")))
 		}
 	}
 	return errors.Join(faults...)
@@ -136,7 +137,7 @@ func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run pro
 		return err
 	}
 	p.addWarning(warning)
-	ports, err := choosePorts(cfg.Components)
+	ports, err := choosePorts(cfg)
 	if err != nil {
 		return err
 	}
@@ -144,18 +145,25 @@ func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run pro
 		return err
 	}
 	s := site{
-		folder: p.reaper.Dir(), ports: ports, fsync: cfg.Durability == durabilityFsync,
-		quota: quotaFor(place), etcd36: atLeast(run.versions[component.Etcd], 3, 6),
+		folder: p.reaper.Dir(), ports: ports, fsync: cfg.Durability == durabilityFsync, counts: cfg,
+		quota: quotaFor(place) / uint64(cfg.Count(component.Etcd)), etcd36: atLeast(run.versions[component.Etcd], 3, 6),
+	}
+	if s.several(component.APIServer) {
+		if p.balancer, err = p.newBalancer(cfg, s, o); err != nil {
+			return err
+		}
+		p.KeepProxy(balancerName, p.balancer.proxy)
+		s.front = "https://" + p.balancer.proxy.Addr()
 	}
 	if err := p.makeCertificates(&s, o); err != nil {
 		return err
 	}
-	scheduler, err := withConnection(cfg.Components[component.Scheduler], s, o.BaseDir)
-	if err != nil {
-		return err
-	}
 	if cfg.Components = maps.Clone(cfg.Components); cfg.Components != nil {
-		cfg.Components[component.Scheduler] = scheduler
+		for _, process := range cfg.Processes(component.Scheduler) {
+			if cfg.Components[process], err = withConnection(process, cfg.SettingsOf(process), s, o.BaseDir); err != nil {
+				return err
+			}
+		}
 	}
 	p.facts = record.PlaneFacts{Kind: run.kind, Durability: cfg.Durability, DataOn: dataOn(cfg, s), Build: buildFact(run.release)}
 	p.makeCgroup(cfg.Limits)
@@ -186,7 +194,7 @@ func (p *Plane) makeCertificates(s *site, o Options) error {
 		return err
 	}
 	p.endpoints = clients.identityEndpoints(*s)
-	p.identify = a.newIdentifier(s.serverURL(component.APIServer), o.Clock)
+	p.identify = a.newIdentifier(s.apiURL(), o.Clock)
 	more, err := a.kubeletIdentities(now)
 	if err != nil {
 		return err
@@ -200,7 +208,7 @@ func dataOn(cfg scenario.Plane, s site) string {
 	if dir, ok := valueOf(cfg.Components[component.Etcd].Flags, "data-dir"); ok {
 		return storageOf(dir)
 	}
-	return storageOf(s.dataDir())
+	return storageOf(s.dataDir(component.Etcd))
 }
 
 // flight is all that a component is started from.
@@ -212,12 +220,20 @@ type flight struct {
 	site  site
 }
 
-// launchComponent starts one component and watches over it.
+// hostnameVariable gives an API server of kube-plane a name for its host. Its identity is a
+// hash of that: several on one host would share a Lease, and not know of each other.
+const hostnameVariable = "KUBE_PLANE_HOSTNAME"
+
+// launchComponent starts one process and watches over it.
 func (f flight) launchComponent(name string) error {
 	p := f.plane
-	own := f.cfg.Components[name]
+	own := f.cfg.SettingsOf(name)
+	of, _ := component.Of(name)
 	env := append(threadEnv(p.facts, own), sortedEnv(own.Env)...)
-	path, args := f.run.release.Command(name)
+	if of == component.APIServer && name != of {
+		env = append(env, hostnameVariable+"="+name)
+	}
+	path, args := f.run.release.Command(of)
 	flags := commandLine(flagsOf(name, f.site), own.Flags)
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: path, Args: append(args, flags...),

@@ -33,9 +33,12 @@ const shakeWithin = 10 * time.Second
 
 // Options say what to proxy.
 type Options struct {
-	To    string      // the server, host:port
-	Clock clock.Clock // of the run; default: a new one
-	Seed  uint64      // of the jitter
+	To string // the server, host:port
+	// Choose names the server of each new connection, in place of To. A client is reset
+	// where it names none.
+	Choose func() string
+	Clock  clock.Clock // of the run; default: a new one
+	Seed   uint64      // of the jitter
 	// Queue is how many bytes may be on their way on one connection in one
 	// direction, with 64 bytes counted for every read; default DefaultQueue.
 	// When it is full nothing is read from the sender until there is room: then
@@ -65,8 +68,11 @@ type Proxy struct {
 
 // Start listens on a free port of 127.0.0.1. Close the proxy after use.
 func Start(o Options) (*Proxy, error) {
-	if _, _, err := net.SplitHostPort(o.To); err != nil {
-		return nil, fmt.Errorf("start proxy: %w", err)
+	if o.Choose == nil {
+		if _, _, err := net.SplitHostPort(o.To); err != nil {
+			return nil, fmt.Errorf("start proxy: %w", err)
+		}
+		o.Choose = func() string { return o.To }
 	}
 	if o.Clock == (clock.Clock{}) {
 		o.Clock = clock.Start()

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/module"
 	modzip "golang.org/x/mod/zip"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
@@ -70,8 +70,8 @@ func %s() *cobra.Command {
 // compiles with, by MODULE@VERSION and file.
 func fakeModules() map[string]map[string]string {
 	kubernetes := map[string]string{
-		"go.mod": "module k8s.io/kubernetes\n\ngo 1.26.0\n\nrequire (\n\tgithub.com/spf13/cobra v1.10.2\n\tgo.etcd.io/etcd/server/v3 v3.6.8\n\tk8s.io/client-go v0.0.0\n\tk8s.io/component-base v0.0.0\n)\n\n" +
-			"replace (\n\tk8s.io/client-go => ./staging/src/k8s.io/client-go\n\tk8s.io/component-base => ./staging/src/k8s.io/component-base\n\tk8s.io/sample-apiserver => ./staging/src/k8s.io/sample-apiserver\n)\n",
+		"go.mod": "module k8s.io/kubernetes\n\ngo 1.26.0\n\nrequire (\n\tgithub.com/spf13/cobra v1.10.2\n\tgo.etcd.io/etcd/server/v3 v3.6.8\n\tk8s.io/apiserver v0.0.0\n\tk8s.io/client-go v0.0.0\n\tk8s.io/component-base v0.0.0\n)\n\n" +
+			"replace (\n\tk8s.io/apiserver => ./staging/src/k8s.io/apiserver\n\tk8s.io/client-go => ./staging/src/k8s.io/client-go\n\tk8s.io/component-base => ./staging/src/k8s.io/component-base\n\tk8s.io/sample-apiserver => ./staging/src/k8s.io/sample-apiserver\n)\n",
 	}
 	for name, function := range map[string]string{component.APIServer: "NewAPIServerCommand", component.Scheduler: "NewSchedulerCommand", component.ControllerManager: "NewControllerManagerCommand"} {
 		kubernetes["cmd/"+name+"/app/app.go"] = fmt.Sprintf(appOfFake, function)
@@ -84,6 +84,7 @@ func fakeModules() map[string]map[string]string {
 	out := map[string]map[string]string{
 		"k8s.io/kubernetes@v1.36.9":     kubernetes,
 		"k8s.io/component-base@v0.36.9": base,
+		"k8s.io/apiserver@v0.36.9":      {"go.mod": "module k8s.io/apiserver\n\ngo 1.26.0\n", "pkg/server/config.go": "package server\n\nfunc SetHostnameFuncForTests(string) {}\n"},
 		"k8s.io/client-go@v0.36.9":      {"go.mod": "module k8s.io/client-go\n\ngo 1.26.0\n", "pkg/version/version.go": versionOfFake},
 		"github.com/spf13/cobra@v1.10.2": {"go.mod": "module github.com/spf13/cobra\n\ngo 1.26.0\n",
 			"cobra.go": "package cobra\n\ntype Command struct{ Run func() }\n"},

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 )
 
 // ErrSum says that an executable is not the one of the file of sums.

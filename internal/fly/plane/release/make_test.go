@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 )
 
 // TestMain is also a component that says its version: as a process of its own, started

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 )
 
 // The modules whose versions are those of a plane.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/component"
 )
 
 // Default is the release of Kubernetes that windtunnel flies unless a scenario names
