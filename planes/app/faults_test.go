@@ -24,15 +24,15 @@ import (
 
 // faultyApps is a controller with healthy applications, beside which bad ones are put.
 type faultyApps struct {
-	*rig
+	*running
 	log    *planetest.Lines
 	others []string
 }
 
 func newFaultyApps(t *testing.T, r *rig, change func(*controller.Options)) *faultyApps {
 	t.Helper()
-	apps := &faultyApps{rig: r, log: &planetest.Lines{Also: t.Output()}}
-	r.run(func(o *controller.Options) {
+	apps := &faultyApps{log: &planetest.Lines{Also: t.Output()}}
+	apps.running = r.run(func(o *controller.Options) {
 		o.Events, o.Log = true, slog.New(slog.NewTextHandler(apps.log, nil))
 		change(o)
 	})
@@ -255,6 +255,7 @@ func (apps *faultyApps) checkDrift() {
 	apps.t.Helper()
 	apps.create("drift", "light")
 	apps.becomes("drift", api.Running)
+	apps.awaitRest() // a pass that has read the Secret before would put it right unseen
 	maps, secrets := apps.client.Core.ConfigMaps("default"), apps.client.Core.Secrets("default")
 	if _, err := maps.Patch(apps.t.Context(), "cm-drift", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
 		apps.t.Fatal(err)

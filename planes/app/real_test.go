@@ -138,9 +138,11 @@ func (r *running) sentInOrder() []string {
 func (r *running) awaitRest() {
 	r.t.Helper()
 	repotest.Eventually(r.t, "the controller rests", func() bool {
-		// What was worked on first: a key that is added meanwhile shows.
+		// In this order: where nothing was added since what was worked on, nothing was
+		// written in between, and what its watches have not shown shows.
 		worked := instrumenttest.Measured(r.t, r.registry, "workqueue_work_duration_seconds").Observed
-		return worked == int(instrumenttest.Measured(r.t, r.registry, "workqueue_adds_total").Value)
+		unseen := instrumenttest.Measured(r.t, r.registry, "app_unseen_applications").Value
+		return unseen == 0 && worked == int(instrumenttest.Measured(r.t, r.registry, "workqueue_adds_total").Value)
 	})
 }
 

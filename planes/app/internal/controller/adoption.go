@@ -47,7 +47,7 @@ func (a adoption) adoptMoved(ctx context.Context) (waits bool, err error) {
 		return false, nil
 	}
 	a.app.c.o.Log.Info("takes over a moved application", "application", a.app.key, "trackers", trackers, "revisions", revisions)
-	a.app.requeueAfter(cacheRetry)
+	a.app.requeueAfter(0)
 	return true, nil
 }
 
@@ -137,7 +137,7 @@ func (a adoption) adoptTracker(ctx context.Context, name string) (*api.Tracker, 
 	if t.Labels[api.LabelUID] != string(a.app.object.UID) {
 		return nil, fmt.Errorf("it is of an application with UID %s", t.Labels[api.LabelUID])
 	}
-	return claimObject(ctx, a.app, a.app.c.client.Trackers, a.app.c.trackers.GetStore(), api.KindTracker, t)
+	return claimObject(ctx, a.app, a.app.c.client.Trackers, api.KindTracker, t)
 }
 
 // listObjects asks the server, in one namespace or with an empty one in all, for objects
@@ -161,7 +161,7 @@ func claimAll[T resource.Object](ctx context.Context, app *application, client r
 		} else if exists {
 			continue
 		}
-		if _, err := claimObject(ctx, app, client, store, kind, o); ignoreNotFound(err) != nil {
+		if _, err := claimObject(ctx, app, client, kind, o); ignoreNotFound(err) != nil {
 			return n, fmt.Errorf("take over %s %s: %w", kind, o.GetName(), err)
 		}
 		n++
@@ -171,7 +171,7 @@ func claimAll[T resource.Object](ctx context.Context, app *application, client r
 
 // claimObject gives an object the label of this shard, and lets the next pass wait until
 // the cache shows it.
-func claimObject[T resource.Object](ctx context.Context, app *application, client resource.Client[T], store cache.Store, kind string, o T) (T, error) {
+func claimObject[T resource.Object](ctx context.Context, app *application, client resource.Client[T], kind string, o T) (T, error) {
 	if shard := app.c.o.ShardID; o.GetLabels()[api.LabelShard] != shard {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
@@ -182,6 +182,6 @@ func claimObject[T resource.Object](ctx context.Context, app *application, clien
 			return o, err
 		}
 	}
-	app.c.memory.noteWritten(app.key, store, o)
+	app.c.unseen.Wrote(app.key, kind, "", o)
 	return o, nil
 }

@@ -37,9 +37,9 @@ func (a *application) writeObject(ctx context.Context) error {
 		return ignoreNotFound(err)
 	}
 	if got.DeletionTimestamp != nil && len(got.Finalizers) == 0 {
-		a.c.memory.noteRemoved(a.key, a.c.applications.GetStore(), got)
+		a.c.unseen.Released(a.key, api.KindApplication, got)
 	} else {
-		a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got)
+		a.c.unseen.Wrote(a.key, api.KindApplication, a.object.ResourceVersion, got)
 	}
 	return nil
 }
@@ -85,9 +85,9 @@ func (a *application) setStored(got *api.Application, err error) error {
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
+	a.c.unseen.Wrote(a.key, api.KindApplication, a.object.ResourceVersion, got)
 	a.object.ResourceVersion = got.ResourceVersion
 	a.stored = a.object.Copy().Status
-	a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got)
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -30,6 +31,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/unseen"
 )
 
 // Controller is a running controller.
@@ -40,6 +42,7 @@ type Controller struct {
 	events   record.EventRecorder
 	metrics  *metrics
 	memory   *memories
+	unseen   *unseen.Writes
 	tools    plan.Tools
 	clusters members
 	drift    *drift // nil: every pass reads every object
@@ -140,7 +143,7 @@ func newController(o Options) (*Controller, error) {
 		indices[byApplication], revisionIndices[byApplication] = indexLabels, indexLabels
 	}
 	c := &Controller{
-		o: o, client: client, metrics: newMetrics(o.Registry, o.Clock, o.Workers), memory: newMemories(o.Clock),
+		o: o, client: client, metrics: newMetrics(o.Registry, o.Clock, o.Workers), memory: newMemories(),
 		applications: client.Applications.Informer(selector, o.InformerResync, nil),
 		revisions:    client.Revisions.Informer(selector, o.InformerResync, revisionIndices),
 		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),
@@ -160,6 +163,10 @@ func newController(o Options) (*Controller, error) {
 		return nil, err
 	}
 	c.loop = o.Loop("application", o.Workers, c.reconcile)
+	c.unseen = unseen.New(o.Clock, c.loop.Queue.Add)
+	o.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "app_unseen_applications", Help: "Applications that are worked on, or of which the watches have not shown yet what the controller wrote.",
+	}, func() float64 { return float64(c.unseen.Owners()) }))
 	if o.Features.ParsePackages {
 		c.tools.Templates.Parsed = c.metrics.packages.Inc
 	}

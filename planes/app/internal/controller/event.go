@@ -50,20 +50,46 @@ func (c *Controller) addHandlers() error {
 			c.onApplication(a.(*api.Application), b.(*api.Application))
 		},
 		DeleteFunc: func(o any) {
-			if key, ok := loop.Key(o); ok {
+			if app, ok := loop.Last[*api.Application](o); ok {
+				key := app.Namespace + "/" + app.Name
 				c.loop.Queue.Add(key)
+				c.unseen.Gone(key, api.KindApplication, app)
 			}
 		},
 	})
 	if err != nil {
 		return err
 	}
-	enqueue := func(o any) {
-		if t, ok := loop.Last[*api.Tracker](o); ok && t.DeletionTimestamp != nil {
-			c.loop.Queue.Add(t.Labels[api.LabelNamespace] + "/" + t.Labels[api.LabelName])
+	if err := c.followPart(c.trackers, api.KindTracker, func(owner string, o metav1.Object) {
+		if o.GetDeletionTimestamp() != nil {
+			c.loop.Queue.Add(owner)
 		}
+	}); err != nil {
+		return err
 	}
-	_, err = c.trackers.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, o any) { enqueue(o) }, DeleteFunc: enqueue})
+	return c.followPart(c.revisions, api.KindRevision, func(string, metav1.Object) {})
+}
+
+// followPart lets passes know what the watch of a kind of which applications have objects
+// shows, after onChange has brought them into the queue.
+func (c *Controller) followPart(i cache.SharedIndexInformer, kind string, onChange func(owner string, o metav1.Object)) error {
+	show := func(o any) {
+		object := o.(metav1.Object)
+		c.unseen.Shown(ownerOf(object), kind, object)
+	}
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: show,
+		UpdateFunc: func(_, o any) {
+			onChange(ownerOf(o.(metav1.Object)), o.(metav1.Object))
+			show(o)
+		},
+		DeleteFunc: func(o any) {
+			if object, ok := loop.Last[metav1.Object](o); ok {
+				onChange(ownerOf(object), object)
+				c.unseen.Gone(ownerOf(object), kind, object)
+			}
+		},
+	})
 	return err
 }
 
@@ -73,6 +99,7 @@ func (c *Controller) onApplication(old, now *api.Application) {
 		return
 	}
 	c.metrics.showApplication(key, now)
+	defer c.unseen.Shown(key, api.KindApplication, now)
 	starts := startsPass
 	if c.o.Features.SkipOwnStatus {
 		starts = isOthersChange
@@ -127,11 +154,16 @@ func indexLabels(o any) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace := m.GetNamespace()
+	return []string{ownerOf(m)}, nil
+}
+
+// ownerOf returns the key of the application of a revision or a tracker.
+func ownerOf(o metav1.Object) string {
+	namespace := o.GetNamespace()
 	if namespace == "" {
-		namespace = m.GetLabels()[api.LabelNamespace]
+		namespace = o.GetLabels()[api.LabelNamespace]
 	}
-	return []string{namespace + "/" + m.GetLabels()[api.LabelName]}, nil
+	return namespace + "/" + o.GetLabels()[api.LabelName]
 }
 
 func configMapInformer(client *api.Client, resync time.Duration) cache.SharedIndexInformer {

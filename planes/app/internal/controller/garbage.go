@@ -120,7 +120,7 @@ func (g *garbage) markTrackers(ctx context.Context) error {
 		if ignoreNotFound(err) != nil {
 			return fmt.Errorf("delete resource tracker %s: %w", t.Name, err)
 		}
-		g.app.c.memory.noteDeleted(g.app.key, t)
+		g.app.c.unseen.Deleted(g.app.key, api.KindTracker, t)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (g *garbage) sweepTrackers(ctx context.Context, executor map[string]string)
 		if ignoreNotFound(err) != nil {
 			return false, fmt.Errorf("resource tracker %s: %w", t.Name, err)
 		}
-		g.app.c.memory.noteDeleted(g.app.key, t)
+		g.app.c.unseen.Released(g.app.key, api.KindTracker, t)
 	}
 	return finished, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
@@ -21,33 +22,6 @@ import (
 func TestUntilWhole(t *testing.T) {
 	if got := untilWhole(time.Unix(10, 300e6), time.Second); got != 700*time.Millisecond {
 		t.Errorf("to the next second %v", got)
-	}
-}
-
-// TestCaughtUp holds that a pass waits for what this controller wrote, and not for ever.
-func TestCaughtUp(t *testing.T) {
-	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	m := newMemories(clock.Start())
-	at := func(version string) *api.Application {
-		return &api.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: version}}
-	}
-	if err := store.Add(at("5")); err != nil {
-		t.Fatal(err)
-	}
-	m.noteWritten("n/a", store, at("7"))
-	if m.caughtUp("n/a") {
-		t.Error("version 5 is as good as version 7")
-	}
-	if err := store.Add(at("8")); err != nil {
-		t.Fatal(err)
-	}
-	if !m.caughtUp("n/a") {
-		t.Error("version 8 is not enough for version 7")
-	}
-	m.noteWritten("n/a", store, at("9"))
-	m.noteDeleted("n/a", at("9"))
-	if !m.caughtUp("n/a") {
-		t.Error("waits for what is gone")
 	}
 }
 
@@ -170,19 +144,18 @@ func TestCompact(t *testing.T) {
 }
 
 // TestRestingApplicationsAreForgotten holds that nothing is remembered of an application
-// whose caches have caught up.
+// whose workflow has no tries and no outputs.
 func TestRestingApplicationsAreForgotten(t *testing.T) {
-	m := newMemories(clock.Start())
-	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	o := &api.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "7"}}
-	m.noteWritten("n/a", store, o)
-	if m.caughtUp("n/a") {
-		t.Error("caught up before the cache shows what was written")
+	m := newMemories()
+	m.keepWorkflow("n/a", "a-v1", workflow.Memory{Tries: map[string]int{"step": 1}})
+	if got := m.workflowOf("n/a", "a-v1"); got.Tries["step"] != 1 {
+		t.Errorf("remembered: %+v", got)
 	}
-	if err := store.Add(o); err != nil {
-		t.Fatal(err)
+	if got := m.workflowOf("n/a", "a-v2"); len(got.Tries) > 0 {
+		t.Errorf("remembered of another revision: %+v", got)
 	}
-	if !m.caughtUp("n/a") || len(m.byKey) != 0 {
+	m.keepWorkflow("n/a", "a-v1", workflow.Memory{})
+	if len(m.byKey) != 0 {
 		t.Errorf("%d applications are remembered of one that rests", len(m.byKey))
 	}
 }

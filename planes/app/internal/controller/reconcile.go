@@ -16,10 +16,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
-const (
-	cacheRetry   = 20 * time.Millisecond // until the caches are asked again
-	garbageRetry = 3 * time.Second       // until garbage is looked after again
-)
+// garbageRetry is how long it takes until garbage is looked after again.
+const garbageRetry = 3 * time.Second
 
 // kubevela is the version that the plane stands for.
 const kubevela = "v1.8.0"
@@ -38,6 +36,10 @@ type pass struct {
 
 // reconcile brings one application a step further.
 func (c *Controller) reconcile(ctx context.Context, key string) error {
+	if !c.unseen.Begin(key) {
+		return nil // it goes on when the caches show what this controller wrote
+	}
+	defer c.unseen.End(key)
 	o, exists, err := c.applications.GetStore().GetByKey(key)
 	if err != nil {
 		return err
@@ -45,11 +47,8 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if !exists {
 		c.memory.forgetApplication(key)
 		c.drift.forgetApplication(key)
+		c.unseen.Forget(key)
 		c.metrics.showApplication(key, nil)
-		return nil
-	}
-	if !c.memory.caughtUp(key) {
-		c.loop.Queue.AddAfter(key, cacheRetry)
 		return nil
 	}
 	app := o.(*api.Application)

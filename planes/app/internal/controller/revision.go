@@ -252,8 +252,12 @@ func (r *revisions) createRevision(ctx context.Context, want *api.Revision) erro
 
 // setStored notes the revision as the server has it.
 func (r *revisions) setStored(got *api.Revision) {
+	was := ""
+	if r.stored != nil {
+		was = r.stored.ResourceVersion
+	}
+	r.app.c.unseen.Wrote(r.app.key, api.KindRevision, was, got)
 	r.stored = got
-	r.app.c.memory.noteWritten(r.app.key, r.app.c.revisions.GetStore(), got)
 }
 
 // sameContent compares what two revisions hold.

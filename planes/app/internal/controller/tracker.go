@@ -145,7 +145,7 @@ func (t *trackers) createLocked(ctx context.Context, revision string) error {
 	}
 	if err == nil {
 		t.setCurrent(got)
-		c.memory.noteWritten(t.app.key, c.trackers.GetStore(), got)
+		c.unseen.Wrote(t.app.key, api.KindTracker, "", got)
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func (t *trackers) updateLocked(ctx context.Context, next *api.Tracker) error {
 		return fmt.Errorf("resource tracker %s: %w", next.Name, err)
 	}
 	t.setCurrent(got)
-	c.memory.noteWritten(t.app.key, c.trackers.GetStore(), got)
+	c.unseen.Wrote(t.app.key, api.KindTracker, next.ResourceVersion, got)
 	return nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/unseen"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -42,7 +43,7 @@ type Controller struct {
 	phases   *transitionTimes
 	pods     *expectations.Expectations // by key of instance or migration
 	children *expectations.Expectations // instances, by key of machine
-	written  written
+	unseen   *unseen.Writes             // by key of instance
 
 	instances, machines, migrations, launchers, nodes, installations cache.SharedIndexInformer
 
@@ -109,6 +110,7 @@ func newController(o Options) (*Controller, error) {
 		nodes: api.CoreInformer(client.Core, "nodes", nodes, api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
 	}
 	c.instanceLoop = o.Loop("virt-controller-vmi", o.Threads, c.reconcileInstance)
+	c.unseen = unseen.New(o.Clock, c.instanceLoop.Queue.Add)
 	c.machineLoop = o.Loop("virt-controller-vm", o.OtherThreads, c.reconcileMachine)
 	c.migrationLoop = o.Loop("virt-controller-migration", o.OtherThreads, c.reconcileMigration)
 	c.nodeLoop = o.Loop("virt-controller-node", o.OtherThreads, c.reconcileNode)

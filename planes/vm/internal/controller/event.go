@@ -70,7 +70,9 @@ func (c *Controller) addNode(o any) {
 }
 
 func (c *Controller) onInstance(old, now *api.Instance) {
-	if c.o.InShard(now.Namespace + "/" + now.Name) { // each instance is counted by one shard
+	key := now.Namespace + "/" + now.Name
+	defer c.unseen.Shown(key, "VirtualMachineInstance", now)
+	if c.o.InShard(key) { // each instance is counted by one shard
 		c.phases.observeInstance(old, now)
 	}
 	if owner := metav1.GetControllerOf(now); owner != nil && old == nil {
@@ -92,6 +94,7 @@ func (c *Controller) onInstanceGone(o any) {
 		c.children.Seen(vmi.Namespace+"/"+owner.Name, "delete/"+string(vmi.UID))
 	}
 	c.addInstance(vmi)
+	c.unseen.Gone(vmi.Namespace+"/"+vmi.Name, "VirtualMachineInstance", vmi)
 }
 
 // addInstance queues an instance, its machine and its migrations.
@@ -118,11 +121,12 @@ func (c *Controller) addMigrations(instance string) {
 }
 
 func (c *Controller) onPod(old, now *corev1.Pod) {
-	if old != nil && c.o.DropNoopEvents && samePod(old, now) {
-		return
-	}
 	key, ok := c.ownerKey(now)
 	if !ok {
+		return
+	}
+	defer c.unseen.Shown(key, "Pod", now)
+	if old != nil && c.o.DropNoopEvents && samePod(old, now) {
 		return
 	}
 	if job := now.Labels[api.LabelMigrationJob]; job != "" {
@@ -142,10 +146,10 @@ func (c *Controller) onPodGone(o any) {
 		return
 	}
 	if key, ok := c.ownerKey(pod); ok {
-		c.written.forget("pod/" + pod.Namespace + "/" + pod.Name)
 		c.pods.Seen(key, "delete/"+string(pod.UID))
 		c.instanceLoop.Queue.Add(key)
 		c.addMigrations(key)
+		c.unseen.Gone(key, "Pod", pod)
 	}
 }
 

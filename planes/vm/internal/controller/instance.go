@@ -18,18 +18,22 @@ import (
 
 // reconcileInstance brings one instance a step further.
 func (c *Controller) reconcileInstance(ctx context.Context, key string) error {
+	if !c.unseen.Begin(key) {
+		return nil // it goes on when the caches show what this controller wrote
+	}
+	defer c.unseen.End(key)
 	o, exists, err := c.instances.GetIndexer().GetByKey(key)
 	if err != nil {
 		return err
 	}
 	if !exists {
 		c.pods.Forget(key)
-		c.written.forget("instance/" + key)
+		c.unseen.Forget(key)
 		return nil
 	}
 	vmi := o.(*api.Instance)
-	if !c.written.isSeen("instance/"+key, vmi) || !c.pods.Satisfied(key) {
-		return nil // the event of its own write, or of its pod, comes
+	if !c.pods.Satisfied(key) {
+		return nil // the event of its pod comes
 	}
 	s, err := c.situationOf(vmi)
 	if err != nil {
@@ -130,13 +134,8 @@ func (c *Controller) labelPod(ctx context.Context, pod *corev1.Pod, node string)
 	}})
 }
 
-// patchPod changes a pod that is as the controller last wrote it; of one that is not yet
-// so in the cache, or gone, an event comes.
+// patchPod changes a pod; of one that changed meanwhile, or is gone, an event comes.
 func (c *Controller) patchPod(ctx context.Context, pod *corev1.Pod, kind types.PatchType, change any, part ...string) error {
-	key := "pod/" + pod.Namespace + "/" + pod.Name
-	if !c.written.isSeen(key, pod) {
-		return nil
-	}
 	body, err := json.Marshal(change)
 	if err != nil {
 		return err
@@ -145,8 +144,8 @@ func (c *Controller) patchPod(ctx context.Context, pod *corev1.Pod, kind types.P
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
-	if err == nil {
-		c.written.note(key, now)
+	if key, ok := c.ownerKey(pod); ok && err == nil {
+		c.unseen.Wrote(key, "Pod", pod.ResourceVersion, now)
 	}
 	return err
 }

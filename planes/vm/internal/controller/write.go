@@ -18,12 +18,15 @@ func (c *Controller) writeInstance(ctx context.Context, old, now *api.Instance) 
 	if isSame(old, now) {
 		return nil
 	}
+	key := old.Namespace + "/" + old.Name
+	c.unseen.Open(key)
+	defer c.unseen.End(key)
 	if c.o.StatusSubresource {
 		return c.writeParts(ctx, old, now)
 	}
 	if ownsInstance(old) {
 		got, err := c.client.Instances.Update(ctx, now)
-		return c.noteInstance(got, err)
+		return c.noteInstance(old, got, err)
 	}
 	p := &api.Patch{}
 	statusChanges(p, old, now)
@@ -32,13 +35,13 @@ func (c *Controller) writeInstance(ctx context.Context, old, now *api.Instance) 
 		return nil
 	}
 	got, err := c.client.Instances.Patch(ctx, old, p)
-	return c.noteInstance(got, err)
+	return c.noteInstance(old, got, err)
 }
 
 // noteInstance keeps which version of an instance a write of this controller made.
-func (c *Controller) noteInstance(got *api.Instance, err error) error {
+func (c *Controller) noteInstance(old, got *api.Instance, err error) error {
 	if err == nil {
-		c.written.note("instance/"+got.Namespace+"/"+got.Name, got)
+		c.unseen.Wrote(got.Namespace+"/"+got.Name, "VirtualMachineInstance", old.ResourceVersion, got)
 	}
 	return err
 }
@@ -53,12 +56,12 @@ func (c *Controller) writeParts(ctx context.Context, old, now *api.Instance) err
 	case status.Empty():
 	case ownsInstance(old):
 		got, err := c.client.Instances.Update(ctx, now, "status")
-		if err := c.noteInstance(got, err); err != nil {
+		if err := c.noteInstance(old, got, err); err != nil {
 			return err
 		}
 	default:
 		got, err := c.client.Instances.Patch(ctx, old, status, "status")
-		if err := c.noteInstance(got, err); err != nil {
+		if err := c.noteInstance(old, got, err); err != nil {
 			return err
 		}
 	}
@@ -66,7 +69,7 @@ func (c *Controller) writeParts(ctx context.Context, old, now *api.Instance) err
 		return nil
 	}
 	got, err := c.client.Instances.Patch(ctx, old, meta)
-	return c.noteInstance(got, err)
+	return c.noteInstance(old, got, err)
 }
 
 func ownsInstance(old *api.Instance) bool {
