@@ -118,10 +118,11 @@ type Item struct {
 
 // Range is the namespaces PREFIX-from to PREFIX-to, both included, from 1.
 type Range struct {
-	From   int    `yaml:"from"`   // number of the first namespace
-	To     int    `yaml:"to"`     // number of the last namespace
-	Prefix string `yaml:"prefix"` // default: that of namespaces; with another prefix an earlier create step creates them, and from may be 0
-	Each   int    `yaml:"each"`   // with count: indices per namespace, one namespace after another; default: round-robin
+	From   int           `yaml:"from"`   // number of the first namespace
+	To     int           `yaml:"to"`     // number of the last namespace
+	Prefix string        `yaml:"prefix"` // default: that of namespaces; with another prefix an earlier create step creates them, and from may be 0
+	Each   int           `yaml:"each"`   // with count: indices per namespace, one namespace after another; default: round-robin
+	Pause  unit.Duration `yaml:"pause"`  // with each and perObject: additional time before the objects of each further namespace
 }
 
 // Retry says which failed requests are sent again, and how often. Each attempt has its
@@ -172,6 +173,7 @@ type Churn struct {
 	// deleted with their contents, and when they are gone they and their objects are
 	// created again.
 	Namespaces string        `yaml:"namespaces"`
+	Contents   bool          `yaml:"contents"`  // with namespaces: delete the step's objects in them first, and wait until they are gone
 	PerObject  bool          `yaml:"perObject"` // the pace counts objects; without namespaces percent does too: of the objects of each body, rounded down, at least one
 	Wait       []Wait        `yaml:"wait"`      // conditions to wait for after each creation
 	Pace       Pace          `yaml:"pace"`      // pace of deletions and of creations

@@ -59,6 +59,8 @@ func (c changeChecker) checkChurn(path string, x *Churn, before createdSteps) {
 		if real := memberChecker(c).firstOf(RealMember, c.cluster); real != "" {
 			c.reportAt(path+".namespaces", "churn.namespaces: nothing removes a namespace of %s: it is a real member, without a controller manager", real)
 		}
+	} else if x.Contents {
+		c.reportAt(path+".contents", "churn.contents: belongs to namespaces")
 	}
 	for i := range x.Wait {
 		waitChecker(c).checkWait(fmt.Sprintf("%s.wait[%d]", path, i), &x.Wait[i], before)

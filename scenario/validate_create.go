@@ -49,6 +49,9 @@ func (c createChecker) namespaceRange(path string, x *Create) {
 		c.reportAt(path, "create.namespaces: from %d to %d is not within 1 to %d (namespaces.count)", r.From, r.To, n)
 	}
 	c.checkNotNegative(path+".each", "range.each", r.Each)
+	if r.Pause < 0 || r.Pause > 0 && (r.Each == 0 || !x.PerObject) {
+		c.reportAt(path+".pause", "range.pause: %s is below 0s, or each and perObject are missing", r.Pause)
+	}
 	if r.Each > 0 && x.PerNamespace > 0 {
 		c.reportAt(path+".each", "range.each: belongs to count; perNamespace says it already")
 	}

@@ -86,6 +86,8 @@ func TestOf(t *testing.T) {
 		{"several objects", several, "0s rate 0 burst 28 objects 52 pods 20: 24 create configmaps, 4 create deployments.apps"},
 		{"per object", "- create: {perObject: true, pause: 1s, objects: [{body: map}, {body: deployment, with: {replicas: 0}}], count: 3, pace: {constant: 1}}\n",
 			"7s rate 1 burst 0 objects 9: 3 create configmaps, 3 create deployments.apps"},
+		{"per object in namespaces", "- create: {body: map, perObject: true, namespaces: {from: 1, to: 2, each: 3, pause: 1m}, count: 5, pace: {constant: 1}}\n",
+			"1m4s rate 1 burst 0 objects 5: 5 create configmaps"},
 		{"up and down", fill + "- scale: {step: fill, to: 15, pace: {constant: 1}}\n- scale: {step: fill, to: 5, pace: {constant: 1}}\n- delete: {step: fill, pace: {constant: 2}}\n",
 			"15s rate 10 burst 0 objects 15: 15 create configmaps, 15 delete configmaps"},
 		{"update", fill + "- update: {step: fill, pace: {constant: 10}}\n- update: {step: fill, method: put, first: 3, pace: {constant: 1}}\n",

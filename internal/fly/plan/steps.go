@@ -185,6 +185,9 @@ func (e *estimator) estimateCreate(s *scenario.Step, one *Step) error {
 	if s.Create.PerObject {
 		units, calls = one.Calls/max(1, e.members), 1
 		one.Duration = time.Duration(max(0, m.indices-1)) * time.Duration(s.Create.Pause)
+		if r := s.Create.Namespaces; r != nil && r.Each > 0 {
+			one.Duration += time.Duration(max(0, m.indices-1)/r.Each) * time.Duration(r.Pause)
+		}
 	}
 	err = e.setTimes(s.Create.Pace, units, calls, one)
 	e.addWrite(one, garbage)

@@ -21,6 +21,7 @@ type batch struct {
 	units   int
 	ordinal func(i int) inventory.Ordinal
 	unit    func(i int) int
+	shift   func(i int) time.Duration // due later by so much; nil: not at all
 }
 
 // batchBetween is the objects with an index of at least from and below to.

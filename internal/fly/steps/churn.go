@@ -280,15 +280,7 @@ func (s *Session) awaitEnded(ctx context.Context, o *Objects, n inventory.Ordina
 // replaceBatches deletes a batch of each cluster, does something, and makes them again. Part is
 // the deletion; without a step it cannot be shared among workers.
 func (c *churning) replaceBatches(ctx context.Context, all []batch, part Part, between func() error) error {
-	known, plans := c.session.takeChanges(), make([]planned, len(all))
-	for i, b := range all {
-		p, err := c.planDeletion(c.clusters[i].Session, b)
-		if err != nil {
-			return err
-		}
-		plans[i] = planned{Plan: p, part: part, known: known}
-	}
-	if err := c.sendPlans(ctx, plans); err != nil {
+	if err := c.deleteBatches(ctx, all, part); err != nil {
 		return err
 	}
 	if err := between(); err != nil {
@@ -296,6 +288,20 @@ func (c *churning) replaceBatches(ctx context.Context, all []batch, part Part, b
 	}
 	part.Again = true
 	return c.createBatches(ctx, all, part)
+}
+
+// deleteBatches deletes a batch of each cluster.
+func (c *churning) deleteBatches(ctx context.Context, all []batch, part Part) error {
+	known, plans := c.session.takeChanges(), make([]planned, len(all))
+	for i, b := range all {
+		b.shift = nil
+		p, err := c.planDeletion(c.clusters[i].Session, b)
+		if err != nil {
+			return err
+		}
+		plans[i] = planned{Plan: p, part: part, known: known}
+	}
+	return c.sendPlans(ctx, plans)
 }
 
 func (x Churn) planDeletion(s *Session, b batch) (load.Plan, error) {
@@ -343,8 +349,22 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 			}
 			deleted[i][name] = true
 		}
-		if inside[i] = one.objects.deletedWith(deleted[i]); c.Spec.PerObject {
+		if inside[i] = one.objects.batchIn(deleted[i]).withPauses(); c.Spec.PerObject {
 			inside[i] = inside[i].perObject()
+		}
+	}
+	if c.Spec.Contents {
+		err := c.deleteBatches(ctx, inside, Part{})
+		if err == nil {
+			err = c.awaitEnded(ctx, inside)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, b := range inside { // what is in them goes with them
+		for i := range b.count {
+			b.objects.setThere(b.ordinal(i), false)
 		}
 	}
 	err := c.replaceBatches(ctx, spaces, Part{}, func() error {
@@ -363,9 +383,8 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 	return c.createBatches(ctx, inside, Part{})
 }
 
-// deletedWith lists the objects of some namespaces, and remembers that they are
-// deleted.
-func (o *Objects) deletedWith(namespaces map[string]bool) batch {
+// batchIn lists the objects of some namespaces.
+func (o *Objects) batchIn(namespaces map[string]bool) batch {
 	to := o.UpTo()
 	var ordinals []inventory.Ordinal
 	var order []int
@@ -380,7 +399,6 @@ func (o *Objects) deletedWith(namespaces map[string]bool) batch {
 			unit = len(units)
 			units[n.Space*to+n.Index] = unit
 		}
-		o.setThere(n, false)
 		ordinals, order = append(ordinals, n), append(order, unit)
 	}
 	return o.batchOfListed(ordinals, order)

@@ -36,14 +36,25 @@ func (c Create) planCalls(ctx context.Context, s *Session) (planned, error) {
 
 // pacedBatch returns all of the step's objects, and when each is due.
 func (c Create) pacedBatch(w *workload.Workload, o *Objects) (batch, pacing) {
-	indices := o.batchOfAll()
-	b := indices
+	b := o.batchOfAll().withPauses()
 	if c.Spec.PerObject {
 		b = b.perObject()
 	}
-	pace := pacingOf(w, c.Step, b, c.Spec.Pace)
-	if c.Spec.Pause > 0 { // objects are due later by the pauses before them
-		pace.shift = func(i int) time.Duration { return time.Duration(indices.unit(i)) * time.Duration(c.Spec.Pause) }
+	return b, pacingOf(w, c.Step, b, c.Spec.Pace)
+}
+
+// withPauses is the same objects, whose units are indices, due later by the pauses of their
+// create step between indices and between namespaces.
+func (b batch) withPauses() batch {
+	x, r, unit := b.objects.create, scenario.Range{}, b.unit
+	if x.Namespaces != nil {
+		r = *x.Namespaces
 	}
-	return b, pace
+	if x.Pause > 0 || r.Pause > 0 {
+		b.shift = func(i int) time.Duration {
+			n := unit(i)
+			return time.Duration(n)*time.Duration(x.Pause) + time.Duration(n/max(1, r.Each))*time.Duration(r.Pause)
+		}
+	}
+	return b
 }

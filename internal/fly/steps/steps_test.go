@@ -268,6 +268,32 @@ func TestChurnOfNamespaces(t *testing.T) {
 	}
 }
 
+// TestChurnOfContents deletes what is in namespaces before the namespaces.
+func TestChurnOfContents(t *testing.T) {
+	b := newBench(t, head(0)+`
+- {name: spaces, create: {body: space, count: 4, pace: {burst: true}}}
+- {name: a, create: {body: map, count: 8, namespaces: {from: 0, to: 3, prefix: spaces, each: 2}, pace: {burst: true}}}
+- churn: {step: a, namespaces: spaces, contents: true, percent: 50, cycles: 1, perObject: true, pace: {burst: true}}
+`)
+	early, objects := 0, 0
+	b.server.Inject(func(r *http.Request) *apitest.Injection {
+		switch {
+		case r.Method != http.MethodDelete:
+		case strings.Contains(r.URL.Path, "/configmaps/"):
+			objects++
+		case objects < 4:
+			early++
+		}
+		return nil
+	})
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(b.server.Names(mapsPath)); got != 8 || objects != 4 || early != 0 || b.server.Count("DELETE /api/v1/namespaces/") != 6 {
+		t.Errorf("%d objects; %d were deleted, %d namespaces before them", got, objects, early)
+	}
+}
+
 // TestSelectsNothing: a step whose labels select nothing has not done what it was asked
 // for, unless that is as good.
 func TestSelectsNothing(t *testing.T) {
@@ -555,8 +581,9 @@ func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
 
 func TestPacesOfObjects(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {perObject: true, pause: 10s, count: 3, objects: [{body: map, name: x}, {body: own, every: 2}], pace: {constant: 1}}}\n"+
-		"- {name: b, create: {count: 3, objects: [{body: map, name: y}, {body: own}], pace: {constant: 1}}}\n")
-	for step, want := range map[string]string{"a": "0s 1s 12s 23s 24s", "b": "0s 0s 1s 1s 2s 2s"} {
+		"- {name: b, create: {count: 3, objects: [{body: map, name: y}, {body: own}], pace: {constant: 1}}}\n"+
+		"- {name: c, create: {body: map, perObject: true, pause: 10s, count: 3, namespaces: {from: 0, to: 1, prefix: p, each: 2, pause: 1m}, pace: {constant: 1}}}\n")
+	for step, want := range map[string]string{"a": "0s 1s 12s 23s 24s", "b": "0s 0s 1s 1s 2s 2s", "c": "0s 11s 1m22s"} {
 		var s *scenario.Step
 		for one := range b.Workload.Scenario.AllSteps() {
 			if one.Name == step {
