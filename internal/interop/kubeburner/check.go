@@ -103,10 +103,11 @@ func byDefault(value, otherwise string) string {
 func (c checker) checkChurn(j *job) {
 	x := &j.ChurnConfig
 	if j.Churn {
-		*x = churn{At: j.At, Cycles: j.ChurnCycles, Percent: j.ChurnPercent, Duration: j.ChurnDuration, Delay: j.ChurnDelay, Mode: "namespaces"}
+		*x = churn{At: j.At, Cycles: j.ChurnCycles, Percent: j.ChurnPercent, Duration: j.ChurnDuration, Delay: j.ChurnDelay, Mode: "namespaces", DeletionStrategy: j.ChurnStrategy}
 	}
 	x.Mode = byDefault(x.Type, byDefault(x.Mode, "namespaces"))
 	c.oneOf(x.At+".mode", "churn.mode", x.Mode, "namespaces", "objects")
+	c.oneOf(x.At+".deletionStrategy", "churn.deletionStrategy", byDefault(x.DeletionStrategy, "default"), "default", "gvr")
 	if x.Percent < 0 || x.Percent > 100 {
 		c.addFaultAt(c.lineAt(x.At+".percent"), "churn.percent: %d is not in 0 to 100", x.Percent)
 	}

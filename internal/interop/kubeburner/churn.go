@@ -83,7 +83,7 @@ func (c *creation) churnNamespaces(step *scenario.Churn, line int) bool {
 		c.noteChange(line, "job.churnConfig", "objects that are in no namespace are not churned with the namespaces")
 	}
 	count := max(1, space.count)
-	step.Namespaces = space.steps[0]
+	step.Namespaces, step.Contents = space.steps[0], c.deletesObjects(c.j.ChurnConfig.DeletionStrategy)
 	step.Percent = 100 * float64(max(1, c.j.ChurnConfig.Percent*count/100)) / float64(count)
 	if c.j.WaitWhenFinished {
 		step.Wait = c.listWaits(c.items, "")

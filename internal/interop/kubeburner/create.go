@@ -198,7 +198,7 @@ func (c *creation) placeObjects(x *scenario.Create) {
 		x.Namespace = j.Namespace
 	default:
 		last := (c.iterations - 1) / j.IterationsPerNamespace
-		x.Namespaces = &scenario.Range{Prefix: j.Namespace, From: 0, To: last, Each: j.IterationsPerNamespace}
+		x.Namespaces = &scenario.Range{Prefix: j.Namespace, From: 0, To: last, Each: j.IterationsPerNamespace, Pause: unit.Duration(j.NamespaceDelay)}
 	}
 }
 
@@ -266,6 +266,9 @@ func (c *creation) byIterations() []scenario.Step {
 			"not beside podWait, a hook on each iteration or kinds that differ: churn is of one step's objects")
 	}
 	for i := range c.iterations {
+		if i > 0 && i%c.j.IterationsPerNamespace == 0 && c.j.NamespacedIterations && needsNamespaces(c.items) {
+			steps = append(steps, c.pauseStep(c.j.NamespaceDelay)...)
+		}
 		steps = append(steps, c.hookSteps("onEachIteration")...)
 		one := *c
 		one.iterations = 1

@@ -114,7 +114,7 @@ func jobFates() kit.Table {
 			{Name: "namespacedIterations", Fate: kit.Honored, Text: "`namespaces`"},
 			{Name: "iterationsPerNamespace", Fate: kit.Honored, Text: "`each`"},
 			{Name: "preCreateNamespaces", Fate: kit.Noted, Text: "namespaces are made before the objects in any case"},
-			{Name: "namespaceDelay", Fate: kit.Noted, Text: "namespaces are made at the job's qps, without delays between them", Changes: true},
+			{Name: "namespaceDelay", Fate: kit.Honored, Text: "`pause` of `namespaces`: the objects of each further namespace are due so much later; the namespaces themselves are made before the objects"},
 			{Name: "verifyObjects", Fate: kit.Honored, Text: "waits of a minute for as many objects as there must be"},
 			{Name: "errorOnVerify", Fate: kit.Honored, Text: "`onFailure` of these waits"},
 			{Name: "preLoadImages", Fate: kit.Noted, Text: "simulated nodes pull no images: nothing is loaded before a job", Own: true},
@@ -141,7 +141,7 @@ func jobFates() kit.Table {
 			{Name: "churnPercent", Fate: kit.Honored, Text: "a field of kube-burner v1: `percent`"},
 			{Name: "churnDuration", Fate: kit.Honored, Text: "a field of kube-burner v1: `for`"},
 			{Name: "churnDelay", Fate: kit.Honored, Text: "a field of kube-burner v1: `rest`"},
-			{Name: "churnDeletionStrategy", Fate: kit.Noted, Text: "a field of kube-burner v1: namespaces are deleted whole", Usual: "default", Changes: true},
+			{Name: "churnDeletionStrategy", Fate: kit.Honored, Text: "a field of kube-burner v1: `contents`"},
 		}),
 	}
 }
@@ -163,7 +163,7 @@ func partFates() kit.Table {
 			{Name: "deleteDelay", Fate: kit.Honored, Text: "`delay`"},
 			{Name: "mode", Fate: kit.Honored, Text: "objects, or `namespaces`"},
 			{Name: "type", Fate: kit.Honored, Text: "an older name of mode"},
-			{Name: "deletionStrategy", Fate: kit.Noted, Text: "namespaces are deleted whole", Usual: "default", Changes: true},
+			{Name: "deletionStrategy", Fate: kit.Honored, Text: "`gvr`: `contents`, so that objects are deleted before their namespaces; default: global.deletionStrategy"},
 		}),
 		kit.Of[incremental]("jobs.incrementalLoad", kit.Fields{
 			{Name: "startIterations", Fate: kit.Honored, Text: "`count` of the first round"},
@@ -190,7 +190,7 @@ func partFates() kit.Table {
 		kit.Of[hook]("jobs.hooks", kit.Fields{
 			{Name: "cmd", Fate: kit.Honored, Text: "`command`"},
 			{Name: "when", Fate: kit.Honored, Text: "the place of the step"},
-			{Name: "background", Fate: kit.Noted, Text: "the command is waited for before the job goes on", Changes: true},
+			{Name: "background", Fate: kit.Honored, Text: "`beside`: the command runs beside the steps that follow and is stopped after the last of them; that it fails counts, which kube-burner only logs"},
 		}),
 	}
 }

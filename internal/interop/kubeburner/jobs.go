@@ -64,6 +64,9 @@ func (im *importer) oneJob(j *job) []scenario.Step {
 	if j.MetricsClosing != "afterJob" {
 		done = len(steps)
 	}
+	for done > 1 && steps[done-1].Beside { // it ends when the run does
+		done--
+	}
 	if done > 0 {
 		im.spans = append(im.spans, span{j.Name, steps[0].Name, steps[done-1].Name})
 	}
@@ -109,7 +112,31 @@ func (s jobSteps) hookSteps(when string) []scenario.Step {
 		if h.When != when || len(h.Cmd) == 0 {
 			continue
 		}
-		steps = append(steps, s.execStep(dashedName(when), h.Cmd))
+		step := s.execStep(dashedName(when), h.Cmd)
+		if h.Background {
+			step.Beside, step.Exec.Timeout = true, unit.Duration(held)
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// besideRest has hooks in the background run beside the steps that follow them, which end
+// them. One that nothing follows is waited for.
+func (im *importer) besideRest(steps []scenario.Step) []scenario.Step {
+	for i := range steps {
+		steps[i].Sequence = im.besideRest(steps[i].Sequence)
+		for k := range steps[i].Parallel {
+			steps[i].Parallel[k].Sequence = im.besideRest(steps[i].Parallel[k].Sequence)
+		}
+	}
+	for i := len(steps) - 1; i >= 0; i-- {
+		if hook := &steps[i]; hook.Beside && i == len(steps)-1 {
+			hook.Beside, hook.Exec.Timeout = false, unit.Duration(hookWithin)
+		} else if hook.Beside {
+			rest := scenario.Step{Name: im.uniqueStep(hook.Name, "rest"), Sequence: slices.Clone(steps[i+1:])}
+			steps = append(steps[:i], scenario.Step{Name: im.uniqueStep(hook.Name, "background"), Parallel: []scenario.Step{*hook, rest}})
+		}
 	}
 	return steps
 }
@@ -128,10 +155,13 @@ func dashedName(name string) string {
 	return strings.ToLower(out.String())
 }
 
-// execStep runs a command, as kube-burner does for at most five minutes.
+// execStep runs a command.
 func (s jobSteps) execStep(name string, command []string) scenario.Step {
-	return scenario.Step{Name: s.uniqueStep(dnsLabel(s.j.Name), name), Exec: &scenario.Exec{Command: command, Timeout: unit.Duration(5 * time.Minute)}}
+	return scenario.Step{Name: s.uniqueStep(dnsLabel(s.j.Name), name), Exec: &scenario.Exec{Command: command, Timeout: unit.Duration(hookWithin)}}
 }
+
+// hookWithin bounds a hook, as in kube-burner.
+const hookWithin = 5 * time.Minute
 
 // hasHooks tells whether the job has hooks of a moment.
 func (c *creation) hasHooks(when string) bool {

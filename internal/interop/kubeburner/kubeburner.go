@@ -212,7 +212,7 @@ func buildScenario(from *source) *scenario.Scenario {
 	s.Bodies = map[string]scenario.Body{}
 	im.readFunctions()
 	im.noteUsual()
-	s.Steps = im.jobsSteps()
+	s.Steps = im.besideRest(im.jobsSteps())
 	for _, j := range im.spans {
 		s.Measures = append(s.Measures, scenario.Measure{Name: JobMeasure + j.job, Since: j.first, Until: j.last})
 	}

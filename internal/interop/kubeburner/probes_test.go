@@ -106,7 +106,7 @@ func probes() map[string]probe {
 		"jobs.objectDelay": inPatch("objectDelay: 1s"), "jobs.objectWait": inPatch("objectWait: true"), "jobs.burst": inJob("burst: 10"),
 		"jobs.metricsClosing": inJobs("jobPause: 5s", "jobPause: 5s\n  metricsClosing: afterJob"), "jobs.measurements": inJob("measurements: [{name: podLatency, thresholds: [{conditionType: Ready, metric: P50, threshold: 1s}]}]"),
 		"jobs.hooks.cmd": inJobs("hooks: [{when: afterJobExecution, cmd: [a]}]", "hooks: [{when: afterJobExecution, cmd: [b]}]"), "jobs.hooks.when": inJobs("hooks: [{when: afterJobExecution, cmd: [a]}]", "hooks: [{when: beforeJobExecution, cmd: [a]}]"),
-		"jobs.hooks.background":       inJobs("hooks: [{when: afterJobExecution, cmd: [a]}]", "hooks: [{when: afterJobExecution, cmd: [a], background: true}]"),
+		"jobs.hooks.background":       inJobs("hooks: [{when: beforeJobExecution, cmd: [a]}]", "hooks: [{when: beforeJobExecution, cmd: [a], background: true}]"),
 		"jobs.objects.objectTemplate": instead("pod.yml", "pod2.yml"), "jobs.objects.inputVars": instead("size: 1", "size: 2"), "jobs.objects.kind": instead("kind: ConfigMap", "kind: Secret"),
 		"jobs.objects.apiVersion": instead("apps/v1", "extensions/v1beta1"), "jobs.objects.labelSelector": instead("kind: ConfigMap, labelSelector: {a: b}", "kind: ConfigMap, labelSelector: {a: c}"), "jobs.objects.patchType": instead("merge-patch", "strategic-merge-patch"),
 		"jobs.iterationsPerNamespace": inJob("iterationsPerNamespace: 2"), "global.timeout": inGlobal("timeout: 1h"),
@@ -157,10 +157,10 @@ func probes() map[string]probe {
 	out["global.measurements.config.thresholds"] = inMeasure("config: {thresholds: [{conditionType: Ready, metric: P50, threshold: 1s}]}")
 	for name, f := range map[string]string{"jobIterationDelay": "1s", "jobPause": "1s", "maxWaitTimeout": "5m", "waitWhenFinished": "false", "cleanup": "false", "namespacedIterations": "false", "preCreateNamespaces": "true",
 		"namespaceDelay": "1s", "verifyObjects": "false", "preLoadImages": "true", "preLoadPeriod": "1s", "preLoadNodeLabels": "{a: b}", "namespaceLabels": "{a: b}", "namespaceAnnotations": "{a: b}", "churnConfig": "{cycles: 1}",
-		"skipIndexing": "true", "metricsAggregate": "true", "gc": "true", "incrementalLoad": "{totalIterations: 6}", "hooks": "[{when: afterJobExecution, cmd: [a]}]", "beforeCleanup": "x.sh", "churn": "true", "churnDeletionStrategy": "gvr"} {
+		"skipIndexing": "true", "metricsAggregate": "true", "gc": "true", "incrementalLoad": "{totalIterations: 6}", "hooks": "[{when: afterJobExecution, cmd: [a]}]", "beforeCleanup": "x.sh", "churn": "true"} {
 		out["jobs."+name] = inJob(name + ": " + f)
 	}
-	for name, f := range map[string]string{"churnCycles": "3", "churnPercent": "50", "churnDuration": "1m", "churnDelay": "1s"} {
+	for name, f := range map[string]string{"churnCycles": "3", "churnPercent": "50", "churnDuration": "1m", "churnDelay": "1s", "churnDeletionStrategy": "gvr"} {
 		out["jobs."+name] = inJobs("churn: true", "churn: true\n  "+name+": "+f)
 	}
 	for name, f := range map[string]string{"replicas": "2", "wait": "false", "waitOptions": "{kind: ReplicaSet}", "runOnce": "true", "kubeVirtOp": "start", "group": "{id: 2}", "repeatEveryNIterations": "2", "namespacesPerObject": "2", "SharingNamespacesCount": "2"} {

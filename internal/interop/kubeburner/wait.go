@@ -185,7 +185,7 @@ func (s jobSteps) collectGarbage(items []item) []scenario.Step {
 	steps := s.hookSteps("beforeGC")
 	name := dnsLabel(s.j.Name) + "-gc"
 	own := map[string]string{labelJob: s.j.Name}
-	if s.cfg.Global.DeletionStrategy == "gvr" {
+	if s.deletesObjects("") {
 		seen := map[string]bool{}
 		for _, it := range items {
 			if !it.cluster && it.fixed == "" && !seen[it.resource] {
@@ -202,6 +202,12 @@ func (s jobSteps) collectGarbage(items []item) []scenario.Step {
 		steps = append(steps, s.collectNamespaces(name)...)
 	}
 	return append(steps, s.hookSteps("afterGC")...)
+}
+
+// deletesObjects tells whether objects are deleted before their namespaces, by a job's own
+// strategy or the global one.
+func (s jobSteps) deletesObjects(own string) bool {
+	return byDefault(own, s.cfg.Global.DeletionStrategy) == "gvr"
 }
 
 // collectNamespaces deletes the namespaces that a job made first.
