@@ -74,6 +74,7 @@ type InstanceStatus struct {
 	LauncherContainerImageVersion string               `json:"launcherContainerImageVersion,omitempty"`
 	Interfaces                    []Interface          `json:"interfaces,omitempty"`
 	MigrationState                *MigrationState      `json:"migrationState,omitempty"`
+	VirtualMachineRevisionName    string               `json:"virtualMachineRevisionName,omitempty"`
 
 	kept unknown
 }
@@ -135,13 +136,21 @@ type Template struct {
 
 // MachineStatus is what the controller says of a machine.
 type MachineStatus struct {
-	Created         bool          `json:"created,omitempty"`
-	Ready           bool          `json:"ready,omitempty"`
-	PrintableStatus string        `json:"printableStatus,omitempty"`
-	Conditions      []Condition   `json:"conditions,omitempty"`
-	StartFailure    *StartFailure `json:"startFailure,omitempty"`
+	Created                bool             `json:"created,omitempty"`
+	Ready                  bool             `json:"ready,omitempty"`
+	PrintableStatus        string           `json:"printableStatus,omitempty"`
+	Conditions             []Condition      `json:"conditions,omitempty"`
+	StartFailure           *StartFailure    `json:"startFailure,omitempty"`
+	VolumeSnapshotStatuses []SnapshotStatus `json:"volumeSnapshotStatuses,omitempty"`
 
 	kept unknown
+}
+
+// SnapshotStatus says whether a volume can have snapshots.
+type SnapshotStatus struct {
+	Name    string `json:"name"`
+	Enabled bool   `json:"enabled"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // StartFailure says when an instance that failed is replaced.

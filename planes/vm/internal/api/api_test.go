@@ -48,7 +48,7 @@ func TestStatusesKeepWhatOthersWrite(t *testing.T) {
 		"instance": {`{"phase":"Running","virtualMachineRevisionName":"r","volumeStatus":[{"name":"d","target":""}],"memory":{"guestRequested":"1Gi"},` +
 			`"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:05Z","status":"True","type":"Ready"}],` +
 			`"migrationState":{"migrationUid":"u","mode":"PreCopy","targetState":{"node":"n"}}}`, &api.InstanceStatus{}},
-		"machine":   {`{"created":true,"observedGeneration":2,"volumeSnapshotStatuses":[{"name":"d"}]}`, &api.MachineStatus{}},
+		"machine":   {`{"created":true,"observedGeneration":2,"volumeSnapshotStatuses":[{"name":"d","enabled":false}]}`, &api.MachineStatus{}},
 		"migration": {`{"phase":"Running","migrationState":{"mode":"PreCopy"}}`, &api.MigrationStatus{}},
 	} {
 		if err := json.Unmarshal([]byte(o.text), o.into); err != nil {

@@ -120,5 +120,8 @@ func (s MigrationStatus) MarshalJSON() ([]byte, error) {
 	return writeKeeping(plainMigrationStatus(s), s.kept)
 }
 
-// Unknown returns a status that holds only the fields which the plane does not know.
-func (s InstanceStatus) Unknown() InstanceStatus { return InstanceStatus{kept: s.kept} }
+// Unprocessed returns the status of an instance that nothing was done for yet: what the plane
+// does not know, and the revision of its machine.
+func (s InstanceStatus) Unprocessed() InstanceStatus {
+	return InstanceStatus{kept: s.kept, VirtualMachineRevisionName: s.VirtualMachineRevisionName}
+}

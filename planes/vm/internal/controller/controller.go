@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	typedapps "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -35,21 +36,22 @@ const resync = 12 * time.Hour
 
 // Controller is a running controller.
 type Controller struct {
-	o        Options
-	client   *api.Client
-	limiter  *limiter.Reloadable // of all calls
-	scheme   *runtime.Scheme
-	events   record.EventRecorder
-	phases   *transitionTimes
-	pods     *expectations.Expectations // by key of instance or migration
-	children *expectations.Expectations // instances, by key of machine
-	unseen   *unseen.Writes             // by key of instance
+	o         Options
+	client    *api.Client
+	revisions typedapps.ControllerRevisionsGetter
+	limiter   *limiter.Reloadable // of all calls
+	scheme    *runtime.Scheme
+	events    record.EventRecorder
+	phases    *transitionTimes
+	pods      *expectations.Expectations // by key of instance or migration
+	children  *expectations.Expectations // instances, by key of machine
+	unseen    *unseen.Writes             // by key of instance
 
 	instances, machines, migrations, launchers, nodes, installations cache.SharedIndexInformer
 
 	placing sync.Mutex // of migrations
 
-	instanceLoop, machineLoop, migrationLoop, nodeLoop *loop.Loop
+	instanceLoop, machineLoop, snapshotLoop, migrationLoop, nodeLoop *loop.Loop
 }
 
 // The indices of the caches.
@@ -76,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 		if err := g.Sync(ctx, c.instances, c.machines, c.migrations, c.launchers, c.nodes, c.installations); err != nil {
 			return err
 		}
-		g.Run(ctx, c.instanceLoop, c.machineLoop, c.migrationLoop, c.nodeLoop)
+		g.Run(ctx, c.instanceLoop, c.machineLoop, c.snapshotLoop, c.migrationLoop, c.nodeLoop)
 		o.Log.Info("controller runs", "limiter", o.Limiter.String(), "threads", o.Threads, "shard", o.Shard, "shards", o.Shards)
 		return nil
 	})
@@ -96,9 +98,13 @@ func newController(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vm-controller: %w", err)
 	}
+	revisions, err := typedapps.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("vm-controller: %w", err)
+	}
 	nodes := install.Own("") // in a cluster of others those of the run
 	c := &Controller{
-		o: o, client: client, limiter: limit, scheme: scheme, phases: newTransitionTimes(o.Registry, o.Clock),
+		o: o, client: client, revisions: revisions, limiter: limit, scheme: scheme, phases: newTransitionTimes(o.Registry, o.Clock),
 		pods: expectations.New(o.Clock), children: expectations.New(o.Clock),
 		instances:     client.Instances.Informer("", resync, cache.Indexers{byNode: indexNode}),
 		machines:      client.Machines.Informer("", resync, nil),
@@ -112,6 +118,7 @@ func newController(o Options) (*Controller, error) {
 	c.instanceLoop = o.Loop("virt-controller-vmi", o.Threads, c.reconcileInstance)
 	c.unseen = unseen.New(o.Clock, c.instanceLoop.Queue.Add)
 	c.machineLoop = o.Loop("virt-controller-vm", o.OtherThreads, c.reconcileMachine)
+	c.snapshotLoop = o.Loop("virt-controller-snapshot-vm", o.OtherThreads, c.reconcileSnapshots)
 	c.migrationLoop = o.Loop("virt-controller-migration", o.OtherThreads, c.reconcileMigration)
 	c.nodeLoop = o.Loop("virt-controller-node", o.OtherThreads, c.reconcileNode)
 	return c, nil

@@ -54,6 +54,9 @@ func (c *Controller) addHandlers() error {
 func (c *Controller) addMachine(o any) {
 	if key, ok := loop.Key(o); ok && c.o.InShard(key) {
 		c.machineLoop.Queue.Add(key)
+		if c.o.Rules.Machine.Snapshots != SnapshotNone {
+			c.snapshotLoop.Queue.Add(key)
+		}
 	}
 }
 

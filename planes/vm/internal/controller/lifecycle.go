@@ -30,6 +30,7 @@ type Rules struct {
 	Class    bool   // the class of service of a bound pod, and that it is active, before the hand-over
 	PodLabel bool   // the node is written into the pod's labels
 	Gate     string // when the pod's readiness gate is opened
+	Machine  MachineRules
 }
 
 // When the gate of a launcher pod is opened.
@@ -80,7 +81,16 @@ func (s situation) actions() (out []action) {
 // needsVersions says that the instance has to say which versions of the API were seen
 // before anything else happens to it.
 func (s situation) needsVersions() bool {
-	return s.rules.Versions && s.vmi.DeletionTimestamp == nil && s.vmi.Status.Phase.Unprocessed() && s.vmi.Annotations[api.AnnotationLatest] != api.Version
+	return s.rules.Versions && s.vmi.DeletionTimestamp == nil && s.vmi.Status.Phase.Unprocessed() && !hasVersions(s.vmi.Annotations)
+}
+
+func hasVersions(annotations map[string]string) bool {
+	return annotations[api.AnnotationLatest] == api.Version
+}
+
+// withVersions returns annotations that say which versions of the API were seen.
+func withVersions(annotations map[string]string) map[string]string {
+	return withText(withText(annotations, api.AnnotationLatest, api.Version), api.AnnotationStorage, api.Version)
 }
 
 // currentPod returns the launcher pod that counts: the newest on the instance's node,
@@ -155,8 +165,7 @@ func (s situation) podToLabel() *corev1.Pod {
 func (s situation) nextInstance() *api.Instance {
 	vmi := s.vmi.Copy()
 	if s.needsVersions() {
-		vmi.Annotations = withText(vmi.Annotations, api.AnnotationLatest, api.Version)
-		vmi.Annotations[api.AnnotationStorage] = api.Version
+		vmi.Annotations = withVersions(vmi.Annotations)
 		return vmi
 	}
 	pod := s.currentPod()

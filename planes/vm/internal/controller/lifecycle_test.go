@@ -179,7 +179,7 @@ func TestMachine(t *testing.T) {
 	vm := func(finalizers ...string) *api.Machine {
 		return &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: "v", Namespace: "n", UID: "vm", Finalizers: finalizers}, Spec: api.MachineSpec{Running: &yes}}
 	}
-	leaving := vm()
+	leaving := vm(api.FinalizerMachine)
 	leaving.DeletionTimestamp = &metav1.Time{Time: at(0)}
 	halted := vm()
 	halted.Spec = api.MachineSpec{RunStrategy: "Halted"}
@@ -200,21 +200,24 @@ func TestMachine(t *testing.T) {
 		{"halted", halted, instance("Running"), step{remove: true}, "Running"},
 		{"off", halted, nil, step{}, "Stopped"},
 		{"failed", vm(), instance("Failed"), step{remove: true}, "Stopping"},
-		{"failed and going", vm(), held, step{release: true}, "Stopping"},
+		{"failed and going", vm(), held, step{}, "Stopping"},
 		{"leaves", leaving, instance("Running"), step{remove: true}, "Terminating"},
 		{"leaves, instance going", leaving, instance("-Running"), step{}, "Terminating"},
 		{"leaves, instance gone", leaving, nil, step{leave: true}, "Terminating"},
 		{"waits after a failure", waiting, nil, step{retry: 5 * time.Second}, "CrashLoopBackOff"},
 	} {
-		if got := decideMachine(c.vm, c.vmi, at(10)); got != c.want {
+		if got := decideMachine(c.vm, c.vmi, at(10), Rules{}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
-		status := machineStatus(c.vm, c.vmi, at(10))
+		status := machineStatus(c.vm, c.vmi, at(10), MachineRules{})
 		if status.PrintableStatus != c.prints || status.Created != (c.vmi != nil) {
 			t.Errorf("%s: status %+v", c.name, status)
 		}
 	}
-	status := machineStatus(vm(), instance("Failed"), at(10))
+	if !isReleased(held) || isReleased(instance("-Succeeded")) || isReleased(instance("Failed")) || isReleased(nil) {
+		t.Error("an instance is let go of when it has ended and is deleted, and not before")
+	}
+	status := machineStatus(vm(), instance("Failed"), at(10), MachineRules{})
 	if f := status.StartFailure; f == nil || f.ConsecutiveFailCount != 1 || !f.RetryAfterTimestamp.Time.Equal(at(20).Truncate(time.Second)) {
 		t.Errorf("after a failure: %+v", status.StartFailure)
 	}

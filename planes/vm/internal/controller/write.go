@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -77,20 +78,7 @@ func ownsInstance(old *api.Instance) bool {
 }
 
 func isSame(a, b *api.Instance) bool {
-	return reflect.DeepEqual(a.Status, b.Status) && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && equalStrings(a.Finalizers, b.Finalizers)
-}
-
-// equalStrings does not tell an empty list from none.
-func equalStrings(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
+	return reflect.DeepEqual(a.Status, b.Status) && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && slices.Equal(a.Finalizers, b.Finalizers)
 }
 
 // statusChanges lists the differences of two statuses, phase last of all: what
@@ -111,7 +99,7 @@ func statusChanges(p *api.Patch, old, now *api.Instance) {
 func metaChanges(p *api.Patch, old, now *api.Instance) {
 	addChange(p, "/metadata/labels", old.Labels, now.Labels)
 	addChange(p, "/metadata/annotations", old.Annotations, now.Annotations)
-	if !equalStrings(old.Finalizers, now.Finalizers) {
+	if !slices.Equal(old.Finalizers, now.Finalizers) {
 		p.Change("/metadata/finalizers", old.Finalizers, now.Finalizers)
 	}
 }

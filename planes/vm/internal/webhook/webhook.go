@@ -87,7 +87,7 @@ func answerReview(q *admissionv1.AdmissionRequest, now time.Time) *admissionv1.A
 
 // mutationOf gives a new instance its first phase, with its time, and its finalizer.
 func mutationOf(vmi *api.Instance, now time.Time) *api.Patch {
-	status := vmi.Status.Unknown() // which may name the revision of the machine
+	status := vmi.Status.Unprocessed()
 	status.Enter(api.Pending, now)
 	p := &api.Patch{}
 	p.Set("/status", status)
