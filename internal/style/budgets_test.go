@@ -27,7 +27,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/opinion":  {max: 18850},
 		"internal/fly":      {max: 23800},
 		"plane":             {max: 47},
-		"planes":            {max: 28_200},
+		"planes":            {max: 28_350},
 		"cmd":               {max: 5230},
 	},
 	packages: map[string]budget{

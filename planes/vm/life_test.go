@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -124,7 +125,7 @@ func (r *rig) env() process.Env {
 func (r *rig) controller() func() {
 	o := controller.Default()
 	o.Env, o.Limiter, o.StatusSubresource, o.Events = r.env(), limiter.Rate{QPS: 1000, Burst: 1000}, r.sub, false
-	o.NodeTimeout = time.Minute
+	o.NodeTimeout, o.Election = time.Minute, controller.ElectionNone // the next one would wait for the lease of one that was killed
 	r.change(&o)
 	return planetest.Start(r.t, func(ctx context.Context) error { return controller.Run(ctx, o) })
 }
@@ -408,6 +409,50 @@ func TestLimitIsSetByTheKubeVirtObject(t *testing.T) {
 		o.Registry.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/limiter", nil))
 		return w.Body.String() == "200/400\n"
 	})
+}
+
+// TestLimitsAreSeparateOrOne uses up a limit of one request: with separate limits there is one
+// more for pods. A request that would have to wait for longer than it may fails at once.
+func TestLimitsAreSeparateOrOne(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		name  string
+		limit func(limiter.Rate) *limiter.Reloadable
+		more  bool
+	}{{"one", limiter.New, false}, {"separate", limiter.NewNamed, true}} {
+		config := r.config()
+		config.RateLimiter = c.limit(limiter.Rate{QPS: 1e-6, Burst: 1})
+		client, err := api.NewClient(config, api.Scheme())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := client.Instances.Get(ctx, "n", "none"); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: the first request: %v", c.name, err)
+		}
+		if _, err := client.Core.Pods("n").Get(ctx, "none", metav1.GetOptions{}); apierrors.IsNotFound(err) != c.more {
+			t.Errorf("%s: a request on pods after one on instances: %v", c.name, err)
+		}
+		if _, err := client.Machines.Get(ctx, "n", "none"); err == nil || apierrors.IsNotFound(err) {
+			t.Errorf("%s: one more request on machines: %v", c.name, err)
+		}
+	}
+}
+
+// TestAControllerWorksWithItsLease runs two controllers, of which one has the lease.
+func TestAControllerWorksWithItsLease(t *testing.T) {
+	r := newRig(t, "a")
+	r.change = func(o *controller.Options) { o.Election = controller.Default().Election }
+	for range 2 {
+		defer r.controller()()
+	}
+	defer r.agent()()
+	r.create(2)
+	r.until("both run", func() bool { return r.count(api.Running) == 2 })
+	if n := len(r.server.Created("/apis/coordination.k8s.io/v1/leases")); n != 1 {
+		t.Errorf("%d leases", n)
+	}
 }
 
 func TestNodeWithoutHeartbeatIsGivenUp(t *testing.T) {

@@ -74,7 +74,7 @@ func play(ctx context.Context, role string) error {
 		return agent.Run(ctx, o)
 	}
 	o := controller.Default()
-	o.Env, o.Limiter = env, rate
+	o.Env, o.Limiter, o.Election = env, rate, controller.ElectionNone // it is killed too often to wait for its lease
 	return controller.Run(ctx, o)
 }
 

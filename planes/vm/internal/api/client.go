@@ -14,11 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // Client speaks to an API server as one identity with one rate limit, which
-// all its calls share: those on this group's kinds and those on core/v1's.
+// all its calls share: those on this group's kinds and those on core/v1's. With a limit by
+// name, those on this group's kinds have a bucket of their own.
 type Client struct {
 	Core          typedcore.CoreV1Interface
 	Instances     Resource[*Instance]
@@ -43,6 +45,9 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	own := rest.CopyConfig(config)
 	gv := GroupVersion()
 	own.GroupVersion, own.APIPath = &gv, "/apis"
+	if l, ok := config.RateLimiter.(*limiter.Reloadable); ok {
+		own.RateLimiter = l.Of(Group) // which is the same bucket, unless names have their own
+	}
 	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	r, err := rest.RESTClientFor(own)
 	if err != nil {

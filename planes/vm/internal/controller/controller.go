@@ -24,6 +24,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/expectations"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/lease"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
@@ -38,8 +39,9 @@ const resync = 12 * time.Hour
 type Controller struct {
 	o         Options
 	client    *api.Client
+	lease     *lease.Lease // nil: it works at once
 	revisions typedapps.ControllerRevisionsGetter
-	limiter   *limiter.Reloadable // of all calls
+	limiter   *limiter.Reloadable // of all calls but those of a lease of its own
 	scheme    *runtime.Scheme
 	events    record.EventRecorder
 	phases    *transitionTimes
@@ -68,9 +70,17 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if c.lease == nil {
+		return c.run(ctx)
+	}
+	return c.lease.Hold(ctx, o.Env, c.run)
+}
+
+func (c *Controller) run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	c.startEvents(broadcaster)
 	defer broadcaster.Shutdown()
+	o := c.o
 	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
 		if err := c.addHandlers(); err != nil {
 			return err
@@ -88,6 +98,9 @@ func Run(ctx context.Context, o Options) error {
 func newController(o Options) (*Controller, error) {
 	o.Launcher.NoGate = o.Rules.Gate == GateNone
 	limit := limiter.New(o.Limiter)
+	if o.SeparateLimits {
+		limit = limiter.NewNamed(o.Limiter)
+	}
 	o.Registry.Handle("/limiter", limit)
 	config := rest.CopyConfig(o.Config)
 	config.RateLimiter = limit
@@ -114,6 +127,12 @@ func newController(o Options) (*Controller, error) {
 			Example: &corev1.Pod{}, Resync: resync, Indexers: cache.Indexers{byOwner: indexLabel(api.LabelCreatedBy), byJob: indexLabel(api.LabelMigrationJob)},
 		}),
 		nodes: api.CoreInformer(client.Core, "nodes", nodes, api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
+	}
+	switch o.Election {
+	case ElectionOwn:
+		c.lease = &lease.Lease{Name: leaseName, Config: o.Config}
+	case ElectionShared:
+		c.lease = &lease.Lease{Name: leaseName, Config: config, Reads: true}
 	}
 	c.instanceLoop = o.Loop("virt-controller-vmi", o.Threads, c.reconcileInstance)
 	c.unseen = unseen.New(o.Clock, c.instanceLoop.Queue.Add)

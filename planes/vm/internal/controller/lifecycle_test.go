@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,8 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -307,6 +312,31 @@ func TestShardsShareEveryKeyOnce(t *testing.T) {
 	for k, n := range counts {
 		if n < 60 {
 			t.Errorf("shard %d has %d of 300", k, n)
+		}
+	}
+}
+
+// TestLeaseOfEachRelease holds who sends the requests for the lease.
+func TestLeaseOfEachRelease(t *testing.T) {
+	for preset, want := range map[string]string{"": "its own client writes", PresetV049: "the client of all reads and writes", PresetV044: "the client of all reads and writes", words.ImprovedPreset: "none"} {
+		o := Default()
+		set := o.Words()
+		set.Reset()
+		set.Apply(preset)
+		o.Env = process.Env{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: slog.New(slog.DiscardHandler)}
+		c, err := newController(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "none"
+		switch l := c.lease; {
+		case l != nil && l.Reads && l.Config.RateLimiter == c.limiter:
+			got = "the client of all reads and writes"
+		case l != nil && !l.Reads && l.Config.RateLimiter == nil:
+			got = "its own client writes"
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", preset, got, want)
 		}
 	}
 }

@@ -117,13 +117,15 @@ func (c *Controller) doStep(ctx context.Context, vm *api.Machine, vmi *api.Insta
 		_, err := c.client.Machines.Update(ctx, out)
 		return ignoreMissing(err)
 	case s.hold:
-		return c.setFinalizers(ctx, vm, append(slices.Clip(vm.Finalizers), api.FinalizerMachine))
+		_, err := c.client.Machines.Patch(ctx, vm, finalizersPatch(vm.Finalizers, append(slices.Clip(vm.Finalizers), api.FinalizerMachine)))
+		return ignoreMissing(err)
 	case s.create && c.children.Satisfied(key):
 		return c.createInstance(ctx, key, vm)
 	case s.remove && c.children.Satisfied(key):
 		return c.removeInstance(ctx, key, vm, vmi)
 	case s.leave:
-		return c.setFinalizers(ctx, vm, withoutText(vm.Finalizers, api.FinalizerMachine))
+		_, err := c.client.Machines.Patch(ctx, vm, finalizersPatch(vm.Finalizers, withoutText(vm.Finalizers, api.FinalizerMachine)))
+		return ignoreMissing(err)
 	}
 	return nil
 }
@@ -146,9 +148,12 @@ func (c *Controller) releaseInstance(ctx context.Context, vmi *api.Instance) err
 	if !isReleased(vmi) {
 		return nil
 	}
-	p := (&api.Patch{}).Change("/metadata/finalizers", vmi.Finalizers, withoutText(vmi.Finalizers, api.FinalizerMachine))
-	_, err := c.client.Instances.Patch(ctx, vmi, p)
+	_, err := c.client.Instances.Patch(ctx, vmi, finalizersPatch(vmi.Finalizers, withoutText(vmi.Finalizers, api.FinalizerMachine)))
 	return ignoreMissing(err)
+}
+
+func finalizersPatch(old, now []string) *api.Patch {
+	return (&api.Patch{}).Change("/metadata/finalizers", old, now)
 }
 
 // isReleased says that nothing needs a machine's instance any more but for its finalizer.
@@ -161,11 +166,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-func (c *Controller) setFinalizers(ctx context.Context, vm *api.Machine, finalizers []string) error {
-	_, err := c.client.Machines.Patch(ctx, vm, (&api.Patch{}).Change("/metadata/finalizers", vm.Finalizers, finalizers))
-	return ignoreMissing(err)
 }
 
 func (c *Controller) createInstance(ctx context.Context, key string, vm *api.Machine) error {

@@ -15,10 +15,21 @@ const (
 	PresetV044 = "v0.44.0"
 )
 
+// What a controller waits for before it works.
+const (
+	ElectionOwn    = "own"    // its lease, which it writes by a client of its own
+	ElectionShared = "shared" // its lease, which it reads and writes by the client of all calls
+	ElectionNone   = "none"   // nothing
+)
+
+const leaseName = "virt-controller"
+
 // Options are what a controller is told.
 type Options struct {
 	process.Env
 	Limiter           limiter.Rate // of all calls
+	SeparateLimits    bool         // calls on KubeVirt's kinds have one limit, all others another
+	Election          string       // what a controller waits for before it works
 	Threads           int          // workers on instances
 	OtherThreads      int          // workers on each other kind
 	StatusSubresource bool         // instances have one
@@ -43,6 +54,10 @@ func (o *Options) Words() words.Set {
 	return words.Set{
 		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of all requests; PUT /limiter, or a KubeVirt object, changes it at run time",
 			words.Default("200/400", ""), words.In(PresetV049, "20/30", ""), words.In(PresetV044, "5/10", "")),
+		words.Of(&o.SeparateLimits, "separate-limits", "apply the rate limit to requests on machines, instances and migrations, and to all others, each on its own", off, words.In(PresetV044, true, "")),
+		words.Of(&o.Election, "leader-election", "requests for the lease that the controller works with", words.Default(ElectionOwn, "a write every 2 s by a client of its own"),
+			words.In(PresetV049, ElectionShared, "a read and a write every 2 s, under the limit of all requests"),
+			words.In(PresetV044, ElectionShared, "a read and a write every 2 s, under the limit of pods and events"), words.Improved(ElectionNone, "none: it works at once")),
 		words.Of(&o.Rules.Versions, "version-annotations", "write the API versions that were seen into the annotations of machines and instances, before anything else happens to them", on, words.Improved(false, "")),
 		words.Of(&o.Rules.NoPod, "no-pod-condition", "write that an instance has no pod yet as a condition", off, words.In(PresetV049, true, ""), words.In(PresetV044, true, "")),
 		words.Of(&o.Rules.Class, "qos-class", "write the class of service of a pod that does not run yet", on, words.Improved(false, "")),
