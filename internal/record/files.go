@@ -289,8 +289,8 @@ func (d Dir) Lock() (unlock func(), err error) {
 	return nil, fmt.Errorf("lock %s: %w", d, err)
 }
 
-// splitFile takes a path apart into a folder and the name of a file in it.
-func splitFile(file string) (Dir, string) {
+// SplitFile takes a path apart into a folder and the name of a file in it.
+func SplitFile(file string) (Dir, string) {
 	dir, name := filepath.Split(file)
 	if dir == "" {
 		dir = "."

@@ -58,6 +58,8 @@ type Stream struct {
 	wholes     []int64 // by SeriesID: the last whole number in a Scrape
 	histograms map[SeriesID]*Histogram
 
+	spans *[]span // of the texts of the block that is read; nil: nobody asks
+
 	earned, spent int64 // bytes of memory that its definitions may take, and take
 	refused       error
 }
@@ -66,7 +68,7 @@ type Stream struct {
 // is not an error: Stream.CutOff tells. Definitions are complete up to the record
 // that is being visited.
 func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
-	dir, name := splitFile(path)
+	dir, name := SplitFile(path)
 	return dir.ReadStream(name, visit)
 }
 
@@ -88,21 +90,8 @@ func (d Dir) ReadStream(name string, visit func(*Stream) Visitor) (*Stream, erro
 		return nil, err
 	}
 	v := visit(s)
-	read := int64(len(streamHeader))
-	var block []byte
-	for {
-		if block, err = nextBlock(in, block, info.Size()-read); err != nil {
-			break
-		}
-		if err = s.decodeBlock(block, v); err != nil {
-			return s, fmt.Errorf("%s: block at byte %d: %w", path, read, err)
-		}
-		read += int64(len(block)) + blockHead
-	}
-	s.LostBytes = info.Size() - read
-	s.CutOff = s.LostBytes > 0
-	if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) {
-		return s, fmt.Errorf("read record stream: %w", err)
+	if err := s.eachBlock(in, info.Size(), func(block []byte) error { return s.decodeBlock(block, v) }); err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
@@ -155,6 +144,8 @@ type cursor struct {
 	b    []byte
 	last clock.Time
 	mark int64 // the block's last number of a call
+	size int   // of the block
+	read *[]span
 	bad  error
 }
 
@@ -199,6 +190,7 @@ func (c *cursor) int() int64 {
 }
 
 func (c *cursor) string() string {
+	from := c.size - len(c.b)
 	n := c.uint()
 	if n > uint64(len(c.b)) {
 		c.failDamaged("text")
@@ -206,6 +198,9 @@ func (c *cursor) string() string {
 	}
 	s := string(c.b[:n])
 	c.b = c.b[n:]
+	if c.read != nil {
+		*c.read = append(*c.read, span{from, c.size - len(c.b), s})
+	}
 	return s
 }
 
@@ -261,7 +256,7 @@ func (c *cursor) float() float64 {
 }
 
 func (s *Stream) decodeBlock(block []byte, v Visitor) error {
-	c := &cursor{b: block}
+	c := &cursor{b: block, size: len(block), read: s.spans}
 	s.earnBudget(len(block))
 	for len(c.b) > 0 && c.bad == nil {
 		switch kind := c.byte(); kind {

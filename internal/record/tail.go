@@ -22,7 +22,7 @@ type Tail struct {
 // ErrNotRecords where the file does not begin as a stream does: one that was
 // made a moment ago may not yet.
 func OpenTail(path string, visit func(*Stream) Visitor) (*Tail, error) {
-	dir, name := splitFile(path)
+	dir, name := SplitFile(path)
 	return dir.OpenTail(name, visit)
 }
 
