@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			return errors.Join(makeRuns(env.WorkDir), makeSides(env.WorkDir), makeGrown(env.WorkDir))
+			return errors.Join(makeRuns(env.WorkDir), makeSides(env.WorkDir), makeGrown(env.WorkDir), makePublished(env.WorkDir))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
 	})

@@ -41,6 +41,8 @@ export default defineConfig({
         items: [
           { text: "Recipes", link: "/how-to/recipes" },
           { text: "Compare two variants", link: "/how-to/comparing" },
+          { text: "Publish a scalability result", link: "/how-to/publishing" },
+          { text: "Check somebody's result", link: "/how-to/verifying" },
           { text: "Find the largest load", link: "/how-to/search" },
           { text: "Track results from build to build", link: "/how-to/builds" },
           { text: "Find the bottleneck", link: "/how-to/diagnosis" },
@@ -65,6 +67,8 @@ export default defineConfig({
           { text: "Scenario language", link: "/reference/scenario" },
           { text: "SLIs", link: "/reference/slis" },
           { text: "Records", link: "/reference/records" },
+          { text: "Run rules", link: "/reference/run-rules" },
+          { text: "Format of bundles", link: "/reference/bundle" },
           { text: "Exports", link: "/reference/exports" },
           { text: "Safety", link: "/reference/safety" },
         ],

@@ -8,14 +8,19 @@ import (
 )
 
 // Robust skips a proof of robustness, which takes many minutes, unless `make
-// test-robust` asks for it, and returns the seed of its chances: that of
-// WINDTUNNEL_SEED, or a new one. The seed stands in the test's log, and once more
-// beside its failures.
+// test-robust` asks for it, and returns the seed of its chances, as Seed does.
 func Robust(t testing.TB) (seed uint64) {
 	t.Helper()
 	if os.Getenv("WINDTUNNEL_ROBUST") == "" {
 		t.Skip("takes many minutes: `make test-robust`, or set WINDTUNNEL_ROBUST=1")
 	}
+	return Seed(t)
+}
+
+// Seed returns the seed of a test's chances: that of WINDTUNNEL_SEED, or a new one. It
+// stands in the test's log, and once more beside its failures.
+func Seed(t testing.TB) (seed uint64) {
+	t.Helper()
 	seed = uint64(rand.Uint32())
 	if text := os.Getenv("WINDTUNNEL_SEED"); text != "" {
 		var err error

@@ -86,12 +86,20 @@ func Open(path string) (Run, error) {
 			return Run{}, err
 		}
 	}
-	r.Scenario = read.Text
+	made := Of(path, read, r.Judgement)
+	made.Findings = r.Findings
+	return made, nil
+}
+
+// Of is what a comparison needs to know of a run that was read and judged. It has no
+// diagnosis.
+func Of(name string, read *run.Run, j slo.Judgement) Run {
+	r := Run{Name: name, Manifest: read.Manifest, Scenario: read.Text, Judgement: j}
 	if read.Scenario != nil {
 		r.Published = read.Scenario.Published
 	}
 	r.Facts = &Facts{Ended: read.Facts.Ended, CutOff: read.Facts.CutOff, Counters: sumCounters(read.Facts)}
-	return r, nil
+	return r
 }
 
 // Unfit says why a run cannot be compared at all; empty when it can.

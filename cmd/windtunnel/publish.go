@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/opinion/publish"
+	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// publishVerb makes a bundle.
+func publishVerb(env *environment) *cobra.Command {
+	var out, claims, key string
+	var o publish.Options
+	verb := &cobra.Command{
+		Use:   "publish RUN|EXPERIMENT -o FILE",
+		Short: "Pack the runs of an experiment and its claims into one file that others can check",
+		Long: "publish copies a run directory, or all runs in the folder of an experiment such as that of ab,\n" +
+			"into a bundle, without addresses, hosts, users, paths and Secrets. It checks each claim: if\n" +
+			"one does not hold, it writes nothing and exits with 1, or with 2 if the runs cannot show it.",
+		Example: "  windtunnel publish runs/density/ab-rate=50-rate=100 --claims claims.yaml --key ~/.ssh/id_ed25519 -o density.wtb",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags := verb.Flags()
+	flags.StringVarP(&out, "out", "o", "", "bundle `FILE` to write")
+	flags.StringVar(&claims, "claims", "", "YAML `FILE` with the claims: sentences with a measure and its bounds")
+	flags.StringVar(&key, "key", "", "sign with this SSH private key `FILE` (Ed25519, without a passphrase)")
+	flags.StringVar(&o.Control, "control", "", "include the A/A comparison in `DIR`, run on the same machine within one hour")
+	flags.StringArrayVar(&o.Remove, "remove", nil, "also take out this `TEXT` wherever it stands, such as a project's name; repeatable")
+	verb.RunE = func(_ *cobra.Command, args []string) (err error) {
+		if out == "" {
+			return errors.New("publish: want -o FILE")
+		}
+		o.Source, o.MadeBy = args[0], version
+		if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
+			o.Remove = append(o.Remove, host)
+		}
+		if claims != "" {
+			if o.Claims, err = os.ReadFile(claims); err != nil {
+				return fmt.Errorf("read claims: %w", err)
+			}
+		}
+		if key != "" {
+			raw, err := os.ReadFile(key)
+			if err != nil {
+				return fmt.Errorf("read key: %w", err)
+			}
+			if o.Key, err = seal.PrivateKey(raw); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+		return env.publish(out, o)
+	}
+	return verb
+}
+
+// publish writes a bundle and says what is in it.
+func (env *environment) publish(out string, o publish.Options) error {
+	file, err := record.Dir(filepath.Dir(out)).Create(filepath.Base(out), 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r, err := publish.Make(file, o)
+	if err != nil {
+		return err
+	}
+	worst := slo.Pass
+	for _, c := range r.Claims {
+		fmt.Fprintf(env.stdout, "claim %s: %s\n", c.State, text.Clean(c.Sentence()))
+		if v := verdictOf(c.State); isWorse(v, worst) {
+			worst = v
+		}
+	}
+	if worst != slo.Pass {
+		fmt.Fprintln(env.stdout, "Nothing was written: correct the claims, or add runs.")
+		return verdictError{worst}
+	}
+	if err := file.Keep(); err != nil {
+		return err
+	}
+	fmt.Fprintln(env.stdout, text.Clean(publish.LevelSentence(r)))
+	for _, x := range r.Removed {
+		fmt.Fprintf(env.stdout, "taken out of %s: %s, %s\n", text.Clean(x.File), x.Class, unit.Count(x.Times, "times"))
+	}
+	for _, l := range r.LeftOut {
+		fmt.Fprintf(env.stdout, "left out: %s: %s\n", text.Clean(l.Name), text.Clean(l.Why))
+	}
+	fmt.Fprintln(env.stdout, out)
+	return nil
+}
+
+// verdictOf returns the verdict that a state stands for.
+func verdictOf(state string) slo.Verdict {
+	switch state {
+	case publish.Holds:
+		return slo.Pass
+	case publish.Fails:
+		return slo.Fail
+	}
+	return slo.Unknown
+}
+
+// verifyVerb checks a bundle.
+func verifyVerb(env *environment) *cobra.Command {
+	var signers []string
+	var output string
+	verb := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check a published bundle: signature, digests, and every result from the records",
+		Long: "verify needs no network. It computes verdicts, comparison and claims of the bundle again from\n" +
+			"its records and compares the bytes. It exits with 0 if everything holds, with 1 if something\n" +
+			"does not, and with 2 if it cannot tell, such as for a bundle without a signature.",
+		Example: "  windtunnel verify density.wtb --signer SHA256:jZ2qmQ7hYk3yKpLwQm1cZ8mC0y8v8kq1y4S1m2b7oXk",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := wantOneOf("--output", output, "text", "markdown", "json"); err != nil {
+				return err
+			}
+			var trust []string
+			for _, s := range signers {
+				keys, err := readSigner(s)
+				if err != nil {
+					return fmt.Errorf("--signer %s: %w", s, err)
+				}
+				trust = append(trust, keys...)
+			}
+			v, err := publish.Verify(args[0], trust, version)
+			if err != nil {
+				return err
+			}
+			if err := env.printVerification(v, output); err != nil {
+				return err
+			}
+			return verdictError{verdictOf(v.State)}
+		},
+	}
+	verb.Flags().StringArrayVar(&signers, "signer", nil, "accept the signature of this `KEY`: a fingerprint SHA256:..., or a file of public keys or allowed signers; repeatable")
+	verb.Flags().StringVar(&output, "output", "text", "output `FORMAT`: text, markdown (the bundle's page) or json")
+	return verb
+}
+
+// readSigner returns the fingerprints of a signer.
+func readSigner(s string) ([]string, error) {
+	if !strings.HasPrefix(s, "SHA256:") {
+		raw, err := os.ReadFile(s)
+		if err != nil {
+			return nil, err
+		}
+		s = string(raw)
+	}
+	return seal.Fingerprints(s)
+}
+
+func (env *environment) printVerification(v *publish.Verification, output string) error {
+	if output == "json" {
+		return text.JSON(env.stdout, v)
+	}
+	if output == "markdown" && v.Results != nil {
+		_, err := fmt.Fprintf(env.stdout, "Verified: %s.\n\n%s", v.State, v.Report)
+		return err
+	}
+	for _, c := range v.Checks {
+		fmt.Fprintf(env.stdout, "%-8s %-10s %s\n", c.State, c.Name, text.Clean(c.Why))
+	}
+	if v.Results != nil {
+		fmt.Fprintln(env.stdout, text.Clean(publish.LevelSentence(v.Results)))
+		for _, r := range v.Results.Runs {
+			if r.EndedEarly != "" {
+				fmt.Fprintf(env.stdout, "ended early: %s: %s\n", text.Clean(r.Name), text.Clean(r.EndedEarly))
+			}
+		}
+	}
+	words := map[string]string{publish.Holds: "The bundle holds.", publish.Fails: "The bundle does not hold.", publish.Unknown: "It cannot be told whether the bundle holds."}
+	_, err := fmt.Fprintln(env.stdout, words[v.State])
+	return err
+}
