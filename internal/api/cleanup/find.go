@@ -109,8 +109,10 @@ func unlistedError(refused []string, of int) error {
 	if len(refused) > maxNamed {
 		names += " ..."
 	}
-	return fmt.Errorf("%d of %d resources may not be listed by this user: %s", len(refused), of, names)
+	return fmt.Errorf("%d of %d resources %w: %s", len(refused), of, errMayNot, names)
 }
+
+var errMayNot = errors.New("may not be listed by this user")
 
 func isForbidden(err error) bool {
 	var status *wire.StatusError
@@ -213,13 +215,13 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 		found, unread := first, error(nil)
 		if round > 0 || first == nil {
 			var err error
-			if found, unread, err = (Look{Client: s.Client, Run: run, Namespaces: s.Namespaces, Exact: s.Exact}).Find(ctx); err != nil {
+			if found, unread, err = s.findPatiently(ctx, run); err != nil {
 				return errors.Join(faults, ErrNoAnswer, err)
 			}
 		}
 		made, others := Prove(found, before)
 		switch {
-		case len(made) == 0 && faults == nil && pause < collectedLast && hasOrphans(others) && clock.Sleep(ctx, pause) == nil:
+		case len(made) == 0 && faults == nil && pause < collectedLast && (hasOrphans(others) || unread != nil && !errors.Is(unread, errMayNot)) && clock.Sleep(ctx, pause) == nil:
 			pause *= 2
 			continue
 		case len(made) == 0, faults != nil: // what could not be deleted then cannot be now
@@ -232,6 +234,22 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 	}
 }
 
+// findPatiently looks again when the server has not said what it serves: it may be busy, or
+// start again.
+func (s Sweeper) findPatiently(ctx context.Context, run string) (found []Found, unread, err error) {
+	pause := time.Second
+	for try := 1; ; try++ {
+		found, unread, err = (Look{Client: s.Client, Run: run, Namespaces: s.Namespaces, Exact: s.Exact}).Find(ctx)
+		if err == nil || try == tries || clock.Sleep(ctx, pause) != nil {
+			return found, unread, err
+		}
+		pause *= 2
+	}
+}
+
+// An API that an aggregated server answered is served for a moment after the run's APIService
+// is gone: what could not be looked at is looked at again.
+//
 // An object may belong to one of the run's by an owner that does not carry the label, such as
 // the pod of a Job of a CronJob. It is not deleted, for want of proof, but the cluster's
 // garbage collector may be about to: it is looked for again after pauses that double.

@@ -1,6 +1,8 @@
 package cleanup_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
@@ -191,5 +195,39 @@ func TestPodsOfDeletedNodesEndAtOnce(t *testing.T) {
 	}
 	if pods, last := s.Pods(), s.Body("DELETE "+theirs); len(pods) != 0 || strings.Contains(last, "gracePeriodSeconds") {
 		t.Errorf("%d pods are left; the one with a kubelet was deleted with %s", len(pods), last)
+	}
+}
+
+// busy is a client whose server fails once in discovery: of the groups, and, when an object is
+// gone, of one API.
+type busy struct {
+	discovery.Doer
+	gone          func() bool
+	groups, later atomic.Int64
+}
+
+func (b *busy) Do(ctx context.Context, req *wire.Request) (*wire.Response, error) {
+	switch path, _, _ := strings.Cut(req.Path, "?"); {
+	case path == "/apis" && b.groups.Add(1) == 1:
+		return nil, errors.New("no answer in time")
+	case path == "/apis/apiextensions.k8s.io/v1" && b.gone() && b.later.Add(1) == 1:
+		return &wire.Response{Code: http.StatusServiceUnavailable}, nil
+	}
+	return b.Doer.Do(ctx, req)
+}
+
+// TestASweepOutlastsABusyServer has discovery fail at first, and an API that is unavailable for
+// a moment after the run's objects are gone.
+func TestASweepOutlastsABusyServer(t *testing.T) {
+	const ours = "/api/v1/namespaces/default/configmaps/ours"
+	s := cluster(t)
+	s.Add(ours, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ours", Labels: map[string]string{object.RunLabel: "r1"}}})
+	labelBy(s, ours, "windtunnel-load")
+	client := &busy{Doer: apitest.Client(t, s.Endpoint(), clock.Start()), gone: func() bool { return s.Get(ours) == nil }}
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1", nil); err != nil {
+		t.Error(err)
+	}
+	if !client.gone() || client.groups.Load() < 2 || client.later.Load() < 2 {
+		t.Errorf("gone %t; the groups were asked for %d times, the API %d times", client.gone(), client.groups.Load(), client.later.Load())
 	}
 }
