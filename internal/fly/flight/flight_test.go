@@ -3,10 +3,13 @@ package flight
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
 func TestHowARunEnded(t *testing.T) {
@@ -45,6 +48,27 @@ func TestExamplesCanBePlanned(t *testing.T) {
 		}
 		if f.Estimate.Total == 0 || f.Estimate.Objects == 0 || f.Estimate.EtcdBytes == 0 {
 			t.Errorf("%s: %+v", file, f.Estimate)
+		}
+	}
+}
+
+// TestPlansRefuseWhatRunsRefuse has requests that name something which others have made.
+func TestPlansRefuseWhatRunsRefuse(t *testing.T) {
+	file, kubeconfig := filepath.Join(t.TempDir(), "s.yaml"), filepath.Join(t.TempDir(), "kubeconfig")
+	const text = "scenario: x\nsteps:\n- name: away\n  requests: {count: 1, pace: {burst: true}, mix: [{verb: delete, resource: %s, name: a}]}\n"
+	s := apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true})
+	if err := s.Endpoint().WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	for resource, refused := range map[string]bool{"nodes": true, "things.example.com": true, "configmaps": false} {
+		if err := os.WriteFile(file, fmt.Appendf(nil, text, resource), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Plan(Options{File: file, Kubeconfig: kubeconfig}); errors.Is(err, workload.ErrForeign) != refused {
+			t.Errorf("%s: %v", resource, err)
+		}
+		if _, err := Plan(Options{File: file, Kubeconfig: kubeconfig, Trust: Trust{Destructive: true}}); err != nil {
+			t.Errorf("%s with --allow-destructive: %v", resource, err)
 		}
 	}
 }

@@ -1,9 +1,16 @@
 package flight
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
@@ -29,7 +36,34 @@ func Plan(o Options) (Forecast, error) {
 	if err == nil {
 		err = r.findPrograms()
 	}
+	if err == nil && !r.ownsPlane() && !o.Destructive {
+		err = r.checkForeignCalls()
+	}
 	return f, err
+}
+
+// lookWithin bounds how long a plan asks a cluster.
+const lookWithin = 10 * time.Second
+
+// checkForeignCalls asks the cluster, as Run does, whether requests would change what is not
+// the run's. A cluster that does not answer is Run's to refuse.
+func (r *run) checkForeignCalls() error {
+	e, err := endpoint.FromKubeconfig(r.options.Kubeconfig, "")
+	if err != nil {
+		return err
+	}
+	c := clock.Start()
+	client, err := wire.New(e, wire.Options{UserAgent: "windtunnel-plan", Clock: c})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
+	defer cancel()
+	if err := r.workload.CheckCalls(ctx, discovery.New(client)); errors.Is(err, workload.ErrForeign) {
+		return err
+	}
+	return nil
 }
 
 // Check reads a file as Run does, with all the files that it names, and starts

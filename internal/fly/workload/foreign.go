@@ -31,7 +31,9 @@ func (w *Workload) CheckCalls(ctx context.Context, resources *discovery.Cache) e
 				continue
 			}
 			r, err := resources.Named(ctx, c.Resource)
-			if err != nil {
+			if err != nil && !errors.Is(err, discovery.ErrNotServed) {
+				return errors.Join(append(errs, err)...)
+			} else if err != nil {
 				r = discovery.Resource{Name: c.Resource} // a step may bring it: taken for one without namespaces
 			}
 			if !w.ownScope(r, c) {
