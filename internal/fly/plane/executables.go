@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/kernel"
@@ -48,7 +49,7 @@ func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs,
 	}
 	var err error
 	if cfg.Binaries != "" {
-		p.kind, p.release = kindBinaries, release.Plane{Folder: binariesFolder(cfg, o.BaseDir)}
+		p.kind, p.release = kindBinaries, release.Plane{Product: build.Product{Folder: binariesFolder(cfg, o.BaseDir)}}
 		p.versions, err = askVersions(ctx, p.release)
 		return p, err
 	}
@@ -96,7 +97,7 @@ func binariesFolder(cfg scenario.Plane, base string) string {
 func checkBinaries(folder string) error {
 	var faults []error
 	for _, name := range component.Names() {
-		path, _ := release.Plane{Folder: folder}.Command(name)
+		path, _ := release.Plane{Product: build.Product{Folder: folder}}.Command(name)
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/kernel"
 )
 
@@ -67,7 +68,7 @@ func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error)
 		return Plane{}, fmt.Errorf("make a folder: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	tool, err := findGo(scratch, b.Progress)
+	tool, err := build.FindGo(scratch, b.Progress)
 	if err != nil {
 		return Plane{}, err
 	}
@@ -79,8 +80,8 @@ func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error)
 		return Plane{}, fmt.Errorf("Kubernetes %s: %w: it lacks %s; `windtunnel plane check v1.%d` names a release that is whole",
 			r.Kubernetes, ErrNotWhole, strings.Join(r.Missing, ", "), r.version.minor)
 	}
-	name := folderOf(r.Kubernetes, r.Etcd, thisSystem)
-	if p, err := readKept(filepath.Join(b.Cache.folder, name)); err == nil && !again {
+	name := folderOf(r.Kubernetes, r.Etcd, build.System)
+	if p, err := b.Cache.read(filepath.Join(b.Cache.shelf.Folder, name)); err == nil && !again {
 		fmt.Fprintf(b.Progress, "the cache has Kubernetes %s with etcd %s already; --again builds it once more\n", p.Kubernetes, p.Etcd)
 		return p, nil
 	}
@@ -89,10 +90,10 @@ func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error)
 }
 
 // look asks the module proxy for a release.
-func look(ctx context.Context, tool goTool, w Wanted) (Release, error) {
+func look(ctx context.Context, tool build.GoTool, w Wanted) (Release, error) {
 	r := Release{Kubernetes: w.Kubernetes, has: map[string]bool{}}
 	r.version, _ = parseVersion(w.Kubernetes)
-	all, err := tool.list(ctx, kubernetesModule+"@"+w.Kubernetes)
+	all, err := tool.List(ctx, kubernetesModule+"@"+w.Kubernetes)
 	if err != nil {
 		return r, err
 	}
@@ -112,26 +113,26 @@ func look(ctx context.Context, tool goTool, w Wanted) (Release, error) {
 	if r.Etcd, err = lookForEtcd(ctx, tool, r.version, w.Etcd); err != nil || len(r.Missing) > 0 {
 		return r, err
 	}
-	var staging []Module
+	var staging []build.Module
 	for _, name := range r.needs.staging {
 		if r.has[name] && !slices.Contains(neverLinked(), name) {
-			staging = append(staging, Module{Path: name, Version: r.version.staging()})
+			staging = append(staging, build.Module{Path: name, Version: r.version.staging()})
 		}
 	}
 	if err = r.fetch(ctx, tool, staging); err != nil || len(r.Missing) > 0 {
 		return r, err // without the largest ones
 	}
-	return r, r.fetch(ctx, tool, []Module{{Path: kubernetesModule, Version: r.Kubernetes}, {Path: etcdModule, Version: r.Etcd}})
+	return r, r.fetch(ctx, tool, []build.Module{{Path: kubernetesModule, Version: r.Kubernetes}, {Path: etcdModule, Version: r.Etcd}})
 }
 
 // fetch fetches modules whose go.mod files are there, since a proxy may withhold the rest
 // of a module: 1.32.13 is listed whole and cannot be built.
-func (r *Release) fetch(ctx context.Context, tool goTool, all []Module) error {
+func (r *Release) fetch(ctx context.Context, tool build.GoTool, all []build.Module) error {
 	var args []string
 	for _, m := range all {
 		args = append(args, m.Path+"@"+m.Version)
 	}
-	got, err := tool.download(ctx, args...)
+	got, err := tool.Download(ctx, args...)
 	if err != nil {
 		return err
 	}
@@ -140,9 +141,9 @@ func (r *Release) fetch(ctx context.Context, tool goTool, all []Module) error {
 		if !answered {
 			return fmt.Errorf("fetch %s %s: the go command does not say what became of it", m.Path, m.Version)
 		}
-		switch there, err := one.isThere(); {
+		switch there, err := one.IsThere(); {
 		case err != nil:
-			return namedIfFull(fmt.Errorf("fetch %s %s: %w", m.Path, m.Version, err))
+			return build.NamedIfFull(fmt.Errorf("fetch %s %s: %w", m.Path, m.Version, err))
 		case !there:
 			r.Missing = append(r.Missing, m.Path+" "+m.Version)
 			r.has[m.Path] = false
@@ -152,17 +153,17 @@ func (r *Release) fetch(ctx context.Context, tool goTool, all []Module) error {
 }
 
 // lookForStaging asks for the modules of Kubernetes' repository.
-func (r *Release) lookForStaging(ctx context.Context, tool goTool) error {
+func (r *Release) lookForStaging(ctx context.Context, tool build.GoTool) error {
 	var args []string
 	for _, module := range r.needs.staging {
 		args = append(args, module+"@"+r.version.staging())
 	}
-	all, err := tool.list(ctx, args...)
+	all, err := tool.List(ctx, args...)
 	if err != nil {
 		return err
 	}
 	for _, module := range r.needs.staging {
-		switch r.has[module], err = all[module].isThere(); {
+		switch r.has[module], err = all[module].IsThere(); {
 		case err != nil:
 			return fmt.Errorf("ask the module proxy for %s %s: %w", module, r.version.staging(), err)
 		case r.has[module]:
@@ -176,15 +177,15 @@ func (r *Release) lookForStaging(ctx context.Context, tool goTool) error {
 }
 
 // lookForEtcd returns the release of etcd to build.
-func lookForEtcd(ctx context.Context, tool goTool, kubernetes version, wanted string) (string, error) {
-	published, err := tool.versions(ctx, etcdModule)
+func lookForEtcd(ctx context.Context, tool build.GoTool, kubernetes version, wanted string) (string, error) {
+	published, err := tool.Versions(ctx, etcdModule)
 	if err != nil {
 		return "", err
 	}
 	if wanted == "" {
 		return chooseEtcd(kubernetes, published)
 	}
-	if all, err := tool.list(ctx, etcdModule+"@"+wanted); err != nil || all[etcdModule].Error != "" {
+	if all, err := tool.List(ctx, etcdModule+"@"+wanted); err != nil || all[etcdModule].Error != "" {
 		return "", errors.Join(fmt.Errorf("etcd %s: %w: %s", wanted, ErrUnknown, all[etcdModule].Error), err)
 	}
 	return wanted, nil
@@ -198,11 +199,11 @@ func Check(ctx context.Context, minor string, progress io.Writer) (whole *Releas
 		return nil, nil, fmt.Errorf("make a folder: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	tool, err := findGo(scratch, progress)
+	tool, err := build.FindGo(scratch, progress)
 	if err != nil {
 		return nil, nil, err
 	}
-	published, err := tool.versions(ctx, kubernetesModule)
+	published, err := tool.Versions(ctx, kubernetesModule)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -226,7 +227,7 @@ func Check(ctx context.Context, minor string, progress io.Writer) (whole *Releas
 // compile links a release into a folder. etcd is an executable of its own unless
 // Kubernetes' go.mod names the same release: its modules would change those of the API
 // server.
-func compile(ctx context.Context, tool goTool, r Release, folder string) (Plane, error) {
+func compile(ctx context.Context, tool build.GoTool, r Release, folder string) (Plane, error) {
 	stamps, err := stampsOf(ctx, tool, r)
 	if err != nil {
 		return Plane{}, err
@@ -266,8 +267,8 @@ type program struct {
 }
 
 // link writes a module and builds it.
-func link(ctx context.Context, tool goTool, x program) error {
-	module := filepath.Join(tool.dir, x.name)
+func link(ctx context.Context, tool build.GoTool, x program) error {
+	module := filepath.Join(tool.Dir, x.name)
 	if err := os.MkdirAll(filepath.Join(module, unusedFolder), 0o700); err != nil {
 		return err
 	}
@@ -284,20 +285,20 @@ func link(ctx context.Context, tool goTool, x program) error {
 			return err
 		}
 	}
-	tool.dir = module
-	_, err := tool.run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-tags", BuildTags, "-ldflags", x.stamps,
+	tool.Dir = module
+	_, err := tool.Run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-tags", BuildTags, "-ldflags", x.stamps,
 		"-o", filepath.Join(x.folder, x.name), ".")
 	return err
 }
 
 // stampsOf returns the flags by which components know their release, its commit and its
 // date, as official builds have them.
-func stampsOf(ctx context.Context, tool goTool, r Release) (string, error) {
-	raw, err := tool.run(ctx, "mod", "download", "-json", kubernetesModule+"@"+r.Kubernetes)
+func stampsOf(ctx context.Context, tool build.GoTool, r Release) (string, error) {
+	raw, err := tool.Run(ctx, "mod", "download", "-json", kubernetesModule+"@"+r.Kubernetes)
 	if err != nil {
 		return "", err
 	}
-	var module listed
+	var module build.Listed
 	var info struct {
 		Time   string
 		Origin struct{ Hash string }

@@ -1,28 +1,18 @@
 package release
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/mod/module"
-	modzip "golang.org/x/mod/zip"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
-
-// commitOfFake is the commit that the fake proxy knows of the fake release.
-const commitOfFake = "0123456789abcdef0123456789abcdef01234567"
 
 // versionOfFake is package version of a fake staging module: what the linker does not
 // stamp stays as it is in the sources of Kubernetes.
@@ -96,53 +86,6 @@ func fakeModules() map[string]map[string]string {
 	return out
 }
 
-// fakeFile is a file of a fake module.
-type fakeFile struct{ name, text string }
-
-func (f fakeFile) Path() string                 { return f.name }
-func (f fakeFile) Lstat() (os.FileInfo, error)  { return f, nil }
-func (f fakeFile) Open() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(f.text)), nil }
-func (f fakeFile) Name() string                 { return path.Base(f.name) }
-func (f fakeFile) Size() int64                  { return int64(len(f.text)) }
-func (f fakeFile) Mode() os.FileMode            { return 0o644 }
-func (f fakeFile) ModTime() time.Time           { return time.Time{} }
-func (f fakeFile) IsDir() bool                  { return false }
-func (f fakeFile) Sys() any                     { return nil }
-
-// useFakeProxy lets the go command know the fake modules and nothing else.
-func useFakeProxy(t *testing.T) {
-	t.Helper()
-	proxy := t.TempDir()
-	for name, files := range fakeModules() {
-		modulePath, version, _ := strings.Cut(name, "@")
-		var all []modzip.File
-		for file, text := range files {
-			all = append(all, fakeFile{file, text})
-		}
-		var zip bytes.Buffer
-		if err := modzip.Create(&zip, module.Version{Path: modulePath, Version: version}, all); err != nil {
-			t.Fatal(err)
-		}
-		folder := filepath.Join(proxy, filepath.FromSlash(modulePath), "@v")
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		known, err := os.ReadFile(filepath.Join(folder, "list"))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		info := fmt.Sprintf(`{"Version": %q, "Time": "2026-10-01T12:00:00Z", "Origin": {"VCS": "git", "Hash": %q}}`, version, commitOfFake)
-		for file, text := range map[string]string{"list": string(known) + version + "\n", version + ".info": info, version + ".mod": files["go.mod"], version + ".zip": zip.String()} {
-			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for name, value := range map[string]string{"GOPROXY": "file://" + proxy, "GONOPROXY": "none", "GOSUMDB": "off", "GOMODCACHE": t.TempDir(), "GOFLAGS": "-modcacherw", "GOTOOLCHAIN": "local"} {
-		t.Setenv(name, value)
-	}
-}
-
 // TestBuiltComponentsSayTheTrueVersion builds fake components with the real go command:
 // both packages version, of which one is for --version and metrics and the other for
 // User-Agents, have the release, its commit and its date.
@@ -150,7 +93,7 @@ func TestBuiltComponentsSayTheTrueVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")
 	}
-	useFakeProxy(t)
+	repotest.UseModules(t, fakeModules())
 	for _, c := range []struct {
 		name, etcd, want string
 		executables      []string
@@ -176,7 +119,7 @@ func TestBuiltComponentsSayTheTrueVersion(t *testing.T) {
 			if !slices.Contains(p.Flags, "-tags="+BuildTags) || !slices.Contains(p.Flags, "-trimpath=true") || !slices.Contains(p.Flags, "CGO_ENABLED=0") {
 				t.Errorf("flags %v", p.Flags)
 			}
-			want := "v1.36.9 1.36 " + commitOfFake + " clean 2026-10-01T12:00:00Z"
+			want := "v1.36.9 1.36 " + repotest.CommitOfModules + " clean 2026-10-01T12:00:00Z"
 			for _, name := range []string{component.APIServer, component.Scheduler, component.ControllerManager} {
 				for _, asked := range []string{"--component", "--client"} {
 					program, args := p.Command(name)
@@ -202,15 +145,15 @@ func TestStampsOfTheRealClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a client")
 	}
-	stamps := stampFlags(version{1, 36, 3}, commitOfFake, "2026-10-01T12:00:00Z")
+	stamps := stampFlags(version{1, 36, 3}, repotest.CommitOfModules, "2026-10-01T12:00:00Z")
 	program := filepath.Join(t.TempDir(), "kube-scheduler")
-	build := exec.Command("go", "build", "-ldflags", stamps, "-o", program, "./internal/fly/plane/release/testdata/useragent")
-	build.Dir = repotest.Root(t)
-	if said, err := build.CombinedOutput(); err != nil {
+	compile := exec.Command("go", "build", "-ldflags", stamps, "-o", program, "./internal/fly/plane/release/testdata/useragent")
+	compile.Dir = repotest.Root(t)
+	if said, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	said, err := exec.Command(program).Output()
-	if want := "kube-scheduler/v1.36.3 (" + thisSystem + ") kubernetes/0123456\n"; err != nil || string(said) != want {
+	if want := "kube-scheduler/v1.36.3 (" + build.System + ") kubernetes/0123456\n"; err != nil || string(said) != want {
 		t.Errorf("its User-Agent is %q, %v; want %q", said, err, want)
 	}
 }

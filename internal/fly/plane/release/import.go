@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 )
 
 // ErrSum says that an executable is not the one of the file of sums.
@@ -25,7 +26,7 @@ var ErrSum = errors.New("the sum does not match")
 // or of one's own build. sums is the text of a file of SHA-256 or SHA-512 sums, each
 // "HEX  NAME", which must have all of them; empty: none is compared.
 func Import(ctx context.Context, cache Cache, folder, sums string) (Plane, error) {
-	from := Plane{Folder: folder, System: thisSystem}
+	from := Plane{Product: build.Product{Folder: folder, System: build.System}}
 	var files []string
 	for _, name := range component.Names() {
 		path, _ := from.Command(name)
@@ -46,14 +47,14 @@ func Import(ctx context.Context, cache Cache, folder, sums string) (Plane, error
 	if err := askAll(ctx, &from); err != nil {
 		return from, err
 	}
-	return cache.keep(folderOf(from.Kubernetes, from.Etcd, thisSystem), func(to string) (Plane, error) {
+	return cache.keep(folderOf(from.Kubernetes, from.Etcd, build.System), func(to string) (Plane, error) {
 		p := from
 		p.Folder = to
 		for _, path := range files {
 			if err := copyFile(path, filepath.Join(to, filepath.Base(path))); err != nil {
 				return p, err
 			}
-			if err := p.addFile(filepath.Join(to, filepath.Base(path))); err != nil {
+			if err := p.AddFile(filepath.Join(to, filepath.Base(path))); err != nil {
 				return p, err
 			}
 		}
@@ -84,12 +85,12 @@ func askAll(ctx context.Context, p *Plane) error {
 func checkMachine(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", path, ErrForeign, err)
+		return fmt.Errorf("%s: %w: %w", path, build.ErrForeign, err)
 	}
 	defer file.Close()
 	machines := map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64, "linux/s390x": elf.EM_S390}
-	if want, known := machines[thisSystem]; known && file.Machine != want {
-		return fmt.Errorf("%s: %w: it was built for %v, this machine is %s", path, ErrForeign, file.Machine, thisSystem)
+	if want, known := machines[build.System]; known && file.Machine != want {
+		return fmt.Errorf("%s: %w: it was built for %v, this machine is %s", path, build.ErrForeign, file.Machine, build.System)
 	}
 	return nil
 }
@@ -118,7 +119,7 @@ func checkSums(files []string, sums string) error {
 		if len(want) == 2*sha512.Size {
 			h = sha512.New()
 		}
-		if got, err := hashOf(path, h); err != nil || got != want {
+		if got, err := build.HashOf(path, h); err != nil || got != want {
 			return errors.Join(fmt.Errorf("%s: %w: it is %s, and the file of sums says %s: fetch it again", path, ErrSum, got, want), err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 )
 
 // TestMain is also a component that says its version: as a process of its own, started
@@ -70,7 +71,7 @@ func TestImport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Import(t.Context(), cache, script, ""); !errors.Is(err, ErrForeign) {
+	if _, err := Import(t.Context(), cache, script, ""); !errors.Is(err, build.ErrForeign) {
 		t.Errorf("scripts: %v", err)
 	}
 	t.Setenv("SAID_SCHEDULER", "v1.35.0")
@@ -141,7 +142,7 @@ func TestBuildNamesWhatIsMissing(t *testing.T) {
 		{"not whole", "k8s.io/kubelet@v0.36.3 k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
 		{"not whole, though it is listed", "zip:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
 		{"etcd without its sources", "zip:go.etcd.io/etcd/server/v3@v3.6.12", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks go.etcd.io/etcd/server/v3 v3.6.12", false},
-		{"a full disk", "full:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, ErrNoRoom, "set GOCACHE, TMPDIR and XDG_CACHE_HOME to folders with more: fetch k8s.io/kubelet v0.36.3: ", false},
+		{"a full disk", "full:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, build.ErrNoRoom, "set GOCACHE, TMPDIR and XDG_CACHE_HOME to folders with more: fetch k8s.io/kubelet v0.36.3: ", false},
 		{"no release", "", Wanted{"latest", ""}, nil, "such as v1.37.1", false},
 		{"a compiler's fault", "k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, nil, "it does not compile", true},
 	} {
@@ -177,7 +178,7 @@ func TestCheckFindsTheNewestWholePatch(t *testing.T) {
 
 func TestBuildWithoutGo(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := (Builder{Cache: OpenCache(t.TempDir()), Progress: &bytes.Buffer{}}).Build(context.Background(), Wanted{"v1.36.3", ""}, false); !errors.Is(err, ErrNoGo) {
+	if _, err := (Builder{Cache: OpenCache(t.TempDir()), Progress: &bytes.Buffer{}}).Build(context.Background(), Wanted{"v1.36.3", ""}, false); !errors.Is(err, build.ErrNoGo) {
 		t.Errorf("%v", err)
 	}
 }

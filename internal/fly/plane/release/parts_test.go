@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
@@ -153,13 +154,13 @@ func TestPatchesOf(t *testing.T) {
 // Which plane is started, of those that there are.
 func TestChoose(t *testing.T) {
 	plane := func(kubernetes, etcd string) Plane {
-		return Plane{Folder: folderOf(kubernetes, etcd, thisSystem), Kubernetes: kubernetes, Etcd: etcd}
+		return Plane{Product: build.Product{Folder: folderOf(kubernetes, etcd, build.System)}, Kubernetes: kubernetes, Etcd: etcd}
 	}
 	beside := plane(Default, "v3.7.0")
 	beside.Folder = "beside"
 	a, b, c := plane("v1.36.3", "v3.6.12"), plane("v1.36.3", "v3.6.16"), plane(Default, "v3.7.3")
 	odd := plane("v1.36.3", "v3.6.8")
-	broken := Kept{plane("v1.35.4", "v3.6.12"), fmt.Errorf("kept: %w", ErrDamaged)}
+	broken := Kept{plane("v1.35.4", "v3.6.12"), fmt.Errorf("kept: %w", build.ErrDamaged)}
 	kept := func(all ...Plane) (out []Kept) {
 		for _, p := range all {
 			out = append(out, Kept{Plane: p})
@@ -199,19 +200,19 @@ func TestChoose(t *testing.T) {
 // fill makes a plane of one small file.
 func fill(text string) func(string) (Plane, error) {
 	return func(folder string) (Plane, error) {
-		p := Plane{Folder: folder, Kubernetes: "v1.36.3", Etcd: "v3.6.12", System: thisSystem}
+		p := Plane{Product: build.Product{Folder: folder, System: build.System}, Kubernetes: "v1.36.3", Etcd: "v3.6.12"}
 		path := filepath.Join(folder, Executable)
 		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			return p, err
 		}
-		return p, errors.Join(p.addFile(path), p.Sum())
+		return p, errors.Join(p.AddFile(path), p.Sum())
 	}
 }
 
 // onlyFolder returns the names in a cache, without locks.
 func namesIn(t *testing.T, c Cache) (out []string) {
 	t.Helper()
-	entries, err := os.ReadDir(c.folder)
+	entries, err := os.ReadDir(c.shelf.Folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +227,7 @@ func namesIn(t *testing.T, c Cache) (out []string) {
 // A plane comes into the cache whole or not at all, and one at a time.
 func TestKeep(t *testing.T) {
 	c := OpenCache(filepath.Join(t.TempDir(), "windtunnel", "planes"))
-	name := folderOf("v1.36.3", "v3.6.12", thisSystem)
+	name := folderOf("v1.36.3", "v3.6.12", build.System)
 	failed := errors.New("does not compile")
 	if _, err := c.keep(name, func(folder string) (Plane, error) {
 		p, _ := fill("half")(folder)
@@ -234,20 +235,20 @@ func TestKeep(t *testing.T) {
 	}); !errors.Is(err, failed) || len(namesIn(t, c)) > 0 {
 		t.Errorf("a build that failed: %v, left %v", err, namesIn(t, c))
 	}
-	if err := os.MkdirAll(filepath.Join(c.folder, "."+name+".new", "of a killed build"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(c.shelf.Folder, "."+name+".new", "of a killed build"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"first", "second one"} {
 		p, err := c.keep(name, func(folder string) (Plane, error) {
-			if _, err := c.keep(name, fill("at the same time")); !errors.Is(err, ErrBusy) {
+			if _, err := c.keep(name, fill("at the same time")); !errors.Is(err, build.ErrBusy) {
 				t.Errorf("a second build at once: %v", err)
 			}
 			return fill(text)(folder)
 		})
-		if err != nil || p.Folder != filepath.Join(c.folder, name) {
+		if err != nil || p.Folder != filepath.Join(c.shelf.Folder, name) {
 			t.Fatal(p, err)
 		}
-		kept, err := readKept(p.Folder)
+		kept, err := c.read(p.Folder)
 		raw, _ := os.ReadFile(filepath.Join(p.Folder, Executable))
 		if err != nil || string(raw) != text || kept.Executables[0].SHA256 != fmt.Sprintf("%x", sha256.Sum256([]byte(text))) {
 			t.Errorf("%q, %+v, %v", raw, kept, err)
@@ -259,21 +260,21 @@ func TestKeep(t *testing.T) {
 	if got := namesIn(t, c); !slices.Equal(got, []string{name}) {
 		t.Errorf("the cache has %v", got)
 	}
-	if info, err := os.Stat(c.folder); err != nil || info.Mode().Perm() != 0o700 {
+	if info, err := os.Stat(c.shelf.Folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the cache's mode: %v, %v", info.Mode(), err)
 	}
 	full := fmt.Errorf("write: %w", syscall.ENOSPC)
-	if _, err := c.keep(name, func(string) (Plane, error) { return Plane{}, full }); !errors.Is(err, ErrNoRoom) {
+	if _, err := c.keep(name, func(string) (Plane, error) { return Plane{}, full }); !errors.Is(err, build.ErrNoRoom) {
 		t.Errorf("a full file system: %v", err)
 	}
-	if _, err := readKept(filepath.Join(c.folder, name)); err != nil {
+	if _, err := c.read(filepath.Join(c.shelf.Folder, name)); err != nil {
 		t.Errorf("the plane of before is gone: %v", err)
 	}
 }
 
 func TestListSaysWhyAPlaneCannotBeStarted(t *testing.T) {
 	c := OpenCache(t.TempDir())
-	if kept, err := OpenCache(filepath.Join(c.folder, "none")).List(); err != nil || len(kept) != 0 {
+	if kept, err := OpenCache(filepath.Join(c.shelf.Folder, "none")).List(); err != nil || len(kept) != 0 {
 		t.Errorf("no cache: %v, %v", kept, err)
 	}
 	for name, x := range map[string]struct {
@@ -281,23 +282,23 @@ func TestListSaysWhyAPlaneCannotBeStarted(t *testing.T) {
 		is     error
 		words  string
 	}{
-		"empty":   {"", ErrDamaged, "plane.json"},
-		"torn":    {`{"format": 1, "kuber`, ErrDamaged, "JSON"},
-		"newer":   {`{"format": 2}`, ErrFormat, "its format is 2, this version reads 1"},
-		"foreign": {`{"format": 1, "system": "plan9/arm"}`, ErrForeign, "it was built for plan9/arm"},
-		"shorter": {`{"format": 1, "system": "` + thisSystem + `", "executables": [{"name": "plane.json", "bytes": 3}]}`, ErrDamaged, "had 3"},
-		"lacking": {`{"format": 1, "system": "` + thisSystem + `", "executables": [{"name": "etcd", "bytes": 3}]}`, ErrDamaged, "etcd"},
+		"empty":   {"", build.ErrDamaged, "plane.json"},
+		"torn":    {`{"format": 1, "kuber`, build.ErrDamaged, "JSON"},
+		"newer":   {`{"format": 2}`, build.ErrFormat, "its format is 2, this version reads 1"},
+		"foreign": {`{"format": 1, "system": "plan9/arm"}`, build.ErrForeign, "it was built for plan9/arm"},
+		"shorter": {`{"format": 1, "system": "` + build.System + `", "executables": [{"name": "plane.json", "bytes": 3}]}`, build.ErrDamaged, "had 3"},
+		"lacking": {`{"format": 1, "system": "` + build.System + `", "executables": [{"name": "etcd", "bytes": 3}]}`, build.ErrDamaged, "etcd"},
 	} {
-		folder := filepath.Join(c.folder, name)
+		folder := filepath.Join(c.shelf.Folder, name)
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if x.record != "" {
-			if err := os.WriteFile(filepath.Join(folder, recordFile), []byte(x.record), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, c.shelf.Record), []byte(x.record), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := readKept(folder); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.words) {
+		if _, err := c.read(folder); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.words) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 )
 
 // Default is the release of Kubernetes that windtunnel flies unless a scenario names
@@ -23,22 +24,9 @@ const Executable = "kube-plane"
 
 // Plane is one release of Kubernetes as executables.
 type Plane struct {
-	Folder     string `json:"-"`          // of the executables
+	build.Product
 	Kubernetes string `json:"kubernetes"` // such as v1.37.1
 	Etcd       string `json:"etcd"`       // such as v3.7.0
-	System     string `json:"system"`     // that it runs on, such as linux/amd64
-
-	Go          string   `json:"go,omitempty"`      // that compiled it, such as go1.26.8
-	Flags       []string `json:"flags,omitempty"`   // of the build, as Go has written them into kube-plane
-	Modules     []Module `json:"modules,omitempty"` // that were linked, sorted
-	Executables []File   `json:"executables"`
-}
-
-// File is one executable of a plane.
-type File struct {
-	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256,omitempty"` // in hexadecimal digits
 }
 
 // Command returns the executable of a component and its first arguments: an executable

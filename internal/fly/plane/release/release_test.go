@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
@@ -20,7 +21,7 @@ func TestCommand(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, component.Etcd), nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := release.Plane{Folder: folder}
+	p := release.Plane{Product: build.Product{Folder: folder}}
 	if path, args := p.Command(component.Etcd); path != filepath.Join(folder, component.Etcd) || len(args) != 0 {
 		t.Errorf("etcd: %s %v", path, args)
 	}
@@ -46,8 +47,8 @@ func TestFindRefuses(t *testing.T) {
 		words        string
 	}{
 		{"nothing", empty, release.ErrAbsent, "windtunnel plane build v1."},
-		{"a script", script, release.ErrForeign, "kube-plane"},
-		{"another program", other, release.ErrForeign, "does not hold k8s.io/kubernetes"},
+		{"a script", script, build.ErrForeign, "kube-plane"},
+		{"another program", other, build.ErrForeign, "does not hold k8s.io/kubernetes"},
 	} {
 		if _, err := release.Find(release.Wanted{}, filepath.Join(c.folder, "windtunnel")); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v", c.name, err)

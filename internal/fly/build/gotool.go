@@ -1,4 +1,4 @@
-package release
+package build
 
 import (
 	"bytes"
@@ -15,27 +15,29 @@ import (
 )
 
 // ErrNoGo says that there is no go command.
-var ErrNoGo = errors.New("building a plane needs Go: no command go in PATH; see https://go.dev/doc/install")
+var ErrNoGo = errors.New("building needs Go: no command go in PATH; see https://go.dev/doc/install")
 
-// goTool runs the go command, which asks the module proxy that the environment names.
-type goTool struct {
+// GoTool runs the go command, which asks the module proxy that the environment names.
+type GoTool struct {
+	Dir      string // in which it runs
 	path     string
-	dir      string    // in which it runs
 	progress io.Writer // gets what go says
 }
 
-func findGo(dir string, progress io.Writer) (goTool, error) {
+// FindGo returns the go command of PATH, or ErrNoGo. It runs in dir and says what it does
+// to progress.
+func FindGo(dir string, progress io.Writer) (GoTool, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
-		return goTool{}, ErrNoGo
+		return GoTool{}, ErrNoGo
 	}
-	return goTool{path, dir, progress}, nil
+	return GoTool{dir, path, progress}, nil
 }
 
-// run runs go and returns what it prints, also with an error.
-func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
+// Run runs go and returns what it prints, also with an error.
+func (g GoTool) Run(ctx context.Context, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, g.path, args...)
-	c.Dir = g.dir
+	c.Dir = g.Dir
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, io.MultiWriter(&said, g.progress)
@@ -64,9 +66,9 @@ type Module struct {
 	Sum     string `json:"sum,omitempty"` // h1: of its zip
 }
 
-// listed is an answer of `go list -m -json`, or of `go mod download -json`.
-type listed struct {
-	Path, Version, Info, GoMod string
+// Listed is an answer of `go list -m -json`, or of `go mod download -json`.
+type Listed struct {
+	Path, Version, Info, GoMod, Dir, Sum string
 
 	Versions []string
 	Error    listedError
@@ -76,8 +78,8 @@ type listed struct {
 // it says, such as that the disk is full, says nothing of the proxy.
 var lacking = regexp.MustCompile(`(?i)\b(403|404|410) [a-z]|not found|no such file|unknown revision|not available`)
 
-// isThere says whether a proxy has a module, or why that is not known.
-func (l listed) isThere() (bool, error) {
+// IsThere says whether a proxy has a module, or why that is not known.
+func (l Listed) IsThere() (bool, error) {
 	switch {
 	case l.Error == "":
 		return true, nil
@@ -100,19 +102,19 @@ func (e *listedError) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// list asks about modules, each PATH@VERSION. Without the error of a module it is there.
-func (g goTool) list(ctx context.Context, args ...string) (map[string]listed, error) {
-	out, err := g.run(ctx, append([]string{"list", "-m", "-e", "-json"}, args...)...)
+// List asks about modules, each PATH@VERSION. Without the error of a module it is there.
+func (g GoTool) List(ctx context.Context, args ...string) (map[string]Listed, error) {
+	out, err := g.Run(ctx, append([]string{"list", "-m", "-e", "-json"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
 	return readListed(out)
 }
 
-// download fetches the zips of modules, each PATH@VERSION. Without the error of a module
+// Download fetches the zips of modules, each PATH@VERSION. Without the error of a module
 // it is there. A proxy may have the go.mod of a module and not its zip.
-func (g goTool) download(ctx context.Context, args ...string) (map[string]listed, error) {
-	out, failed := g.run(ctx, append([]string{"mod", "download", "-json"}, args...)...)
+func (g GoTool) Download(ctx context.Context, args ...string) (map[string]Listed, error) {
+	out, failed := g.Run(ctx, append([]string{"mod", "download", "-json"}, args...)...)
 	if ctx.Err() != nil {
 		return nil, failed
 	}
@@ -124,10 +126,10 @@ func (g goTool) download(ctx context.Context, args ...string) (map[string]listed
 }
 
 // readListed reads answers about modules, by path.
-func readListed(out []byte) (map[string]listed, error) {
-	all := map[string]listed{}
+func readListed(out []byte) (map[string]Listed, error) {
+	all := map[string]Listed{}
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var one listed
+		var one Listed
 		err := d.Decode(&one)
 		if errors.Is(err, io.EOF) {
 			return all, nil
@@ -139,9 +141,9 @@ func readListed(out []byte) (map[string]listed, error) {
 	}
 }
 
-// versions returns the releases of a module that the proxy has.
-func (g goTool) versions(ctx context.Context, module string) ([]string, error) {
-	all, err := g.list(ctx, "-versions", module)
+// Versions returns the releases of a module that the proxy has.
+func (g GoTool) Versions(ctx context.Context, module string) ([]string, error) {
+	all, err := g.List(ctx, "-versions", module)
 	if err != nil {
 		return nil, err
 	}
