@@ -19,7 +19,7 @@ const expression = `\$\{`
 // MakeSchema makes what Schema returns from the types of the language and their
 // comments.
 func MakeSchema() []byte {
-	m := &schemaMaker{comments: commentsOf("scenario.go", "plane.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go"), defs: object{}}
+	m := &schemaMaker{comments: commentsOf("scenario.go", "plane.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go", "build.go"), defs: object{}}
 	s := m.record(reflect.TypeFor[Scenario]())
 	s["$defs"] = m.defs
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -99,9 +99,11 @@ func rules(t reflect.Type, s object) {
 		s["required"] = []string{"name", "selector"}
 	case reflect.TypeFor[Body]():
 		s["oneOf"] = one("text", "file")
+	case reflect.TypeFor[Build]():
+		s["required"] = []string{"module", "version"}
 	case reflect.TypeFor[Subject]():
 		s["required"] = []string{"name"}
-		s["oneOf"] = one("command", "windtunnel", "external")
+		s["oneOf"] = one("command", "build", "windtunnel", "external")
 	case reflect.TypeFor[Lifecycle]():
 		s["oneOf"] = one("use", "of")
 	case reflect.TypeFor[Link]():

@@ -23,17 +23,20 @@ import (
 // operator. It starts after the plane and before the fleet, with its own kubeconfig.
 // It is measured and can have faults as a component; if it dies, the run ends. In
 // args, env and URLs $(NAME) is a variable of env, or one that each subject has:
-// KUBECONFIG; METRICS_PORT and PROBE_PORT (free ports, unless metrics.port is set);
-// LOGS, the run's folder of logs; MEMBERS, a folder with a kubeconfig for each member,
+// KUBECONFIG; METRICS_PORT, PROBE_PORT and WEBHOOK_PORT (free ports, unless metrics.port
+// is set); LOGS, the run's folder of logs; FILES, a folder of its own with files, and with
+// tls.crt, tls.key and ca.crt, a certificate for localhost and 127.0.0.1; MEMBERS, a folder with a kubeconfig for each member,
 // NAME.kubeconfig, and members.kubeconfig with a context for each; SEED, that of the
 // run. $$(NAME) is the text $(NAME).
 type Subject struct {
 	Name       string            `yaml:"name"`       // a DNS label; the name in metrics, logs and faults
 	Command    string            `yaml:"command"`    // an executable: a path with / is relative to the file, a name without / is looked up in PATH
+	Build      *Build            `yaml:"build"`      // instead of command: a program that windtunnel builds from a Go module; a run builds it if the cache does not have it
 	Windtunnel []string          `yaml:"windtunnel"` // instead of command: run windtunnel itself with these arguments
 	External   bool              `yaml:"external"`   // instead of command: the process that started windtunnel is the program, such as a Go test
 	Args       []string          `yaml:"args"`       // arguments of the command
 	Env        map[string]string `yaml:"env"`        // environment in addition to PATH, HOME and TMPDIR; the manifest contains it, so use no secrets
+	Files      map[string]string `yaml:"files"`      // texts of files in $(FILES), by name, such as a configuration that contains ports; variables are replaced
 	Limits     Limits            `yaml:"limits"`     // by a control group
 	Metrics    *Metrics          `yaml:"metrics"`    // where the program serves metrics, without authentication; default: nowhere
 	Ready      Ready             `yaml:"ready"`      // conditions for readiness, in addition to readable metrics; default: the process runs
@@ -81,6 +84,8 @@ const (
 	VarKubeconfig  = "KUBECONFIG"
 	VarMetricsPort = "METRICS_PORT"
 	VarProbePort   = "PROBE_PORT"
+	VarWebhookPort = "WEBHOOK_PORT"
+	VarFiles       = "FILES"
 	VarLogs        = "LOGS"
 	VarMembers     = "MEMBERS"
 	VarMember      = "MEMBER" // of a command that runs in members: the name of its own
@@ -97,7 +102,7 @@ const VarRun = "WINDTUNNEL_RUN"
 const VarFleet = "WINDTUNNEL_FLEET"
 
 func subjectVariables() []string {
-	return []string{VarKubeconfig, VarMetricsPort, VarProbePort, VarLogs, VarMembers, VarSeed}
+	return []string{VarKubeconfig, VarMetricsPort, VarProbePort, VarWebhookPort, VarFiles, VarLogs, VarMembers, VarSeed}
 }
 
 // subjectNames are the names of the subjects.
@@ -197,9 +202,11 @@ func (x *Subject) setIndex(i int) {
 			is(&list[k])
 		}
 	}
-	for name, value := range x.Env {
-		is(&value)
-		x.Env[name] = value
+	for _, texts := range []map[string]string{x.Env, x.Files} {
+		for name, value := range texts {
+			is(&value)
+			texts[name] = value
+		}
 	}
 	if x.Metrics != nil {
 		is(&x.Metrics.URL)

@@ -33,8 +33,8 @@ func (c subjectChecker) checkSubjects() {
 }
 
 func (c subjectChecker) checkSubject(path string, x *Subject) {
-	if len(setFields(x, "command", "windtunnel", "external")) != 1 {
-		c.reportAt(path, "subject: exactly one of command, windtunnel and external is needed")
+	if len(setFields(x, "command", "build", "windtunnel", "external")) != 1 {
+		c.reportAt(path, "subject: exactly one of command, build, windtunnel and external is needed")
 	}
 	c.checkFields(path, x)
 	if x.Count != 0 {
@@ -64,6 +64,15 @@ func (c subjectChecker) checkSubject(path string, x *Subject) {
 	for i, arg := range x.Windtunnel {
 		c.checkUses(fmt.Sprintf("%s.windtunnel[%d]", path, i), "subject.windtunnel", arg, x.Env)
 	}
+	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
+		if strings.ContainsAny(name, "/\\\x00") || name == "" || name[0] == '.' {
+			c.reportAt(path+".files."+name, "subject.files: %q is not the name of a file, such as config.yaml", clipText(name))
+		}
+		c.checkUses(path+".files."+name, "subject.files", x.Files[name], x.Env)
+	}
+	if x.Build != nil {
+		c.checkBuild(path+".build", x.Build)
+	}
 	c.checkFiles(path+".crds", "subject.crds", x.CRDs)
 	c.checkFiles(path+".manifests", "subject.manifests", x.Manifests)
 	if x.Metrics != nil {
@@ -78,7 +87,7 @@ func (c subjectChecker) checkFields(path string, x *Subject) {
 		name        string
 		set, forOur bool
 	}{
-		{"args", len(x.Args) > 0, false}, {"version", len(x.Version) > 0, false},
+		{"args", len(x.Args) > 0, false}, {"version", len(x.Version) > 0, false}, {"files", len(x.Files) > 0, true},
 		{"env", len(x.Env) > 0, true}, {"limits", x.Limits != (Limits{}), true},
 		{"ready", x.Ready.HTTP != "" || x.Ready.TCP != "", true},
 	} {

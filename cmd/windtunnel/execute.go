@@ -63,7 +63,7 @@ func rootVerb(env *environment) *cobra.Command {
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.AddCommand(
-		demoVerb(env), examplesVerb(env), initVerb(env), validateVerb(env), runVerb(env), upVerb(env), planeVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
+		demoVerb(env), examplesVerb(env), initVerb(env), validateVerb(env), runVerb(env), upVerb(env), planeVerb(env), subjectVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
 		serveVerb(env), reportVerb(env), cleanVerb(env),
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), publishVerb(env), verifyVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
 		kubeletVerb(env), doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),

@@ -142,6 +142,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Kubeconfig != "" && in.Format != "" {
 		in.Scenario.Fleet.Nodes = 0 // their tools use the nodes that there are
 	}
+	if err := buildSubjects(ctx, in.Scenario, o); err != nil {
+		return Result{}, err
+	}
 	r, err := newRun(in, o)
 	if err != nil {
 		return Result{}, err

@@ -31,9 +31,34 @@ func readInstallation(sc *scenario.Scenario, file string) (*installation, error)
 	var in installation
 	errs := []error{readObjects(sc, file, sc.CRDs, &in.definitions), readObjects(sc, file, sc.Manifests, &in.manifests)}
 	for _, x := range sc.Subjects {
+		errs = append(errs, in.readBuilt(x))
 		errs = append(errs, readObjects(sc, file, x.CRDs, &in.definitions), readObjects(sc, file, x.Manifests, &in.manifests))
 	}
 	return &in, errors.Join(errs...)
+}
+
+// readBuilt reads what a subject takes from the module that it is built from. If the cache
+// does not have it, compileSubjects says so.
+func (in *installation) readBuilt(x scenario.Subject) error {
+	if x.Build == nil {
+		return nil
+	}
+	built, err := subject.FindBuilt(*x.Build)
+	if err != nil {
+		return nil
+	}
+	var errs []error
+	for _, list := range []struct {
+		patterns []string
+		to       *[]subject.Object
+	}{{x.Build.CRDs, &in.definitions}, {x.Build.Manifests, &in.manifests}} {
+		for _, pattern := range list.patterns {
+			objects, err := subject.DecodeBuilt(built, pattern)
+			errs = append(errs, err)
+			*list.to = append(*list.to, objects...)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // readObjects appends the objects of files.

@@ -54,7 +54,7 @@ func adoptCaller(s *scenario.Scenario, name string) error {
 	for i := range s.Subjects {
 		x := &s.Subjects[i]
 		if known = append(known, x.Name); x.Name == name {
-			*x = scenario.Subject{Name: name, External: true, Metrics: x.Metrics, Ready: scenario.Ready{Wait: x.Ready.Wait}, CRDs: x.CRDs, Manifests: x.Manifests}
+			*x = scenario.Subject{Name: name, External: true, Metrics: x.Metrics, Ready: scenario.Ready{Wait: x.Ready.Wait}, CRDs: x.CRDs, Manifests: x.Manifests, Build: x.Build}
 			return nil
 		}
 	}
@@ -95,7 +95,7 @@ func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
 		if x.External && o.Caller == nil {
 			errs = append(errs, fmt.Errorf("subject %s: %w", x.Name, ErrNoCaller))
 		}
-		if x.Command != "" {
+		if !x.External {
 			errs = append(errs, subject.Find(x, filepath.Dir(o.File)))
 		}
 	}

@@ -2,12 +2,15 @@ package flight
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/fly/subject/program"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -37,6 +40,41 @@ func TestTheCallerTakesTheSubjectsPlace(t *testing.T) {
 	none := &scenario.Scenario{}
 	if err := adoptCaller(none, "manager"); err != nil || len(none.Subjects) != 1 || !none.Subjects[0].External || none.Subjects[0].Metrics == nil {
 		t.Errorf("%+v: %v", none.Subjects, err)
+	}
+}
+
+// A run builds what the cache does not have, and installs what the scenario takes from the
+// module.
+func TestSubjectsAreBuiltFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles")
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	repotest.UseModules(t, map[string]map[string]string{"example.org/operator@v1.2.3": {
+		"go.mod": "module example.org/operator\n\ngo 1.26.0\n", "cmd/manager/main.go": "package main\n\nfunc main() {}\n",
+		"crds/a.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.example.org}\n",
+	}})
+	build := &scenario.Build{Module: "example.org/operator", Version: "v1.2.3", Package: "./cmd/manager", CRDs: []string{"crds/*.yaml"}}
+	s := &scenario.Scenario{Subjects: []scenario.Subject{{Name: "operator", Build: build}}}
+	o := Options{File: filepath.Join(t.TempDir(), "s.yaml"), Log: slog.New(slog.DiscardHandler)}
+	if _, err := compileSubjects(s, o); !errors.Is(err, program.ErrAbsent) {
+		t.Errorf("before: %v", err)
+	}
+	if err := buildSubjects(t.Context(), s, o); err != nil {
+		t.Fatal(err)
+	}
+	_, err := compileSubjects(s, o)
+	in, failed := readInstallation(s, o.File)
+	if err != nil || failed != nil || len(in.definitions) != 1 || in.definitions[0].Name != "as.example.org" {
+		t.Errorf("after: %v, %v, %+v", err, failed, in)
+	}
+	build.CRDs = []string{"config/*.yaml"}
+	if _, err := readInstallation(s, o.File); !errors.Is(err, program.ErrNoFile) {
+		t.Errorf("a pattern without files: %v", err)
+	}
+	build.Version = "v1.2.4"
+	if err := buildSubjects(t.Context(), s, o); !errors.Is(err, program.ErrUnknown) || !strings.HasPrefix(err.Error(), "subject operator: example.org/operator v1.2.4: ") {
+		t.Errorf("an unknown version: %v", err)
 	}
 }
 

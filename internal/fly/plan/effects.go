@@ -64,8 +64,12 @@ func RunsOf(s *scenario.Scenario) (out []string) {
 		}
 	}
 	for _, x := range s.Subjects {
-		if x.Command != "" {
-			add("subject %s: %s", x.Name, strings.Join(append([]string{x.Command}, x.Args...), " "))
+		command := x.Command
+		if x.Build != nil {
+			command = x.Build.ImportPath() + "@" + x.Build.Version
+		}
+		if command != "" {
+			add("subject %s: %s", x.Name, strings.Join(append([]string{command}, x.Args...), " "))
 		}
 	}
 	for step := range s.AllSteps() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -140,6 +141,22 @@ func (p *Plane) Folder(name string) (string, error) {
 	}
 	path := filepath.Join(home, name)
 	return path, os.MkdirAll(path, 0o700)
+}
+
+// NewServerFolder is p.Folder with tls.crt, tls.key and ca.crt in it: a certificate for what a
+// program serves on this machine, such as webhooks.
+func NewServerFolder(p *Plane, name string) (string, error) {
+	path, err := p.Folder(name)
+	if err != nil {
+		return "", err
+	}
+	now, folder := p.clock.Wall(p.clock.Now()), pki.Folder(path)
+	authority, err := pki.NewAuthority("windtunnel-"+name, now)
+	if err != nil {
+		return "", fmt.Errorf("certificate for %s: %w", name, err)
+	}
+	pair, err := authority.Issue(servedAt(name), now)
+	return path, errors.Join(err, folder.WritePair("tls", pair), folder.Write("ca.crt", authority.PEM()))
 }
 
 // Kubeconfig returns the path of a kubeconfig file for a program. At a plane

@@ -66,7 +66,7 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 	if p.Kubeconfig, err = o.Plane.Kubeconfig(x.Name); err != nil {
 		return nil, err
 	}
-	ports, err := plane.FreePorts(2)
+	ports, err := plane.FreePorts(3)
 	if err != nil {
 		return nil, fmt.Errorf("subject %s: %w", x.Name, err)
 	}
@@ -76,7 +76,12 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 	metrics := strconv.Itoa(ports[0])
 	p.vars = map[string]string{
 		scenario.VarKubeconfig: p.Kubeconfig, scenario.VarMetricsPort: metrics,
-		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Members, scenario.VarSeed: strconv.FormatUint(o.Seed, 10),
+		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarWebhookPort: strconv.Itoa(ports[2]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Members, scenario.VarSeed: strconv.FormatUint(o.Seed, 10),
+	}
+	if !x.External {
+		if p.vars[scenario.VarFiles], err = plane.NewServerFolder(o.Plane, x.Name); err != nil {
+			return nil, err
+		}
 	}
 	env := map[string]string{}
 	for name, text := range x.Env {
@@ -91,9 +96,11 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 		}
 	}
 	if x.Metrics != nil {
-		p.MetricsURL, err = p.expandVariables(x.Metrics.At(metrics))
+		if p.MetricsURL, err = p.expandVariables(x.Metrics.At(metrics)); err != nil {
+			return nil, err
+		}
 	}
-	return p, err
+	return p, p.writeFiles()
 }
 
 // expandVariables fills in variables; validation has seen to it that they are known.
@@ -149,10 +156,13 @@ func (p *Prepared) newFact(ctx context.Context, c plane.Component, path string, 
 // commandLine returns the executable and its arguments.
 func (p *Prepared) commandLine() (path string, args []string, err error) {
 	given := p.subject.Args
-	if len(p.subject.Windtunnel) > 0 {
+	switch {
+	case len(p.subject.Windtunnel) > 0:
 		given = p.subject.Windtunnel
 		path, err = os.Executable()
-	} else {
+	case p.subject.Build != nil:
+		path, err = builtProgram(*p.subject.Build)
+	default:
 		path, err = findExecutable(p.subject.Command, p.options.Folder)
 	}
 	if err != nil {
@@ -249,9 +259,16 @@ func (s Started) Join(p *plane.Plane) error {
 // Name returns the subject's name.
 func (p *Prepared) Name() string { return p.subject.Name }
 
-// Find says whether a subject's command is there; the error is ErrNoProgram.
-func Find(x scenario.Subject, folder string) error {
-	if _, err := findExecutable(x.Command, folder); err != nil {
+// Find says whether a subject's program is there; the errors are ErrNoProgram and those of
+// program.Cache.Find.
+func Find(x scenario.Subject, folder string) (err error) {
+	switch {
+	case x.Build != nil:
+		_, err = FindBuilt(*x.Build)
+	case x.Command != "":
+		_, err = findExecutable(x.Command, folder)
+	}
+	if err != nil {
 		return fmt.Errorf("subject %s: %w", x.Name, err)
 	}
 	return nil

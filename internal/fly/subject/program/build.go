@@ -1,0 +1,215 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gobuild "go/build"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/fly/build"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Errors of building.
+var (
+	// ErrUnknown says that the module proxy has no such version of a module.
+	ErrUnknown = errors.New("the module proxy does not have it")
+	// ErrNoMain says that a package of a module is no program.
+	ErrNoMain = errors.New("no main package")
+	// ErrNotWhole says that something that a program imports cannot be had.
+	ErrNotWhole = errors.New("what it imports cannot be had")
+)
+
+// roomForProgram is what a program takes at most while it is made.
+const roomForProgram = 1 << 29
+
+// Builder makes programs from modules.
+type Builder struct {
+	Cache    Cache
+	Progress io.Writer // gets what it does, and what the go command says
+}
+
+// Build makes a program, or returns the one that the cache has unless again is set. What
+// cannot be built is said before anything is compiled, as far as the go command knows it.
+func (b Builder) Build(ctx context.Context, wanted scenario.Build, again bool) (Program, error) {
+	if err := wanted.Check(); err != nil {
+		return Program{}, err
+	}
+	if p, err := b.Cache.Find(wanted); err == nil && !again {
+		fmt.Fprintf(b.Progress, "the cache has %s %s already; --again builds it once more\n", p.Module.Path, p.Module.Version)
+		return p, nil
+	}
+	scratch, err := os.MkdirTemp("", "windtunnel-subject-")
+	if err != nil {
+		return Program{}, fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	tool, err := build.FindGo(scratch, b.Progress)
+	if err != nil {
+		return Program{}, err
+	}
+	source, err := fetch(ctx, tool, wanted)
+	if err == nil {
+		err = prepare(ctx, tool, wanted, source)
+	}
+	if err != nil {
+		return Program{}, err
+	}
+	var p Program
+	err = b.Cache.shelf.Keep(folderOf(wanted), roomForProgram, func(folder string) (any, error) {
+		fmt.Fprintf(b.Progress, "compiling %s %s: minutes, unless most of it was compiled before\n", wanted.Module, wanted.Version)
+		p, err = compile(ctx, tool, wanted, source, folder)
+		return p, err
+	})
+	p.Folder = filepath.Join(b.Cache.shelf.Folder, folderOf(wanted))
+	return p, err
+}
+
+// fetch gets the module of a program.
+func fetch(ctx context.Context, tool build.GoTool, wanted scenario.Build) (build.Listed, error) {
+	all, err := tool.Download(ctx, wanted.Module+"@"+wanted.Version)
+	if err != nil {
+		return build.Listed{}, err
+	}
+	source := all[wanted.Module]
+	switch there, err := source.IsThere(); {
+	case err != nil:
+		return source, build.NamedIfFull(fmt.Errorf("fetch %s %s: %w", wanted.Module, wanted.Version, err))
+	case !there:
+		err := fmt.Errorf("%s %s: %w", wanted.Module, wanted.Version, ErrUnknown)
+		if published, failed := tool.Versions(ctx, wanted.Module); failed == nil && len(published) > 0 {
+			const few = 6
+			err = fmt.Errorf("%w; its newest are %s", err, strings.Join(published[max(0, len(published)-few):], ", "))
+		}
+		return source, err
+	}
+	return source, nil
+}
+
+// prepare writes a module that links the program, and asks the go command whether all that
+// the program imports is there.
+func prepare(ctx context.Context, tool build.GoTool, wanted scenario.Build, source build.Listed) error {
+	if err := checkMain(wanted, source.Dir); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(source.GoMod)
+	if err != nil {
+		return err
+	}
+	mod, err := moduleFile(wanted, raw)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(tool.Dir, "go.mod"), []byte(mod), 0o600); err != nil {
+		return err
+	}
+	if _, err := tool.Run(ctx, "list", "-mod=mod", "-deps", "-f", "{{.Name}}", wanted.ImportPath()); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%s %s: %w: %w", wanted.Module, wanted.Version, ErrNotWhole, build.NamedIfFull(err))
+	}
+	return nil
+}
+
+// checkMain says whether a package of a module is a program, and if not, which ones are.
+func checkMain(wanted scenario.Build, root string) error {
+	p, err := gobuild.ImportDir(filepath.Join(root, wanted.PackagePath()), 0)
+	if err == nil && p.IsCommand() {
+		return nil
+	}
+	what := fmt.Sprintf("%s has no Go files", wanted.PackagePath())
+	if err == nil {
+		what = fmt.Sprintf("%s is package %s", wanted.PackagePath(), p.Name)
+	}
+	mains, err := Mains(root)
+	if err != nil {
+		return err
+	}
+	known := "none of its packages is one"
+	if len(mains) > 0 {
+		const few = 12
+		known = "its main packages are " + strings.Join(mains[:min(few, len(mains))], ", ")
+	}
+	return fmt.Errorf("%s %s: %w: %s; %s", wanted.Module, wanted.Version, ErrNoMain, what, known)
+}
+
+// Mains returns the main packages below a module's root, each as ./cmd/manager.
+func Mains(root string) (out []string, err error) {
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); path != root && (name == "vendor" || name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
+			return filepath.SkipDir
+		}
+		if p, err := gobuild.ImportDir(path, 0); err == nil && p.IsCommand() {
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			out = append(out, scenario.Build{Package: filepath.ToSlash(relative)}.PackagePath())
+		}
+		return nil
+	})
+	return out, err
+}
+
+// compile links a program into a folder and puts the YAML files of its module beside it.
+func compile(ctx context.Context, tool build.GoTool, wanted scenario.Build, source build.Listed, folder string) (Program, error) {
+	p := Program{Product: build.Product{Folder: folder, System: build.System}, Package: wanted.PackagePath()}
+	path := filepath.Join(folder, nameOf(wanted))
+	if _, err := tool.Run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, wanted.ImportPath()); err != nil {
+		return p, err
+	}
+	info, err := build.ReadInfo(path)
+	if err != nil {
+		return p, err
+	}
+	if info.Main.Path != wanted.Module || info.Main.Version != wanted.Version {
+		return p, fmt.Errorf("built %s %s in place of %s %s", info.Main.Path, info.Main.Version, wanted.Module, wanted.Version)
+	}
+	p.Module = build.Module{Path: info.Main.Path, Version: info.Main.Version, Sum: info.Main.Sum}
+	p.SetCompiler(info)
+	p.AddModules(info)
+	if err := errors.Join(p.AddFile(path), p.Sum()); err != nil {
+		return p, err
+	}
+	err = p.addFiles(source.Dir)
+	return p, err
+}
+
+// addFiles copies the YAML files of a module and notes which ones are objects.
+func (p *Program) addFiles(root string) error {
+	const maxFile = 16 << 20 // some definitions are large
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
+			return err
+		}
+		if info, err := d.Info(); err != nil || info.Size() > maxFile {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		switch holds(raw) {
+		case definitions:
+			p.Definitions = append(p.Definitions, filepath.ToSlash(name))
+		case objects:
+			p.Manifests = append(p.Manifests, filepath.ToSlash(name))
+		}
+		to := filepath.Join(p.Files(), name)
+		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, raw, 0o600))
+	})
+	return errors.Join(err, os.MkdirAll(p.Files(), 0o700))
+}
