@@ -1,0 +1,39 @@
+package publish_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/opinion/publish"
+	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
+
+// TestKeptBundles verifies the bundles of this repository, each by the file signers beside
+// it. A later version may compute more of a run than the version that made the bundle;
+// everything else must hold, each claim too.
+func TestKeptBundles(t *testing.T) {
+	bundles, err := filepath.Glob(repotest.Path(t, "experiments", "*", "*.wtb"))
+	must(t, err)
+	if len(bundles) == 0 {
+		t.Fatal("there is no bundle")
+	}
+	for _, path := range bundles {
+		raw, err := os.ReadFile(filepath.Join(filepath.Dir(path), "signers"))
+		must(t, err)
+		keys, err := seal.Fingerprints(string(raw))
+		must(t, err)
+		v, err := publish.Verify(path, keys, "later")
+		must(t, err)
+		for _, c := range v.Checks {
+			if c.State != publish.Holds && (c.Name != "results" || c.State != publish.Unknown) {
+				t.Errorf("%s: %+v", path, c)
+			}
+			t.Logf("%s: %s: %s", c.State, c.Name, c.Why)
+		}
+		if v.Results == nil || len(v.Results.Claims) == 0 {
+			t.Errorf("%s: no claim was checked", path)
+		}
+	}
+}
