@@ -6,7 +6,8 @@
 //	vulncheck -entries DIR/data/osv -accepted FILE govulncheck ./...
 //
 // It exits 1 when the tree calls vulnerable code that FILE does not accept, or when FILE
-// accepts what is not found any more, and 3 when it cannot look.
+// accepts what is not found any more, and 3 when it cannot look. What is in the standard
+// library is of the Go that compiles, not of the tree: it is told, and exits 0.
 package main
 
 import (
@@ -30,7 +31,10 @@ func main() {
 	entries := flag.String("entries", "", "folder of OSV entries")
 	accepted := flag.String("accepted", "", "file of vulnerabilities that are accepted, one \"ID why\" a line")
 	flag.Parse()
-	wrong, err := check(*entries, *accepted, flag.Args())
+	wrong, toolchain, err := check(*entries, *accepted, flag.Args())
+	for _, sentence := range toolchain {
+		fmt.Println("of this Go: " + sentence)
+	}
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -42,38 +46,45 @@ func main() {
 }
 
 // check returns a sentence for each vulnerability that is called and not accepted, and
-// for each that is accepted and not called.
-func check(entries, accepted string, program []string) (wrong []string, err error) {
+// for each that is accepted and not called, and apart from them one for each that is in the
+// standard library.
+func check(entries, accepted string, program []string) (wrong, toolchain []string, err error) {
 	if len(program) == 0 {
-		return nil, errors.New("vulncheck: name the program to run after the flags")
+		return nil, nil, errors.New("vulncheck: name the program to run after the flags")
 	}
 	known, err := readAccepted(accepted)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	database, err := os.MkdirTemp("", "vulncheck-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(database)
 	if err := writeDatabase(database, entries); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	found, err := called(program, database)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return verdict(found, known), nil
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		if found[id].module == "stdlib" {
+			toolchain = append(toolchain, found[id].sentence)
+			delete(found, id)
+		}
+	}
+	return verdict(found, known), toolchain, nil
 }
 
-func verdict(found map[string]string, known map[string]bool) (wrong []string) {
+func verdict(found map[string]finding, known map[string]bool) (wrong []string) {
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		if !known[id] {
-			wrong = append(wrong, found[id])
+			wrong = append(wrong, found[id].sentence)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		if found[id] == "" {
+		if _, ok := found[id]; !ok {
 			wrong = append(wrong, id+" is accepted and not called any more: take it off the list")
 		}
 	}
@@ -171,9 +182,12 @@ func writeIndex(to, name string, value any) error {
 	return os.WriteFile(filepath.Join(to, "index", name+".json"), raw, 0o600)
 }
 
+// finding is a vulnerability whose code is called.
+type finding struct{ module, sentence string }
+
 // called runs govulncheck, and returns a sentence for each vulnerability whose code the
 // tree calls, by id.
-func called(program []string, database string) (map[string]string, error) {
+func called(program []string, database string) (map[string]finding, error) {
 	args := append([]string{"-db", "file://" + database, "-format", "json"}, program[1:]...)
 	cmd := exec.Command(program[0], args...)
 	cmd.Stderr = os.Stderr
@@ -193,8 +207,8 @@ func called(program []string, database string) (map[string]string, error) {
 
 // findings reads govulncheck's stream of messages. A finding whose first frame names a
 // function is of code that is called.
-func findings(r io.Reader) (map[string]string, error) {
-	found := map[string]string{}
+func findings(r io.Reader) (map[string]finding, error) {
+	found := map[string]finding{}
 	d := json.NewDecoder(r)
 	for {
 		var m struct {
@@ -216,6 +230,6 @@ func findings(r io.Reader) (map[string]string, error) {
 			continue
 		}
 		at, by := f.Trace[0], f.Trace[len(f.Trace)-1]
-		found[f.OSV] = fmt.Sprintf("%s: %s calls %s.%s of %s@%s (fixed in %s)", f.OSV, by.Package, at.Package, at.Function, at.Module, at.Version, cmp.Or(f.FixedVersion, "no version yet"))
+		found[f.OSV] = finding{at.Module, fmt.Sprintf("%s: %s calls %s.%s of %s@%s (fixed in %s)", f.OSV, by.Package, at.Package, at.Function, at.Module, at.Version, cmp.Or(f.FixedVersion, "no version yet"))}
 	}
 }

@@ -20,6 +20,7 @@ test -s $db/ID/GO-2026-0001.json && test -s $db/index/vulns.json && test -s $db/
 cat <<'END'
 {"config": {}}
 {"finding": {"osv": "GO-2026-0002", "trace": [{"module": "example.org/n", "package": "example.org/n"}]}}
+{"finding": {"osv": "GO-2026-0004", "fixed_version": "v1.26.9", "trace": [{"module": "stdlib", "version": "v1.26.8", "package": "net/http", "function": "Do"}, {"package": "example.org/ours", "function": "G"}]}}
 {"finding": {"osv": "GO-2026-0001", "fixed_version": "v1.2.4", "trace": [{"module": "example.org/m", "version": "v1.2.3", "package": "example.org/m/p", "function": "F"}, {"package": "example.org/ours", "function": "G"}]}}
 END
 `)
@@ -35,17 +36,20 @@ END
 	} {
 		file := filepath.Join(t.TempDir(), "accepted")
 		write(t, file, accepted)
-		wrong, err := check(entries, file, []string{script, "./..."})
+		wrong, toolchain, err := check(entries, file, []string{script, "./..."})
 		if err != nil || strings.Join(wrong, "\n") != want {
 			t.Errorf("%q: %q, %v", accepted, wrong, err)
+		}
+		if said := strings.Join(toolchain, "\n"); said != "GO-2026-0004: example.org/ours calls net/http.Do of stdlib@v1.26.8 (fixed in v1.26.9)" {
+			t.Errorf("of the toolchain: %q", said)
 		}
 	}
 	bare := filepath.Join(t.TempDir(), "bare")
 	write(t, bare, "GO-2026-0001\n")
-	if _, err := check(entries, bare, []string{script}); err == nil {
+	if _, _, err := check(entries, bare, []string{script}); err == nil {
 		t.Error("a vulnerability was accepted without a reason")
 	}
-	if _, err := check(t.TempDir(), os.DevNull, []string{script}); err == nil {
+	if _, _, err := check(t.TempDir(), os.DevNull, []string{script}); err == nil {
 		t.Error("a folder without entries was taken")
 	}
 }
