@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
@@ -214,16 +215,22 @@ func highest(f func()) int64 {
 }
 
 // TestProofRequestsStaySmall holds that no request by chance moves the process by more
-// than 64 MiB.
+// than 64 MiB, or holds it longer than 60 s.
 func TestProofRequestsStaySmall(t *testing.T) {
 	repotest.Proof(t)
-	most := int64(0)
+	most, longest, c := int64(0), time.Duration(0), clock.Start()
 	playDrawn(t, repotest.Times(t, "WINDTUNNEL_SEED", 1), repotest.Times(t, "WINDTUNNEL_REQUESTS", 2000), func(d drawn, send func() (int, int)) {
 		var code, length int
-		grown := highest(func() { code, length = send() })
-		if most = max(most, grown); grown > 64<<20 {
-			t.Errorf("%d MiB: %s %s (%s): %d; %d bytes, answer %d bytes: %.200s", grown>>20, d.method, d.path, d.media, code, len(d.body), length, d.body)
+		var took time.Duration
+		grown := highest(func() {
+			begin := c.Now()
+			code, length = send()
+			took = c.Now().Sub(begin)
+		})
+		longest = max(longest, took)
+		if most = max(most, grown); grown > 64<<20 || took > time.Minute {
+			t.Errorf("%d MiB, %v: %s %s (%s): %d; %d bytes, answer %d bytes: %.200s", grown>>20, took, d.method, d.path, d.media, code, len(d.body), length, d.body)
 		}
 	})
-	t.Logf("%d MiB at most", most>>20)
+	t.Logf("%d MiB at most, %v at the longest", most>>20, longest)
 }
