@@ -44,6 +44,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/interop/kwok/configuration.Options": {31, "the fields of kwok's own options"},
 		"internal/sim/hollow/h2.conn":                 {34, "one connection of HTTP/2, as above"},
 		"internal/text/strictyaml.Dialect":            {30, "in which YAML files of several tools differ, one message or decision each"},
+		"planes/clusters/internal/tree.Options":       {26, "one for each flag of the manager"},
 		"planes/edge/internal/fleet.Options":          {38, "one for each flag of the fleet of edges"},
 		"planes/edge/internal/hub.Options":            {39, "one for each flag of the hub"},
 		"scenario.Scenario":                           {30, "one for each key at the top of a scenario"},

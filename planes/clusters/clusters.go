@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/site"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/lease"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
@@ -34,7 +35,10 @@ func treeVerbs(host process.Host) []*cobra.Command {
 				if err := api.Install(ctx, t.Config); err != nil {
 					return err
 				}
-				return tree.Run(ctx, t)
+				if t.Election == tree.ElectionNone {
+					return tree.Run(ctx, t)
+				}
+				return lease.Lease{Name: "cluster-manager", Config: t.Config, Reads: true}.Hold(ctx, t.Env, func(ctx context.Context) error { return tree.Run(ctx, t) })
 			},
 		}),
 		host.Verb(process.Spec{

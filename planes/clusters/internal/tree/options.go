@@ -51,6 +51,9 @@ const (
 	RenewalsFromEnd   = "end"
 	RenewalsFromBegin = "begin"
 
+	ElectionLease = "lease"
+	ElectionNone  = "none"
+
 	RetryFixed = "fixed"
 	RetryGrows = "grows"
 )
@@ -82,6 +85,7 @@ type Options struct {
 	NodeReads      int // of a virtual node for a status
 	Discovery      string
 	Renewals       string
+	Election       string // what a manager waits for before Run
 }
 
 // presetMain is what Kosmos' branch main did in March 2025, which no release contains.
@@ -153,6 +157,9 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.Renewals, "renewals", "from when on the intervals of leases and statuses count",
 			words.Default(RenewalsFromEnd, "from the end of a round, so that leases grow late as rounds grow long; a new lease is renewed at once"),
 			words.Improved(RenewalsFromBegin, "from the begin of a round")),
+		words.Of(&o.Election, "leader-election", "what the manager waits for before it works",
+			words.Default(ElectionLease, "its lease on the host, which it reads and writes every 2 s; after a kill, the next manager waits until the lease has expired, 15 to 19 s"),
+			words.Improved(ElectionNone, "nothing")),
 	}
 }
 

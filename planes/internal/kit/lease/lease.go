@@ -1,7 +1,9 @@
 // Package lease lets one of several equal processes work at a time: client-go's leader
 // election, with the times that Kubernetes' own components, KubeVirt and Kosmos have.
 //
-// A lease is not given back: the next process works when it has expired, as after a kill.
+// A lease is not given back: the next process works when it has expired, as after a kill. A
+// process that cannot renew its lease works on until it sees that another has it. The real
+// ones end, and a kubelet starts them again; here nothing would.
 package lease
 
 import (
@@ -11,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -18,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
@@ -25,12 +29,12 @@ import (
 // The times of an election.
 const (
 	duration = 15 * time.Second // after the last renewal, another process takes the lease
-	deadline = 10 * time.Second // without a renewal, the holder gives up
+	deadline = 10 * time.Second // without a renewal, the holder looks whether another has the lease
 	period   = 2 * time.Second  // between renewals, and between attempts of those who wait
 )
 
-// ErrLost says that a process could not renew its lease and has ended its work.
-var ErrLost = errors.New("the lease was lost")
+// ErrLost says that a process has ended its work because another has its lease.
+var ErrLost = errors.New("another process has taken the lease")
 
 // Lease is what processes of a name are elected by.
 type Lease struct {
@@ -67,36 +71,52 @@ func (l Lease) Hold(ctx context.Context, e process.Env, work func(context.Contex
 
 // hold works while it has a lock.
 func hold(ctx context.Context, name string, lock resourcelock.Interface, work func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	leads := make(chan context.Context, 1)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: name, Lock: lock, LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: period,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(ctx context.Context) { leads <- ctx }, OnStoppedLeading: func() {}},
-	})
-	if err != nil {
-		cancel()
-		return fmt.Errorf("lease %s: %w", name, err)
-	}
-	over := make(chan struct{})
+	own, cancel := context.WithCancel(ctx)
+	leads, over := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		defer close(over)
-		elector.Run(ctx)
-	}()
-	defer func() {
-		cancel()
-		<-over
+		defer cancel()
+		over <- elect(own, name, lock, leads)
 	}()
 	select {
-	case <-over:
-	case lead := <-leads:
-		if err := work(lead); err != nil || lead.Err() == nil {
-			return err
+	case <-own.Done():
+		return <-over
+	case <-leads:
+	}
+	failed := work(own)
+	cancel()
+	return errors.Join(failed, <-over)
+}
+
+// elect renews a lock until ctx ends or another process has it, and says when it has it.
+func elect(ctx context.Context, name string, lock resourcelock.Interface, leads chan struct{}) error {
+	for {
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Name: name, Lock: lock, LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: period,
+			Callbacks: leaderelection.LeaderCallbacks{OnStoppedLeading: func() {}, OnStartedLeading: func(context.Context) {
+				select {
+				case leads <- struct{}{}:
+				default: // it works already
+				}
+			}},
+		})
+		if err != nil {
+			return fmt.Errorf("lease %s: %w", name, err)
+		}
+		elector.Run(ctx)
+		for ctx.Err() == nil { // it could not renew: whose is it?
+			record, _, err := lock.Get(ctx)
+			if err == nil && record.HolderIdentity != lock.Identity() {
+				return fmt.Errorf("lease %s: %w", name, ErrLost)
+			}
+			if err == nil || apierrors.IsNotFound(err) {
+				break
+			}
+			_ = clock.Sleep(ctx, period)
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("lease %s: %w", name, ErrLost)
 }
 
 // reading is a lock that is read before each write.

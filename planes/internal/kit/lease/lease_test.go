@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +16,29 @@ import (
 
 // record is a lease in memory.
 type record struct {
+	mu sync.Mutex
 	resourcelock.LeaderElectionRecord
 	there        bool
 	broken       error
 	reads, saves int
+}
+
+// takeCounts returns how often the lease was read and written since the last call.
+func (r *record) takeCounts() (reads, saves int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reads, saves = r.reads, r.saves
+	r.reads, r.saves = 0, 0
+	return reads, saves
+}
+
+// set breaks or mends the lease, and gives it to another process if one is named.
+func (r *record) set(broken error, holder string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken = broken; holder != "" {
+		r.HolderIdentity = holder
+	}
 }
 
 // memory is the lock of one process on a record.
@@ -28,6 +48,8 @@ type memory struct {
 }
 
 func (m memory) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.reads++
 	if !m.there {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{}, "lease")
@@ -38,11 +60,15 @@ func (m memory) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte
 }
 
 func (m memory) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.there, m.LeaderElectionRecord = true, r
 	return nil
 }
 
 func (m memory) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.saves++
 	if m.broken == nil {
 		m.LeaderElectionRecord = r
@@ -92,31 +118,45 @@ func TestRequestsOfALease(t *testing.T) {
 			}
 			err := hold(t.Context(), "l", lock, func(context.Context) error {
 				time.Sleep(time.Second)
-				shared.reads, shared.saves = 0, 0
+				shared.takeCounts()
 				time.Sleep(time.Minute)
 				return nil
 			})
+			gotReads, gotSaves := shared.takeCounts()
 			want := 0
 			if reads {
 				want = 30
 			}
-			if err != nil || shared.saves != 30 || shared.reads != want {
-				t.Errorf("reads before writes %v: %d reads, %d writes, error %v", reads, shared.reads, shared.saves, err)
+			if err != nil || gotSaves != 30 || gotReads != want {
+				t.Errorf("reads before writes %v: %d reads, %d writes, error %v", reads, gotReads, gotSaves, err)
 			}
 		})
 	}
 }
 
+// TestALostLeaseEndsTheWork keeps a process from its lease: it works on, until another has it.
 func TestALostLeaseEndsTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, began := &record{}, time.Now()
 		err := hold(t.Context(), "l", memory{shared, "a"}, func(ctx context.Context) error {
-			shared.broken = errors.New("no")
+			shared.set(errors.New("no"), "")
+			time.Sleep(time.Minute)
+			if ctx.Err() != nil {
+				t.Error("the work ends though nobody else has the lease")
+			}
+			shared.set(nil, "")
+			time.Sleep(time.Minute)
+			shared.takeCounts()
+			time.Sleep(time.Minute)
+			if _, saves := shared.takeCounts(); saves != 30 {
+				t.Errorf("%d renewals in the minute after", saves)
+			}
+			shared.set(errors.New("no"), "b")
 			<-ctx.Done()
 			return nil
 		})
-		if !errors.Is(err, ErrLost) || time.Since(began) > duration {
-			t.Errorf("after %v: %v", time.Since(began), err)
+		if waited := time.Since(began) - 3*time.Minute; !errors.Is(err, ErrLost) || waited > duration {
+			t.Errorf("after %v: %v", waited, err)
 		}
 		failed := errors.New("failed")
 		if err := hold(t.Context(), "l", memory{&record{}, "a"}, func(context.Context) error { return failed }); !errors.Is(err, failed) {
