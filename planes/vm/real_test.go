@@ -66,7 +66,7 @@ func play(ctx context.Context, role string) error {
 	env, rate := process.Env{Config: config, Registry: registry, Clock: c, Log: log}, limiter.Rate{QPS: 50, Burst: 100}
 	switch role {
 	case "webhook":
-		return webhook.Run(ctx, webhook.Options{Env: env, Listen: "127.0.0.1:0"})
+		return webhook.Run(ctx, webhook.Options{Env: env, Listen: "127.0.0.1:0", Review: webhook.ReviewAll})
 	case "agent":
 		o := agent.Default()
 		o.Env, o.Limiter, o.MaxDevices = env, rate, 110
