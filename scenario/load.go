@@ -78,8 +78,9 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 	s := Default()
 	d.Value(root, reflect.ValueOf(&s).Elem(), place{Name: "scenario"})
 	s.File, s.Values, s.lines = file, d.vars.values, d.Lines
+	etcd := s.Plane.readMembers()
 	if n := s.Plane.EtcdMembers; n > 0 && n%2 == 0 {
-		d.addWarning(s.lineOf("plane.etcdMembers"), "plane.etcdMembers: %d survive the loss of %d, as %d do: an odd number is cheaper", n, (n-1)/2, n-1)
+		d.addWarning(s.lineOf(etcd), etcd+": %d survive the loss of %d, as %d do: an odd number is cheaper", n, (n-1)/2, n-1)
 	}
 	s.Warnings = d.warnings
 	s.fragments = f.fragments

@@ -3,6 +3,7 @@ package scenario
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/component"
@@ -13,7 +14,7 @@ import (
 type Plane struct {
 	Durability string               `yaml:"durability"` // "memory" (default: no fsync, tmpfs where there is room) or "fsync"
 	Release    string               `yaml:"release"`    // Kubernetes release, such as v1.36.3, built by "windtunnel plane build"; default: that of kube-plane beside windtunnel
-	Etcd       string               `yaml:"etcd"`       // etcd release, such as v3.6.12; default: that of "windtunnel plane build" for the release
+	Etcd       string               `yaml:"etcd"`       // etcd release, such as v3.6.12 (default: that of "windtunnel plane build" for the release); a whole number sets etcdMembers
 	Binaries   string               `yaml:"binaries"`   // folder with your own etcd, kube-apiserver, kube-scheduler and kube-controller-manager; relative to the file
 	Limits     Limits               `yaml:"limits"`     // limits of all components together, by a control group; only on a plane that windtunnel starts
 	Components map[string]Component `yaml:"components"` // by name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager; etcd-0 is one of several members, and its settings are added to those of etcd
@@ -44,6 +45,16 @@ func (p *Plane) setDefaults() {
 	p.Durability = "memory"
 	p.EtcdMembers, p.APIServers, p.Schedulers, p.ControllerManagers = 1, 1, 1, 1
 	p.Balancer = defaultBalancer()
+}
+
+// readMembers takes a number of members that stands in the place of a release, and returns
+// the path of that number.
+func (p *Plane) readMembers() string {
+	if n, err := strconv.Atoi(p.Etcd); err == nil && (p.EtcdMembers == 1 || p.EtcdMembers == n) {
+		p.EtcdMembers, p.Etcd = n, ""
+		return "plane.etcd"
+	}
+	return "plane.etcdMembers"
 }
 
 func (b *Balancer) setDefaults() { *b = defaultBalancer() }

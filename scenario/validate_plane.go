@@ -25,7 +25,7 @@ func (c fileChecker) checkReleases(p Plane) {
 		c.reportAt("plane.release", "plane.release: %q is no release of Kubernetes, such as v1.36.3", clipText(p.Release))
 	}
 	if n, err := strconv.Atoi(p.Etcd); err == nil {
-		c.reportAt("plane.etcd", "plane.etcd: it is a release, such as v3.6.12; set plane.etcdMembers to %d for the number of members", n)
+		c.reportAt("plane.etcd", "plane.etcd: it asks for %d members, and plane.etcdMembers for %d: leave out one or the other", n, p.EtcdMembers)
 	} else if p.Etcd != "" && !etcdRelease.MatchString(p.Etcd) {
 		c.reportAt("plane.etcd", "plane.etcd: %q is no release of etcd, such as v3.6.12", clipText(p.Etcd))
 	}
