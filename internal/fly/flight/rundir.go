@@ -58,11 +58,12 @@ func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory,
 	if err := dir.Write(record.ScenarioFile, in.Native); err != nil {
 		return nil, err
 	}
-	if err := d.saveManifest(); err != nil {
-		return nil, err
-	}
 	if d.records, err = record.Create(dir.File(record.StreamFile)); err != nil {
 		return nil, err
+	}
+	// With its manifest the folder is a run, which judge can read whenever it was killed.
+	if err := d.saveManifest(); err != nil {
+		return nil, errors.Join(err, d.records.Close())
 	}
 	if o.Out == "" {
 		d.linkLatest()
