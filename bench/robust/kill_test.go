@@ -35,10 +35,6 @@ objectives:
 - {name: cannot hold, query: vector(1), max: 0}
 `
 
-// lossWindow is what a kill may cost: the last second of the records, and the time
-// between two calls of the scenario.
-const lossWindow = time.Second + 100*time.Millisecond
-
 // begun returns field 22 of /proc/PID/stat (proc(5)), behind the name in brackets; empty
 // where there is none.
 func begun(path string) string {
@@ -57,17 +53,18 @@ type kills struct {
 	bin     string
 	groups  map[string]bool // control groups that the runs have made
 	pending map[string]bool // what only the next start removes
-	whole   time.Duration
-	killed  map[string]int // by whom
-	phases  map[string]int // by where the run stood
-	records int            // runs whose records were looked at
+	whole   int64           // bytes of the records of a run that was left alone
+	killed  map[string]int  // by whom
+	phases  map[string]int  // by where the run stood
+	records int             // runs whose records were looked at
 	faults  []string
 }
 
 // TestKilledAtAnyMoment kills windtunnel, its reaper, or both, at seeded moments over
-// boot, flight, conclusion and judgement, in a PID namespace of its own. Nothing that lives or
-// lies there is left behind, at the latest after the next start; every record older than a
-// second is there; judge never ends with 3, and never passes.
+// boot, flight, conclusion and judgement, in a PID namespace of its own. A moment is what a run
+// has done so far, which its files show, and not a time: the same one on any machine. Nothing
+// that lives or lies there is left behind, at the latest after the next start; every record
+// that was written is there; judge never ends with 3, and never passes.
 func TestKilledAtAnyMoment(t *testing.T) {
 	seed := repotest.Robust(t)
 	times := repotest.Times(t, "WINDTUNNEL_KILLS", 200)
@@ -100,12 +97,11 @@ func (k *kills) faulty(format string, args ...any) {
 // is left, of earlier kills either.
 func (k *kills) undisturbed(name string) {
 	k.t.Helper()
-	begin := time.Now()
 	k.room.start(k.bin, "run", "s.yaml", "--out", name)
 	if code := k.room.end(); code != 1 && code != 2 { // a busy machine has its doubts
 		k.t.Fatalf("exit code %d\n%s", code, k.room.said())
 	}
-	k.whole = time.Since(begin)
+	k.whole = recordsIn(filepath.Join(k.room.dir, name))
 	k.pending = map[string]bool{}
 	k.nothingLeft("the " + name + " run, which was left alone")
 }
@@ -113,17 +109,19 @@ func (k *kills) undisturbed(name string) {
 // once kills one run.
 func (k *kills) once(i int, chance *rand.Rand) {
 	whom := []string{"windtunnel", "reaper", "both"}[i%3]
-	after := time.Duration(chance.Float64() * float64(k.whole))
-	name := fmt.Sprintf("kill %d of %s after %v", i, whom, after.Round(time.Millisecond))
+	moment, reached := k.drawMoment(chance)
+	name := fmt.Sprintf("kill %d of %s at %s", i, whom, moment)
 	run := filepath.Join(k.room.dir, "run")
 	if err := os.RemoveAll(run); err != nil {
 		k.t.Fatal(err)
 	}
 	pid := k.room.start(k.bin, "run", "s.yaml", "--out", run)
-	time.Sleep(after)
+	for running := begun(fmt.Sprint("/proc/", pid)); running != "" && begun(fmt.Sprint("/proc/", pid)) == running && !reached(run); {
+		time.Sleep(time.Millisecond) // until the moment has come, or the run has ended before it
+	}
 	k.noteGroups(pid)
+	written := callsIn(run)
 	k.kill(whom, pid)
-	at := time.Now()
 	if code := k.room.end(); code == 0 || code > 2 {
 		k.faulty("%s: exit code %d: %s", name, code, k.room.said())
 	}
@@ -134,7 +132,33 @@ func (k *kills) once(i int, chance *rand.Rand) {
 	} else {
 		k.nothingLeft(name)
 	}
-	k.look(name, run, at, whom != "reaper")
+	k.look(name, run, written)
+}
+
+// drawMoment returns a moment of a run by chance, and what tells that it has come: the run has
+// a process, a folder, a part of its records, or one of the files of its conclusion.
+func (k *kills) drawMoment(chance *rand.Rand) (name string, reached func(run string) bool) {
+	switch n := chance.IntN(10); n {
+	case 0:
+		return "its start", func(string) bool { return true }
+	case 1, 2, 3:
+		file := []string{"manifest.json", "verdict.json", "report.html"}[n-1]
+		return file, func(run string) bool {
+			_, err := os.Lstat(filepath.Join(run, file))
+			return err == nil
+		}
+	}
+	size := 1 + chance.Int64N(k.whole)
+	return fmt.Sprintf("%d bytes of records", size), func(run string) bool { return recordsIn(run) >= size }
+}
+
+// recordsIn is how many bytes of records a run has written.
+func recordsIn(run string) int64 {
+	info, err := os.Stat(filepath.Join(run, record.StreamFile))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // kill ends the run with that number, its reaper, or both.
@@ -146,9 +170,18 @@ func (k *kills) kill(whom string, run int) {
 	}
 }
 
-// look judges what a killed run left, and looks how much of the records is there.
-func (k *kills) look(name, run string, at time.Time, dead bool) {
-	_, manifest, err := record.OpenDir(run)
+// callsIn is how many calls the records of a run have.
+func callsIn(run string) (n int) {
+	_, _ = record.Read(filepath.Join(run, record.StreamFile), func(*record.Stream) record.Visitor { // there may be no stream yet
+		return record.Visitor{Call: func(record.Call) { n++ }}
+	})
+	return n
+}
+
+// look judges what a killed run left, and looks whether the calls are there that could be read
+// before the kill.
+func (k *kills) look(name, run string, written int) {
+	_, _, err := record.OpenDir(run)
 	if errors.Is(err, record.ErrNotRun) || errors.Is(err, fs.ErrNotExist) {
 		k.phases["before a run"]++
 		return
@@ -161,23 +194,15 @@ func (k *kills) look(name, run string, at time.Time, dead bool) {
 	if code := k.room.end(); code != 1 && code != 2 {
 		k.faulty("%s: judge ends with %d: %s", name, code, k.room.said())
 	}
-	phase, last, due := "boot", time.Time{}, false
-	_, err = record.Read(filepath.Join(run, record.StreamFile), func(s *record.Stream) record.Visitor {
+	phase := "boot"
+	_, err = record.Read(filepath.Join(run, record.StreamFile), func(*record.Stream) record.Visitor {
 		return record.Visitor{
 			Event: func(e record.Event) {
 				switch e.Type {
 				case record.EventStepBegan:
-					phase, due = e.Name, e.Name == "fill" || e.Name == "clear"
-					last = manifest.Started.Add(time.Duration(e.At)) // the calls before ended with their step
-				case record.EventStepEnded:
-					due = false
+					phase = e.Name
 				case record.EventRunEnded:
-					phase, due = "conclusion", false
-				}
-			},
-			Call: func(c record.Call) {
-				if s.Ops[c.Op].Source == "load" {
-					last = manifest.Started.Add(time.Duration(c.Done))
+					phase = "conclusion"
 				}
 			},
 		}
@@ -186,9 +211,9 @@ func (k *kills) look(name, run string, at time.Time, dead bool) {
 		k.faulty("%s: records: %v", name, err)
 	}
 	k.phases[phase]++
-	if dead && due {
-		if k.records++; at.Sub(last) > lossWindow {
-			k.faulty("%s: the last of the records is %v older than the kill, in step %s", name, at.Sub(last), phase)
+	if written > 0 {
+		if k.records++; callsIn(run) < written {
+			k.faulty("%s: the records have %d calls, and had %d before the kill", name, callsIn(run), written)
 		}
 	}
 }
