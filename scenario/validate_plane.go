@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 var (
@@ -25,7 +26,7 @@ func (c fileChecker) checkReleases(p Plane) {
 		c.reportAt("plane.release", "plane.release: %q is no release of Kubernetes, such as v1.36.3", clipText(p.Release))
 	}
 	if n, err := strconv.Atoi(p.Etcd); err == nil {
-		c.reportAt("plane.etcd", "plane.etcd: it asks for %d members, and plane.etcdMembers for %d: leave out one or the other", n, p.EtcdMembers)
+		c.reportAt("plane.etcd", "plane.etcd: it asks for %s, and plane.etcdMembers for %d: leave out one or the other", unit.Count(n, "members"), p.EtcdMembers)
 	} else if p.Etcd != "" && !etcdRelease.MatchString(p.Etcd) {
 		c.reportAt("plane.etcd", "plane.etcd: %q is no release of etcd, such as v3.6.12", clipText(p.Etcd))
 	}
