@@ -168,6 +168,11 @@ func TestAltered(t *testing.T) {
 	if again := f.repack(f.files, 3, f.author); !bytes.Equal(again, f.whole) {
 		t.Fatal("the forger cannot put the bundle together as it was")
 	}
+	newer := maps.Clone(f.files)
+	newer[publish.IndexFile] = bytes.Replace(newer[publish.IndexFile], []byte(`"format": 1`), []byte(`"format": 2`), 1)
+	if v := verify(t, f.repack(newer, 3, f.author), "v1", f.author); v.State != publish.Unknown || !strings.Contains(v.Checks[len(v.Checks)-1].Why, "format 2") {
+		t.Errorf("a newer format: %+v", v.Checks)
+	}
 	seed := repotest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 42))
 	trust := []string{ssh.FingerprintSHA256(f.author.PublicKey())}

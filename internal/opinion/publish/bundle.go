@@ -139,6 +139,9 @@ func (e *Experiment) missing() (out []string) {
 // turnName is the name of a run of the verb ab; those of a pair have one number.
 var turnName = regexp.MustCompile(`^([ab])-(\d+)$`)
 
+// maxRuns is how many runs a bundle may have: a comparison looks at each pair of them.
+const maxRuns = 1000
+
 // maxTurns is up to which number runs are looked for.
 const maxTurns = 10_000
 
@@ -194,7 +197,10 @@ func decodeIndex(raw []byte) (x Index, err error) {
 	if err := json.Unmarshal(raw, &x); err != nil {
 		return x, fmt.Errorf("%w: %s: %w", ErrIndex, IndexFile, err)
 	}
-	if again, err := encodeFile(x); x.Format == Format && (err != nil || !bytes.Equal(again, raw)) {
+	if x.Format > Format {
+		return x, nil
+	}
+	if again, err := encodeFile(x); x.Format != Format || err != nil || !bytes.Equal(again, raw) {
 		return x, fmt.Errorf("%w: %s is not as it is written", ErrIndex, IndexFile)
 	}
 	for _, e := range []*Experiment{&x.Experiment, x.Control} {
@@ -204,8 +210,9 @@ func decodeIndex(raw []byte) (x Index, err error) {
 			}
 		}
 	}
-	if n := len(x.Experiment.Sides); n < 1 || n > 2 || len(x.Experiment.paths()) == 0 {
-		return x, fmt.Errorf("%w: %s", ErrIndex, unit.Count(n, "sides"))
+	runs := len(x.Experiment.paths())
+	if n := len(x.Experiment.Sides); n < 1 || n > 2 || runs == 0 || runs+len(x.Control.paths()) > maxRuns {
+		return x, fmt.Errorf("%w: %s, %s", ErrIndex, unit.Count(n, "sides"), unit.Count(runs, "runs"))
 	}
 	return x, nil
 }

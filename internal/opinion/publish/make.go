@@ -126,9 +126,10 @@ func (m *maker) collect(e *Experiment, source, folder string) error {
 			continue
 		}
 		_, _, err := record.OpenDir(filepath.Join(source, name))
-		first, _, _ := strings.Cut(name, "-unfinished-")
+		first, _, _ := strings.Cut(name, "-unfinished-") // how ab moves a run aside
 		side := 0
-		if slices.Contains(b, first) && !slices.Contains(a, first) {
+		parts := turnName.FindStringSubmatch(first)
+		if len(e.Sides) == 2 && !slices.Contains(a, first) && (slices.Contains(b, first) || parts != nil && parts[1] == "b") {
 			side = 1
 		}
 		switch {
@@ -147,13 +148,31 @@ func (m *maker) collect(e *Experiment, source, folder string) error {
 	return nil
 }
 
-// readSides reads which runs a comparison in the folder was made of. Without one there is
-// one side.
+// sidesByName finds the runs of an experiment that was stopped before it was compared, by
+// the names that the verb ab gives. There is one side where there are no such runs.
+func (e *Experiment) sidesByName(source string) (a, b []string, err error) {
+	entries, err := os.ReadDir(source)
+	for _, entry := range entries {
+		switch parts := turnName.FindStringSubmatch(entry.Name()); {
+		case parts == nil || !entry.IsDir():
+		case parts[1] == "a":
+			a = append(a, entry.Name())
+		default:
+			b = append(b, entry.Name())
+		}
+	}
+	e.Sides = []Side{{Runs: []string{}}}
+	if len(a) > 0 && len(b) > 0 {
+		e.Sides = append(e.Sides, Side{Runs: []string{}})
+	}
+	return a, b, err
+}
+
+// readSides reads which runs a comparison in the folder was made of.
 func (m *maker) readSides(e *Experiment, source string) (a, b []string, err error) {
 	raw, err := record.Dir(source).Read(ComparisonFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		e.Sides = []Side{{Runs: []string{}}}
-		return nil, nil, nil
+		return e.sidesByName(source)
 	}
 	var c compare.Comparison
 	if err == nil {

@@ -89,6 +89,24 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestInterrupted publishes what there is of an experiment that was stopped before its
+// runs were compared.
+func TestInterrupted(t *testing.T) {
+	folder := experiment(t, 3, nil)
+	must(t, os.Remove(filepath.Join(folder, publish.ComparisonFile)))
+	must(t, os.RemoveAll(filepath.Join(folder, "a-02")))
+	must(t, os.Rename(filepath.Join(folder, "b-03"), filepath.Join(folder, "b-03-unfinished-1")))
+	r, err := publish.Make(io.Discard, publish.Options{Source: folder, MadeBy: "v1"})
+	must(t, err)
+	sides := map[string]int{}
+	for _, run := range r.Runs {
+		sides[run.Side]++
+	}
+	if sides["A"] != 2 || sides["B"] != 3 || strings.Join(r.Missing, " ") != "a-02 b-03" {
+		t.Errorf("%v, missing %v", sides, r.Missing)
+	}
+}
+
 // TestPublishable has an experiment that keeps every rule, and others that break one each.
 func TestPublishable(t *testing.T) {
 	sound := func(f *flown) { f.measured = true }
