@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -119,10 +120,12 @@ func (f *Facts) findSeries(question string, labels ...string) (Series, bool) {
 	return Series{}, false
 }
 
-// hasLabels reports whether a series has these labels, given in pairs.
+// hasLabels reports whether a series has these labels, given in pairs. The name of a
+// component stands for all of its processes.
 func (s Series) hasLabels(labels []string) bool {
 	for pair := range slices.Chunk(labels, 2) {
-		if s.Labels[pair[0]] != pair[1] {
+		is := s.Labels[pair[0]]
+		if is != pair[1] && (pair[0] != instance || !component.Is(is, pair[1])) {
 			return false
 		}
 	}

@@ -115,7 +115,7 @@ func meanOf(histogram, by string) string {
 // Selections of requests: watches last as long as they like, and lists of etcd
 // as long as they are.
 const (
-	planeS   = `process_cpu_seconds_total{instance=~"etcd|kube-apiserver|kube-scheduler|kube-controller-manager"}`
+	planeS   = `process_cpu_seconds_total{job=~"etcd|kube-apiserver|kube-scheduler|kube-controller-manager"}`
 	request  = `apiserver_request_duration_seconds{verb!~"WATCH.*|CONNECT|PROXY"}`
 	requestS = `apiserver_request_duration_seconds_sum{verb!~"WATCH.*|CONNECT|PROXY"}`
 	etcd     = `etcd_request_duration_seconds{operation=~"get|create|update|delete"}`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record/series"
 	"github.com/windtunnel/windtunnel/internal/sli"
@@ -189,12 +190,12 @@ func belongsTo(s *series.Series, x sli.Indicator, labels map[string]string) bool
 	if _, named := labels[sli.Component]; !named && s.Target == run.Instrument && !strings.HasPrefix(x.Family, run.Instrument) {
 		return false
 	}
-	_, component := labels[sli.Component]
-	if _, named := labels[sli.Cluster]; !named && !component && s.Label(sli.Cluster) != "" {
+	_, ofOne := labels[sli.Component]
+	if _, named := labels[sli.Cluster]; !named && !ofOne && s.Label(sli.Cluster) != "" {
 		return false
 	}
 	for name, value := range labels {
-		if labelOf(s, x, name) != value {
+		if is := labelOf(s, x, name); is != value && (name != sli.Component || !component.Is(is, value)) {
 			return false
 		}
 	}

@@ -47,8 +47,8 @@ func listNotes(f *run.Facts, results []Result, unanswered []string) []string {
 		}
 		out = append(out, "Without a value, because their queries had no answer: "+named+".")
 	}
-	if n := len((server{f}).startTimes()); n > 1 {
-		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, timesText(n-1)))
+	if n := (server{f}).countRestarts(); n > 0 {
+		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, timesText(n)))
 	}
 	return out
 }

@@ -42,11 +42,11 @@ func (s server) whyUnusable(known bool) string {
 	return ""
 }
 
-// startTimes returns the API server's start times in the order in which scrapes
+// startTimes returns the start times of each API server in the order in which scrapes
 // met them within the run.
-func (s server) startTimes() []float64 {
-	var out []float64
+func (s server) startTimes() (all [][]float64) {
 	for _, x := range s.f.Series.Select(apiServer, startTime, nil) {
+		var out []float64
 		if v, ok := x.At(s.f.Begin); ok {
 			out = append(out, v)
 		}
@@ -55,13 +55,22 @@ func (s server) startTimes() []float64 {
 				out = append(out, v)
 			}
 		}
+		all = append(all, slices.Compact(out))
 	}
-	return slices.Compact(out)
+	return all
+}
+
+// countRestarts returns how often API servers were started again.
+func (s server) countRestarts() (n int) {
+	for _, times := range s.startTimes() {
+		n += max(0, len(times)-1)
+	}
+	return n
 }
 
 // hasSeveralServers reports whether scrapes met more than one API server behind one
 // address: an earlier start time was met again after a later one. Their
 // counters cannot be told apart then.
 func (s server) hasSeveralServers() bool {
-	return !slices.IsSorted(s.startTimes())
+	return slices.ContainsFunc(s.startTimes(), func(times []float64) bool { return !slices.IsSorted(times) })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -35,6 +36,9 @@ func (u usage) setMeasures(m Measures) {
 			m.set(joinKey("cpu_throttled_seconds", name), held, "seconds")
 		}
 	}
+	for _, name := range component.Names() {
+		u.setSums(m, name, cost)
+	}
 	plane := u.planeCPU()
 	if plane == 0 {
 		return
@@ -45,6 +49,22 @@ func (u usage) setMeasures(m Measures) {
 	}
 	if own, known := u.f.CPUSeconds(run.Instrument); known {
 		m.set("instrument_cpu_share", own/plane, "ratio")
+	}
+}
+
+// setSums says what several processes of a component cost together.
+func (u usage) setSums(m Measures, name string, cost func(name string, cpu float64)) {
+	var cpu, memory float64
+	n := 0
+	for _, process := range u.measuredComponents() {
+		if process != name && component.Is(process, name) {
+			seconds, _ := u.f.CPUSeconds(process)
+			cpu, memory, n = cpu+seconds, memory+u.f.PeakMemory(process), n+1
+		}
+	}
+	if n > 0 {
+		cost(name, cpu)
+		m.set(joinKey("peak_rss_bytes", name), memory, "bytes")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -11,31 +12,33 @@ import (
 // as the configuration of a server that scrapes a cluster does.
 type Labelling func(target string) []record.Label
 
-// Plain is the labelling of who says nothing else: job, instance and component
-// are the target's name, kube-apiserver or etcd. Its address, which an instance
-// often is, differs from run to run.
+// Plain is the labelling of who says nothing else: instance is the target's name,
+// kube-apiserver or etcd-0, and job and component are the component of which it is a
+// process. Its address, which an instance often is, differs from run to run.
 func Plain(target string) []record.Label {
-	return []record.Label{{Name: component, Value: target}, {Name: "instance", Value: target}, {Name: "job", Value: target}}
+	of, _ := component.Of(target)
+	return []record.Label{{Name: componentLabel, Value: of}, {Name: "instance", Value: target}, {Name: "job", Value: of}}
 }
 
-// component is the label that series keep: that of a kube-apiserver's own says
+// componentLabel is the label that series keep: that of a kube-apiserver's own says
 // "apiserver", and is asked for.
-const component = "component"
+const componentLabel = "component"
 
 // OpenShift labels the components of a control plane as the monitoring of
 // OpenShift does, which the metric and alert profiles of kube-burner ask for.
 func OpenShift(target string) []record.Label {
-	job := target
-	switch target {
-	case "kube-apiserver":
+	of, _ := component.Of(target)
+	job := of
+	switch of {
+	case component.APIServer:
 		job = "apiserver"
-	case "kube-scheduler":
+	case component.Scheduler:
 		job = "scheduler"
 	}
 	out := append(Plain(target),
-		record.Label{Name: "container", Value: target}, record.Label{Name: "namespace", Value: "openshift-" + target},
+		record.Label{Name: "container", Value: of}, record.Label{Name: "namespace", Value: "openshift-" + of},
 		record.Label{Name: "node", Value: target}, record.Label{Name: "pod", Value: target}, record.Label{Name: "service", Value: job})
-	if target == "kube-apiserver" {
+	if of == component.APIServer {
 		out = append(out, record.Label{Name: "apiserver", Value: target})
 	}
 	for i := range out {
@@ -55,7 +58,7 @@ func (s *Series) Exposed(by Labelling) []record.Label {
 	out := make([]record.Label, 0, len(s.Labels)+len(given))
 	for _, l := range s.Labels {
 		if i := slices.IndexFunc(given, func(g record.Label) bool { return g.Name == l.Name }); i >= 0 {
-			if l.Name == component {
+			if l.Name == componentLabel {
 				given = slices.Delete(given, i, i+1)
 			} else {
 				l.Name = "exported_" + l.Name

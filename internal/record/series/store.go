@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -116,12 +117,19 @@ func (s *Store) targetOf(name string) *target {
 	return t
 }
 
-// Scrapes returns when a target was read completely, in the order of time.
-func (s *Store) Scrapes(target string) []clock.Time {
-	if t, ok := s.targets[target]; ok {
-		return t.scrapes
+// Scrapes returns when a target was read completely, in the order of time; of a component
+// with several processes, when the first of them was.
+func (s *Store) Scrapes(target string) []clock.Time { return s.findTarget(target).scrapes }
+
+// findTarget returns a target, or the first process of a component; an empty one where
+// there is none.
+func (s *Store) findTarget(name string) *target {
+	for _, process := range []string{name, component.Instances(name, 2)[0]} {
+		if t, ok := s.targets[process]; ok {
+			return t
+		}
 	}
-	return nil
+	return &target{}
 }
 
 // Scraped returns the targets that were read completely, sorted.
@@ -138,19 +146,15 @@ func (s *Store) Scraped() []string {
 
 // Metered returns when a target has samples that are of no scrape, in the order
 // of time.
-func (s *Store) Metered(target string) []clock.Time {
-	if t, ok := s.targets[target]; ok {
-		return t.metered
-	}
-	return nil
-}
+func (s *Store) Metered(target string) []clock.Time { return s.findTarget(target).metered }
 
 // Select returns the series of a metric that have the given labels, in the
-// order of their definition. Target empty selects all targets.
+// order of their definition. Target empty selects all targets, a component all of its
+// processes.
 func (s *Store) Select(target, name string, labels map[string]string) []*Series {
 	var out []*Series
 	for _, one := range s.byName[name] {
-		if (target == "" || one.Target == target) && one.Has(labels) {
+		if (target == "" || component.Is(one.Target, target)) && one.Has(labels) {
 			out = append(out, one)
 		}
 	}

@@ -1,6 +1,7 @@
 package series_test
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -126,5 +127,44 @@ func TestRestartOfAHistogram(t *testing.T) {
 	groups, _ := s.Histograms(series.HistogramQuery{Target: "t", Family: "lat", From: 10, To: 30})
 	if want := []float64{5, 6, 95}; len(groups) != 1 || !slices.Equal(groups[0].Counts, want) {
 		t.Errorf("%+v, want %v", groups, want)
+	}
+}
+
+// The name of a component stands for all of its processes, whose increases and histograms
+// are added up; each can be asked for by its own name.
+func TestProcessesOfAComponent(t *testing.T) {
+	s := series.NewStore()
+	var defined []record.Series
+	for _, target := range []string{"etcd-0", "etcd-1", "etcd-10", "etcdx"} {
+		defined = append(defined, record.Series{Target: target, Name: "c"}, record.Series{Target: target, Name: "lat_bucket", Labels: []record.Label{{Name: "le", Value: "+Inf"}}})
+		for i, at := range []clock.Time{10, 20} {
+			s.Event(record.Event{At: at, Type: record.EventScraped, Name: target})
+			for n := range 2 {
+				s.Add(defined, record.Sample{Series: record.SeriesID(len(defined) - 2 + n), At: at, Value: float64(i * (len(defined)/2 + n))})
+			}
+		}
+	}
+	for target, want := range map[string]struct{ series, sum, scrapes, count float64 }{
+		"etcd": {3, 1 + 2 + 3, 2, 2 + 3 + 4}, "etcd-1": {1, 2, 2, 3}, "etcd-10": {1, 3, 2, 4}, "etcdx": {1, 4, 2, 5}, "etcd-2": {}, "kube-apiserver": {},
+	} {
+		all := s.Select(target, "c", nil)
+		sum := 0.0
+		for _, one := range all {
+			rise, _ := one.Increase(10, 20)
+			sum += rise
+		}
+		count := 0.0
+		groups, _ := s.Histograms(series.HistogramQuery{Target: target, Family: "lat", From: 10, To: 20})
+		if len(groups) > 0 {
+			count = groups[0].Counts[0]
+		}
+		if float64(len(all)) != want.series || sum != want.sum || float64(len(s.Scrapes(target))) != want.scrapes || count != want.count {
+			t.Errorf("%s: %d series with %v, %d scrapes, histogram of %v; want %v", target, len(all), sum, len(s.Scrapes(target)), count, want)
+		}
+	}
+	for target, want := range map[string]string{"etcd-1": "[{component etcd} {instance etcd-1} {job etcd}]", "etcd": "[{component etcd} {instance etcd} {job etcd}]", "member-1": "[{component member-1} {instance member-1} {job member-1}]"} {
+		if got := fmt.Sprint(series.Plain(target)); got != want {
+			t.Errorf("labels of %s: %s, want %s", target, got, want)
+		}
 	}
 }
