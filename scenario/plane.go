@@ -83,6 +83,16 @@ func (p Plane) Processes(of ...string) (out []string) {
 	return out
 }
 
+// leaders are the names of those that lead several processes of a component.
+func (p Plane) leaders() (out []string) {
+	for _, name := range Components() {
+		if name != component.APIServer && p.Count(name) > 1 {
+			out = append(out, component.Leader(name))
+		}
+	}
+	return out
+}
+
 // SettingsOf returns the settings of a process: those of its component, and over them its own.
 func (p Plane) SettingsOf(process string) Component {
 	name, _ := component.Of(process)

@@ -258,7 +258,7 @@ type Settle struct {
 // pods is the target; action is the fault. The fault ends after `for`, or at the end
 // of the run; the step waits for that only with `hold`.
 type Disturbance struct {
-	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject: kill, pause, restart or slow
+	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject; one of several: etcd-0, or etcd-leader for the one that leads when the fault begins: kill, term (SIGTERM), pause, restart or slow; roll ends and starts all processes of a component one after another, the leader last
 	Cluster   string        `yaml:"cluster"`   // members, as in a step's cluster: kill, pause (real members), restart, expire, rollback, slow, delay, cut or stall (their link, for all clients)
 	Client    string        `yaml:"client"`    // client whose link to the plane is changed: load, fleet, observe, kube-scheduler, kube-controller-manager; or etcd for the API server's link to etcd: delay, slow or cut
 	Nodes     *Victims      `yaml:"nodes"`     // notready, silent, flap, slow, skew or reconnect
@@ -270,7 +270,7 @@ type Disturbance struct {
 	Factor    float64       `yaml:"factor"`    // slow a client or member: each answer takes this many times as long, 1 to 1000; only on a plane that windtunnel starts
 	Share     float64       `yaml:"share"`     // slow a component: share of the time in which it may run, above 0 and below 1
 	Delay     unit.Duration `yaml:"delay"`     // slow nodes: added delay; skew: offset of lease times (may be negative)
-	Between   unit.Duration `yaml:"between"`   // flap: mean time between failures of a node; pods: of all pods, default: at once
+	Between   unit.Duration `yaml:"between"`   // roll: time from one process being ready to the end of the next; flap: mean time between failures of a node; pods: of all pods, default: at once
 	Down      unit.Duration `yaml:"down"`      // mean time until the node is back; crashing pods: exact time, default a kubelet's back-off
 }
 

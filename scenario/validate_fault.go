@@ -14,7 +14,7 @@ type faultTarget struct {
 
 func faultTargets() []faultTarget {
 	return []faultTarget{
-		{"component", []string{"kill", "pause", "restart", "slow"}},
+		{"component", []string{"kill", "term", "pause", "restart", "slow", "roll"}},
 		{"cluster", []string{"kill", "pause", "restart", "expire", "rollback", "delay", "slow", "cut", "stall"}},
 		{"client", []string{"delay", "slow", "cut"}},
 		{"nodes", []string{"notready", "silent", "flap", "slow", "skew", "reconnect"}},
@@ -46,7 +46,7 @@ func (c disturbanceChecker) checkFault(path string, x *Disturbance) {
 	}
 	switch target {
 	case "component":
-		c.checkProcess(path+".component", x.Component)
+		c.checkProcess(path+".component", x)
 	case "cluster":
 		memberChecker(c).checkMemberFault(path, x)
 	case "client":
@@ -67,12 +67,20 @@ func (c disturbanceChecker) checkFault(path string, x *Disturbance) {
 }
 
 // checkProcess checks the name of a process that is disturbed.
-func (c disturbanceChecker) checkProcess(path, name string) {
-	if all := component.Instances(name, c.s.Plane.Count(name)); len(all) > 1 {
-		c.reportAt(path, "fault.component: the plane has %d of %s: name %s", len(all), name, joinWords(all))
+func (c disturbanceChecker) checkProcess(path string, x *Disturbance) {
+	if x.Action == "roll" {
+		c.checkOneOf(path, "fault.component of roll", x.Component, Components())
 		return
 	}
-	c.checkOneOf(path, "fault.component", name, slices.Concat(c.s.Plane.Processes(), c.s.subjectNames()))
+	all := component.Instances(x.Component, c.s.Plane.Count(x.Component))
+	if leaders := c.s.Plane.leaders(); len(all) > 1 {
+		if name := component.Leader(x.Component); slices.Contains(leaders, name) {
+			all = append(all, name)
+		}
+		c.reportAt(path, "fault.component: the plane has %d of %s: name one of %s", c.s.Plane.Count(x.Component), x.Component, joinWords(all))
+	} else {
+		c.checkOneOf(path, "fault.component", x.Component, slices.Concat(c.s.Plane.Processes(), leaders, c.s.subjectNames()))
+	}
 }
 
 // faultFields checks that those fields are there that an action wants, and no
@@ -90,11 +98,11 @@ func (c disturbanceChecker) checkFields(path, action string, x *Disturbance) {
 		{"factor", x.Factor != 0, x.Factor >= 1 && x.Factor <= 1000, "between 1 and 1000", []string{"client slow", "cluster slow"}},
 		{"share", x.Share != 0, x.Share > 0 && x.Share < 1, "above 0 and below 1", []string{"component slow"}},
 		{"delay", x.Delay != 0, x.Delay > 0 || action == "nodes skew", "above 0s", []string{"nodes slow", "nodes skew"}},
-		{"between", x.Between != 0, x.Between > 0, "above 0s", []string{"nodes flap", "pods fail", "pods crash"}},
+		{"between", x.Between != 0, x.Between > 0, "above 0s", []string{"nodes flap", "pods fail", "pods crash", "component roll"}},
 		{"down", x.Down != 0, x.Down > 0, "above 0s", []string{"nodes flap", "pods crash"}},
 	} {
 		switch wanted := slices.Contains(f.actions, action); {
-		case wanted && !f.set && target == "pods": // at once; a kubelet's back-off
+		case wanted && !f.set && (target == "pods" || target == "component" && f.name == "between"): // at once; a kubelet's back-off
 		case wanted && !f.set:
 			c.reportAt(path, "fault.%s: is needed for %s", f.name, action)
 		case wanted && !f.ok:
@@ -106,7 +114,7 @@ func (c disturbanceChecker) checkFields(path, action string, x *Disturbance) {
 }
 
 func (c disturbanceChecker) checkTimes(path string, x *Disturbance) {
-	switch moment := x.Action == "restart" || x.Action == "reconnect"; {
+	switch moment := x.Action == "restart" || x.Action == "roll" || x.Action == "reconnect"; {
 	case x.For < 0:
 		c.reportAt(path+".for", "fault.for: %s is below 0s", x.For)
 	case moment && x.For != 0:

@@ -36,7 +36,7 @@ func faultVerb(env *environment) *cobra.Command {
 		Use:   "fault ACTION TARGET",
 		Short: "Inject a fault into the control plane or the fleet of a running `windtunnel up`",
 		Long: "fault injects the faults of a scenario step fault into a running windtunnel up:\n" +
-			"  kill, pause, restart, slow                      a component, such as etcd\n" +
+			"  kill, term, pause, restart, slow, roll          a component, such as etcd, etcd-0 or etcd-leader\n" +
 			"  notready, silent, flap, slow, skew, reconnect   nodes\n" +
 			"  fail, crash                                     pods\n" +
 			"The fault ends after --for or by Ctrl-C; then a killed component is started again. fault\n" +

@@ -46,6 +46,9 @@ func Of(process string) (name string, number int) {
 	return process[:i], n
 }
 
+// Leader names whichever process of a component leads the others when it is asked.
+func Leader(name string) string { return name + "-leader" }
+
 // Is tells whether a process is one of a component, or has its name.
 func Is(process, name string) bool {
 	of, _ := Of(process)

@@ -43,6 +43,7 @@ type FaultEvent struct {
 // FaultReady.
 const (
 	FaultKill      = "kill"
+	FaultTerm      = "term"
 	FaultPause     = "pause"
 	FaultContinue  = "continue"
 	FaultStart     = "start"
@@ -62,6 +63,18 @@ func (c Component) Kill() error {
 		return fmt.Errorf("kill %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// termGrace is how long a component has to end after SIGTERM, as a static pod has.
+const termGrace = 30 * time.Second
+
+// Terminate ends the component with SIGTERM, or after 30 seconds with SIGKILL, and returns
+// when it is gone; no Death is reported.
+func (c Component) Terminate() error {
+	return c.disturb(FaultTerm, func(p *process.Process) (string, error) {
+		p.Stop(termGrace)
+		return "", nil
+	})
 }
 
 // Pause holds the component where it is (SIGSTOP), as a machine that hangs would:
@@ -131,6 +144,8 @@ func (c Component) Inject(ctx context.Context, d *scenario.Disturbance) (mend fu
 	switch d.Action {
 	case "kill":
 		return c.Restart, c.Kill()
+	case "term":
+		return c.Restart, c.Terminate()
 	case "pause":
 		return func(context.Context) error { return c.Continue() }, c.Pause()
 	case "restart":

@@ -21,7 +21,7 @@ import (
 const (
 	pollEvery   = 25 * time.Millisecond
 	pollTimeout = 5 * time.Second // of one question
-	readyWithin = 2 * time.Minute // far beyond any start that goes well, also with CPU limits
+	readyWithin = 2 * time.Minute // with one of each: far beyond any start that goes well, also with CPU limits
 	bodyBytes   = 1 << 20         // of an answer are read
 )
 
@@ -32,7 +32,8 @@ const (
 // second later, so they start then; the scheduler while the controller-manager
 // waits for its own rate limit.
 func (f flight) bringUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("not ready within %v", readyWithin))
+	within := readyWithin * time.Duration(len(f.cfg.Processes())) / time.Duration(len(component.Names()))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not ready within %v", within))
 	defer cancel()
 	servers := f.cfg.Processes(component.APIServer)
 	for _, name := range append(f.cfg.Processes(component.Etcd), servers...) {

@@ -53,7 +53,6 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 			t.Errorf("metrics of %s: %d", c.Name, code)
 		}
 	}
-	admin := p.Endpoint(plane.Admin)
 	if n := countItems(t, p, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?labelSelector=apiserver.kubernetes.io/identity=kube-apiserver"); n != 3 {
 		t.Errorf("%d identities of API servers, want 3", n)
 	}
@@ -84,8 +83,10 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 	if now, _ := p.Component(c.Name); now.PID == c.PID {
 		t.Error("the same process")
 	}
-	if code, _ := get(t, admin, "/readyz"); code != 200 {
-		t.Errorf("readyz %d", code)
+	drain(restarted)
+	checkLeaders(t, p, restarted)
+	if code := answers(t, p); code != 200 {
+		t.Errorf("at the end: %d", code)
 	}
 	select {
 	case d := <-p.Died():
@@ -93,6 +94,50 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 	default:
 	}
 	end()
+}
+
+// checkLeaders ends the leader of etcd, which others follow, and rolls the API servers.
+func checkLeaders(t *testing.T, p *plane.Plane, restarted chan string) {
+	t.Helper()
+	leader, err := p.Find(t.Context(), component.Leader(component.Etcd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := p.Find(t.Context(), component.Leader(component.Etcd))
+	if err != nil || next.Name == leader.Name {
+		t.Errorf("after %s leads %s, %v", leader.Name, next.Name, err)
+	}
+	if err := leader.Restart(t.Context()); err != nil {
+		t.Error(err)
+	}
+	drain(restarted)
+	for _, name := range []string{component.Scheduler, component.ControllerManager} {
+		if c, err := p.Find(t.Context(), component.Leader(name)); err != nil || !component.Is(c.Name, name) {
+			t.Errorf("leader of %s: %q, %v", name, c.Name, err)
+		}
+	}
+	if err := p.Roll(t.Context(), component.APIServer, 0); err != nil {
+		t.Error(err)
+	}
+	if got := drain(restarted); got != "kube-apiserver-0 kube-apiserver-1 kube-apiserver-2" {
+		t.Errorf("rolled %s", got)
+	}
+}
+
+// drain returns what was started until now.
+func drain(started chan string) string {
+	var out []string
+	for {
+		select {
+		case name := <-started:
+			out = append(out, name)
+		default:
+			return strings.Join(out, " ")
+		}
+	}
 }
 
 // resident is what all processes of a plane hold, in bytes.

@@ -71,9 +71,12 @@ func Inject(ctx context.Context, p *plane.Plane, f *fleet.Fleet, d *scenario.Dis
 }
 
 func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {
-	c, ok := p.Component(d.Component)
-	if !ok {
-		return nil, fmt.Errorf("%s %s: the plane has no such component: %w", d.Action, d.Component, plane.ErrNoFault)
+	if d.Action == "roll" {
+		return func(context.Context) error { return nil }, p.Roll(ctx, d.Component, time.Duration(d.Between))
+	}
+	c, err := p.Find(ctx, d.Component)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", d.Action, d.Component, err)
 	}
 	return c.Inject(ctx, d)
 }

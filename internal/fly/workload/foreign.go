@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -63,7 +64,9 @@ func (w *Workload) CheckFaults() error {
 func foreignFault(d *scenario.Disturbance) string {
 	reached := []string{plane.Load, plane.Fleet, plane.Observe}
 	switch {
-	case slices.Contains(scenario.Components(), d.Component):
+	case slices.ContainsFunc(scenario.Components(), func(name string) bool {
+		return component.Is(d.Component, name) || d.Component == component.Leader(name)
+	}):
 		return "windtunnel cannot " + d.Action + " " + d.Component + " of a cluster that it did not start"
 	case d.Client != "" && !slices.Contains(reached, d.Client):
 		return "windtunnel cannot put a proxy before " + d.Client + " of a cluster that it did not start"
