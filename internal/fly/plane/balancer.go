@@ -76,7 +76,7 @@ type balancer struct {
 }
 
 // newBalancer opens the balancer's port; start begins to ask the servers.
-func (p *Plane) newBalancer(cfg scenario.Plane, s site, o Options) (*balancer, error) {
+func newBalancer(p *Plane, cfg scenario.Plane, s site, o Options) (*balancer, error) {
 	b := &balancer{
 		settings: cfg.Balancer, servers: cfg.Processes(component.APIServer),
 		asks: func(server string) (*Asker, error) { return newAsker(p.scrapes[server]) },

@@ -23,14 +23,14 @@ func (p *Plane) Find(ctx context.Context, name string) (Component, error) {
 		return c, nil
 	}
 	of, leads := strings.CutSuffix(name, component.Leader(""))
-	if !leads || len(p.processesOf(of)) == 0 {
+	if !leads || len(processesOf(p, of)) == 0 {
 		return Component{}, fmt.Errorf("the plane has no such component: %w", ErrNoFault)
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaderWithin)
 	defer cancel()
 	var found Component
 	err := pollUntil(ctx, p.log, "a leader of "+of, func(ctx context.Context) error {
-		for _, c := range p.processesOf(of) {
+		for _, c := range processesOf(p, of) {
 			if c.leads(ctx) {
 				found = c
 				return nil
@@ -42,7 +42,7 @@ func (p *Plane) Find(ctx context.Context, name string) (Component, error) {
 }
 
 // processesOf returns the processes of a component that windtunnel has started.
-func (p *Plane) processesOf(name string) []Component {
+func processesOf(p *Plane, name string) []Component {
 	return slices.DeleteFunc(p.Components(), func(c Component) bool {
 		return c.supervisor == nil || c.supervisor.guest || c.supervisor.role != NoRole || !component.Is(c.Name, name)
 	})
@@ -84,8 +84,8 @@ func saysLeader(metrics string) bool {
 // Roll ends and starts the processes of a component one after another, who leads at the
 // beginning last; between is the time from one being ready to the end of the next. It returns
 // when all are ready, or the first is not.
-func (p *Plane) Roll(ctx context.Context, name string, between time.Duration) error {
-	all := p.processesOf(name)
+func Roll(ctx context.Context, p *Plane, name string, between time.Duration) error {
+	all := processesOf(p, name)
 	if len(all) == 0 {
 		return fmt.Errorf("roll %s: the plane has no such component: %w", name, ErrNoFault)
 	}

@@ -119,7 +119,7 @@ func checkLeaders(t *testing.T, p *plane.Plane, restarted chan string) {
 			t.Errorf("leader of %s: %q, %v", name, c.Name, err)
 		}
 	}
-	if err := p.Roll(t.Context(), component.APIServer, 0); err != nil {
+	if err := plane.Roll(t.Context(), p, component.APIServer, 0); err != nil {
 		t.Error(err)
 	}
 	if got := drain(restarted); got != "kube-apiserver-0 kube-apiserver-1 kube-apiserver-2" {

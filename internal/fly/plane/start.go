@@ -149,7 +149,7 @@ func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run pro
 		quota: quotaFor(place) / uint64(cfg.Count(component.Etcd)), etcd36: atLeast(run.versions[component.Etcd], 3, 6),
 	}
 	if s.several(component.APIServer) {
-		if p.balancer, err = p.newBalancer(cfg, s, o); err != nil {
+		if p.balancer, err = newBalancer(p, cfg, s, o); err != nil {
 			return err
 		}
 		p.KeepProxy(balancerName, p.balancer.proxy)

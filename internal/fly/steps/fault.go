@@ -72,7 +72,7 @@ func Inject(ctx context.Context, p *plane.Plane, f *fleet.Fleet, d *scenario.Dis
 
 func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {
 	if d.Action == "roll" {
-		return func(context.Context) error { return nil }, p.Roll(ctx, d.Component, time.Duration(d.Between))
+		return func(context.Context) error { return nil }, plane.Roll(ctx, p, d.Component, time.Duration(d.Between))
 	}
 	c, err := p.Find(ctx, d.Component)
 	if err != nil {

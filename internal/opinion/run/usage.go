@@ -99,17 +99,21 @@ func (f *Facts) PeakCPU(target string, cores float64) float64 {
 }
 
 // PeakMemory returns the largest resident size of a target's process from the
-// stream's begin to the run's end, in bytes; 0 where nothing is known.
-func (f *Facts) PeakMemory(target string) float64 {
-	var most float64
+// stream's begin to the run's end, in bytes; 0 where nothing is known. Those of the processes
+// of a component are added up, though they were not reached at one time.
+func (f *Facts) PeakMemory(target string) (sum float64) {
+	most := map[string]float64{}
 	for _, name := range []string{MemorySeries, peakSize} {
 		for _, s := range f.Series.Select(target, name, nil) {
 			if v, ok := s.Max(0, f.End); ok {
-				most = max(most, v)
+				most[s.Target] = max(most[s.Target], v)
 			}
 		}
 	}
-	return most
+	for _, v := range most {
+		sum += v
+	}
+	return sum
 }
 
 // Throttled returns for how many seconds a component's threads were held back

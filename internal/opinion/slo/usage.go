@@ -24,7 +24,7 @@ func (u usage) setMeasures(m Measures) {
 		m.set(joinKey("cpu_seconds", name), cpu, "seconds")
 		m.set(joinKey("cpu_ms_per_pod", name), u.f.PerPod(1000*cpu), "ms/pod")
 	}
-	for _, name := range slices.Concat(u.measuredComponents(), u.measuredSubjects(), []string{run.Instrument}) {
+	for _, name := range slices.Concat(u.measuredComponents(), u.componentsOfSeveral(), u.measuredSubjects(), []string{run.Instrument}) {
 		if len(u.f.Series.Select(name, run.CPUSeries, nil)) == 0 {
 			continue
 		}
@@ -35,9 +35,6 @@ func (u usage) setMeasures(m Measures) {
 		if held, ok := u.f.Throttled(name); ok {
 			m.set(joinKey("cpu_throttled_seconds", name), held, "seconds")
 		}
-	}
-	for _, name := range component.Names() {
-		u.setSums(m, name, cost)
 	}
 	plane := u.planeCPU()
 	if plane == 0 {
@@ -52,20 +49,15 @@ func (u usage) setMeasures(m Measures) {
 	}
 }
 
-// setSums says what several processes of a component cost together.
-func (u usage) setSums(m Measures, name string, cost func(name string, cpu float64)) {
-	var cpu, memory float64
-	n := 0
+// componentsOfSeveral returns the components that have several processes, whose sums are
+// measures, too.
+func (u usage) componentsOfSeveral() (out []string) {
 	for _, process := range u.measuredComponents() {
-		if process != name && component.Is(process, name) {
-			seconds, _ := u.f.CPUSeconds(process)
-			cpu, memory, n = cpu+seconds, memory+u.f.PeakMemory(process), n+1
+		if of, _ := component.Of(process); of != process && !slices.Contains(out, of) {
+			out = append(out, of)
 		}
 	}
-	if n > 0 {
-		cost(name, cpu)
-		m.set(joinKey("peak_rss_bytes", name), memory, "bytes")
-	}
+	return out
 }
 
 // measuredComponents returns the names of the plane's processes that were measured, in
