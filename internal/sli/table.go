@@ -27,6 +27,11 @@ func callIndicators() []Indicator {
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: distributionStatistics()},
 		{Name: "call-success", Unit: "ratio", Text: "calls of the load that were answered with success, as a share of all that were due",
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"mean"}, Shown: []string{"mean"}},
+		// OpenShift counts such seconds in upgrades; a gap is known to the time between two calls.
+		{Name: "call-unavailability", Unit: "seconds", Text: "time in which calls of the load were not served: from the moment when the first call was due that has no answer, an answer of 429 or of 500 and above, or an answer after more than 1 s, to the next answer; max is the longest such gap, sum all of them. A probe is a step with 10 requests per second",
+			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"max", "sum"}},
+		{Name: "call-outages", Unit: "outages", Text: "number of the gaps of call-unavailability",
+			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"count"}},
 		{Name: "failed-calls", Unit: "calls", Text: "calls of the load that failed for good: refused, never sent or without an answer, not sent again, and with a code that their step does not expect",
 			Source: "windtunnel's own calls", Labels: callLabels("step", "cluster"), Statistics: []string{"count"}},
 		// slos/api_availability.md asks a probe; kubernetes-mixin's availability rule counts answers of 500 and above, which this does.

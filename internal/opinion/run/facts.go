@@ -85,6 +85,7 @@ type Calls struct {
 	Due      Span            // first and last due time
 	Done     Span            // first and last moment of an end, however the call ended
 	Answered Span            // first and last moment of an answer with outcome OK
+	Outages  Outages         // times in which calls were not served
 }
 
 // Count returns the number of calls.
@@ -248,6 +249,7 @@ func (c *collector) heatOf(op record.Op) *Heat {
 // the instrument: its lateness is not counted.
 func (c *Calls) addCall(v record.Call, held bool) {
 	c.Outcomes[v.Outcome]++
+	c.Outages.Add(v)
 	c.Sent += uint64(v.SentBytes)
 	c.Received += uint64(v.ReceivedBytes)
 	c.Due.Add(v.Due)

@@ -86,6 +86,33 @@ func (c records) callLatency(r *Result, o *scenario.Objective) {
 	}
 }
 
+// callOutages judges the times in which the load's calls were not served.
+func (c records) callOutages(r *Result, o *scenario.Objective) {
+	var all []run.Outage
+	var calls int
+	for _, one := range c.f.Calls {
+		if matchesLabels(one, o.Labels) {
+			all, calls = append(all, one.Outages.All()...), calls+one.Count()
+		}
+	}
+	all = run.MergeOutages(all)
+	var longest, sum float64
+	for _, one := range all {
+		took := one.End.Sub(one.Begin).Seconds()
+		longest, sum = max(longest, took), sum+took
+	}
+	switch r.Statistic {
+	case "max":
+		holdAgainstThreshold(r, exactEstimate(longest, float64(calls)), false)
+	case "sum":
+		holdAgainstThreshold(r, exactEstimate(sum, float64(calls)), false)
+	case "count":
+		holdAgainstThreshold(r, exactEstimate(float64(len(all)), float64(calls)), false)
+	default:
+		unknownStatistic(r)
+	}
+}
+
 // matchesLabels reports whether an operation has these labels. Calls are the load's
 // unless the label source says otherwise.
 func matchesLabels(c *run.Calls, labels map[string]string) bool {

@@ -56,6 +56,8 @@ func (c records) judgeRecord(r *Result, o *scenario.Objective) {
 		c.judgeDeletion(r, o, "namespaces")
 	case "call-latency":
 		c.callLatency(r, o)
+	case "call-unavailability", "call-outages":
+		c.callOutages(r, o)
 	case "call-success":
 		c.callSuccess(r, o)
 	case abortedRun:
