@@ -107,6 +107,7 @@ func (c records) callOutages(r *Result, o *scenario.Objective) {
 	case "sum":
 		holdAgainstThreshold(r, exactEstimate(sum, float64(calls)), false)
 	case "count":
+		r.Unit = "outages"
 		holdAgainstThreshold(r, exactEstimate(float64(len(all)), float64(calls)), false)
 	default:
 		unknownStatistic(r)

@@ -39,6 +39,9 @@ func TestCallOutages(t *testing.T) {
 			}
 		}
 		r := f.statistic(c.sli, c.statistic, 100, c.labels)
+		if want := map[string]string{"count": "outages"}[c.statistic]; want != "" && r.Unit != want {
+			t.Errorf("%s in %s, want %s", c.sli, r.Unit, want)
+		}
 		wants(t, c.sli+" "+c.statistic+" of "+c.labels["verb"], r, c.want, c.samples)
 	}
 }
