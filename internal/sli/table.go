@@ -28,7 +28,7 @@ func callIndicators() []Indicator {
 		{Name: "call-success", Unit: "ratio", Text: "calls of the load that were answered with success, as a share of all that were due",
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"mean"}, Shown: []string{"mean"}},
 		// OpenShift counts such seconds in upgrades; a gap is known to the time between two calls.
-		{Name: "call-unavailability", Unit: "seconds", Text: "time in which calls of the load were not served: from the moment when the first call was due that has no answer, an answer of 429 or of 500 and above, or an answer after more than 1 s, to the next answer; max is the longest such gap, sum all of them. A probe is a step with 10 requests per second",
+		{Name: "call-unavailability", Unit: "seconds", Text: "time in which calls of the load were not served: from the moment when the first call was due that has no answer, an answer of 429 or of 500 and above, or an answer after more than 1 s, to the answer to the next call that was served; max is the longest such gap, sum all of them. A probe is a step with 10 requests per second",
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"max", "sum"}},
 		{Name: "call-outages", Unit: "outages", Text: "number of the gaps of call-unavailability",
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"count"}},

@@ -11,7 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// A trace has calls as CODE@DUE+LATENCY in milliseconds, in the order of their ends; code 0
+// A trace has calls as CODE@DUE+LATENCY in milliseconds, in any order; code 0
 // is a call without an answer. What is found is BEGIN..END.
 func TestUnserved(t *testing.T) {
 	for trace, want := range map[string]string{
@@ -23,12 +23,14 @@ func TestUnserved(t *testing.T) {
 		"200@0+5 429@100+5 200@200+5":                               "100..205",
 		"200@0+5 200@100+1000":                                      "",
 		"200@0+5 200@100+1001 200@1200+5":                           "100..1101",
-		"200@0+5 200@300+3700 200@200+4000 200@100+4500 200@5000+5": "100..4600", // a server that was stopped
+		"200@0+5 200@100+4500 200@200+4400 200@3700+900 200@5000+5": "100..4600", // a server that was stopped
 		"200@0+5 0@100+1 200@200+5 0@900+1 200@1000+5":              "100..205 900..1005",
-		"200@0+5 0@100+1 0@200+30":                                  "100..230",
+		"200@0+5 0@100+1 0@200+30":                                  "100..101 200..230", // nothing served after it
 		"500@0+5":                                                   "0..5",
-		"0@1000+1 0@0+2000 200@2100+5":                              "0..2105", // a time-out tells of what came before
+		"200@2100+5 200@1200+5 0@0+7000 500@100+6900 200@9000+5":    "0..1205", // it times out long after others were served
 		"503@0+5 0@10+1 404@20+5":                                   "0..25",
+		"200@101+5 0@102+5 200@108+5 200@200+5":                     "102..113",
+		"200@101+5 0@109+5 200@108+5 200@200+5":                     "109..205",
 	} {
 		var o run.Outages
 		for _, word := range strings.Fields(trace) {
