@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -87,7 +88,7 @@ func (f *hollowFlags) serveClusters(ctx context.Context, env *environment) (err 
 		return fmt.Errorf("--history-bytes %s: want 1 byte or more", f.history.Human())
 	}
 	f.options.HistoryBytes = int(f.history)
-	f.options.Models.StagesDir = "."
+	f.options.Models.Stages, f.options.Models.StagesDir = builtin.FromFlags(f.options.Models.Stages)
 	if err := f.readToken(env); err != nil {
 		return err
 	}

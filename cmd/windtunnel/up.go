@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -117,8 +118,8 @@ func (f *upFlags) upOptions(args []string, nodes bool) (flight.UpOptions, error)
 	if o.Members, err = f.allMembers(s); err != nil {
 		return o, err
 	}
-	if len(f.stages) > 0 { // files are meant from where the command is given
-		o.Fleet.Stages, o.StagesDir = f.stages, "."
+	if len(f.stages) > 0 {
+		o.Fleet.Stages, o.StagesDir = builtin.FromFlags(f.stages)
 	}
 	return o, f.addComponents(&o.Plane)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
@@ -42,7 +43,7 @@ func loadOne(name, base string) (*kwok.File, error) {
 		return nil, fmt.Errorf("read stages: %w", err)
 	}
 	defer root.Close()
-	file, err := root.Open(name)
+	file, err := root.Open(within(base, name))
 	if err != nil {
 		return nil, fmt.Errorf("read stages: %w (the built-in sets are %v)", err, Names())
 	}
@@ -55,6 +56,33 @@ func loadOne(name, base string) (*kwok.File, error) {
 		return nil, fmt.Errorf("read stages %s: more than %d bytes", name, maxFile)
 	}
 	return kwok.Load(name, content)
+}
+
+// within returns an absolute name as it is called from base.
+func within(base, name string) string {
+	if !filepath.IsAbs(name) {
+		return name
+	}
+	if local, err := filepath.Rel(base, name); err == nil {
+		return local
+	}
+	return name
+}
+
+// FromFlags returns names that somebody gave on a command line, and the folder with which
+// Sets finds their files wherever they are: unlike those that a file names, they may lead
+// out of the folder where the command is given.
+func FromFlags(names []string) (absolute []string, base string) {
+	absolute = slices.Clone(names)
+	for i, name := range absolute {
+		if path, err := filepath.Abs(name); err == nil && !slices.Contains(Names(), name) {
+			absolute[i] = path
+		}
+	}
+	if base, err := filepath.Abs(string(filepath.Separator)); err == nil {
+		return absolute, base
+	}
+	return names, "."
 }
 
 // Volumes is the set that binds claims, and VolumesClass the StorageClass whose claims it binds.

@@ -47,6 +47,31 @@ func TestSets(t *testing.T) {
 	}
 }
 
+// TestFromFlags holds that files named on a command line may lie anywhere.
+func TestFromFlags(t *testing.T) {
+	here := t.TempDir()
+	work := filepath.Join(here, "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(work)
+	for _, file := range []string{filepath.Join(here, "own.yaml"), "own.yaml"} {
+		if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"own.yaml", "../own.yaml", filepath.Join(here, "own.yaml")} {
+		names, base := builtin.FromFlags([]string{"fast", name})
+		if f, err := builtin.Sets(names, base); err != nil || f.Stages[len(f.Stages)-1].Name != "own" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	names, base := builtin.FromFlags([]string{"nosuch.yaml"})
+	if _, err := builtin.Sets(names, base); err == nil || !strings.Contains(err.Error(), "nosuch.yaml") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
 // TestBindClasses: the stages that bind claims on their own class bind those on others.
 func TestBindClasses(t *testing.T) {
 	f, err := builtin.Sets([]string{"fast", builtin.Volumes}, ".")
