@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // TestWhatTheDocsShowIsCompiled holds the Go and YAML of the page for authors of
@@ -34,7 +36,13 @@ func TestWhatTheDocsShowIsCompiled(t *testing.T) {
 		t.Fatalf("%d blocks were found", len(blocks))
 	}
 	for _, b := range blocks {
-		if !strings.Contains(sources[b[1]], b[2]) && !strings.Contains(b[2], "action: kill") { // a step of one's own
+		switch {
+		case strings.Contains(sources[b[1]], b[2]) || strings.Contains(b[2], "action: kill"): // a step of one's own
+		case strings.HasPrefix(b[2], "subjects:"):
+			if _, err := scenario.Parse("page", []byte("scenario: page\nsteps: [{pause: 1s}]\n"+b[2]), nil); err != nil {
+				t.Errorf("%v:\n%s", err, b[2])
+			}
+		default:
 			t.Errorf("this stands in no file:\n%s", b[2])
 		}
 	}

@@ -80,6 +80,7 @@ func create(t *testing.T, p *plane.Plane, who, name string) time.Duration {
 }
 
 func checkProxies(t *testing.T, p *plane.Plane) {
+	create(t, p, plane.Admin, "by-admin") // the others' traffic begins with the plane
 	for _, name := range []string{component.Etcd, component.Scheduler, component.ControllerManager, plane.Admin} {
 		if s := p.Proxy(name).Stats(); s.Total == 0 || s.Up.Bytes == 0 || s.Down.Bytes == 0 {
 			t.Errorf("the proxy of %s was not used: %+v", name, s)
