@@ -14,7 +14,7 @@ K8S_STAMPS = gitVersion=$(K8S) gitMajor=1 gitMinor=$(word 2,$(subst ., ,$(K8S)))
 	gitCommit=$(shell sed -n 's/.*"Hash":"\([^"]*\)".*/\1/p' $(K8S_INFO)) buildDate=$(shell sed -n 's/.*"Time":"\([^"]*\)".*/\1/p' $(K8S_INFO))
 K8S_LDFLAGS = -s -w $(foreach s,$(K8S_STAMPS),-X k8s.io/component-base/version.$(s) -X k8s.io/client-go/pkg/version.$(s))
 
-.PHONY: all build image release push-image test-release demo kubectl test test-packages test-image test-plane test-operator test-short test-accuracy test-jitter test-robust claims test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build image release push-image test-release demo kubectl test test-packages test-image test-plane test-operator test-short test-accuracy test-jitter test-robust claims test-web vet lint race fuzz vulncheck bench bench-once bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -137,6 +137,9 @@ vulncheck: ## known vulnerabilities in what this tree calls; tools/vulncheck/acc
 bench: build ## the figures of the README
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./internal/...
 	$(GO) run ./bench/flight -bin $(BIN)
+
+bench-once: ## whether each benchmark runs
+	$(GO) test -run '^$$' -bench . -benchtime 1x -p 2 ./internal/... ./planes/.../internal/...
 
 # Six repetitions a side is what the comparison needs; one after the other, on a quiet
 # machine. Times are judged between outputs of one kind of CPU, bytes and allocations always.
