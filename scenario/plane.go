@@ -48,9 +48,9 @@ func (p *Plane) setDefaults() {
 }
 
 // readMembers takes a number of members that stands in the place of a release, and returns
-// the path of that number.
+// the path of that number. One that cannot be is left there, for checkReleases.
 func (p *Plane) readMembers() string {
-	if n, err := strconv.Atoi(p.Etcd); err == nil && (p.EtcdMembers == 1 || p.EtcdMembers == n) {
+	if n, err := strconv.Atoi(p.Etcd); err == nil && n >= 1 && n <= maxInstances && (p.EtcdMembers == 1 || p.EtcdMembers == n) {
 		p.EtcdMembers, p.Etcd = n, ""
 		return "plane.etcd"
 	}

@@ -25,7 +25,9 @@ func (c fileChecker) checkReleases(p Plane) {
 	if p.Release != "" && !kubernetesRelease.MatchString(p.Release) {
 		c.reportAt("plane.release", "plane.release: %q is no release of Kubernetes, such as v1.36.3", clipText(p.Release))
 	}
-	if n, err := strconv.Atoi(p.Etcd); err == nil {
+	if n, err := strconv.Atoi(p.Etcd); err == nil && (n < 1 || n > maxInstances) {
+		c.reportAt("plane.etcd", "plane.etcd: %d is not between 1 and %d", n, maxInstances)
+	} else if err == nil {
 		c.reportAt("plane.etcd", "plane.etcd: it asks for %s, and plane.etcdMembers for %d: leave out one or the other", unit.Count(n, "members"), p.EtcdMembers)
 	} else if p.Etcd != "" && !etcdRelease.MatchString(p.Etcd) {
 		c.reportAt("plane.etcd", "plane.etcd: %q is no release of etcd, such as v3.6.12", clipText(p.Etcd))
