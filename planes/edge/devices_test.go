@@ -20,6 +20,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 )
 
 const (
@@ -92,7 +94,14 @@ func TestLifeOfDevices(t *testing.T) {
 			t.Parallel()
 			const edges, devices = 3, 9
 			r := deviceRig(t)
-			stop := r.hub(withDevices(change))
+			registry := instrument.New("")
+			stop := r.hub(func(o *hub.Options) {
+				withDevices(change)(o)
+				o.Registry = registry
+				if change == nil {
+					o.Round = time.Hour // one amid a move leaves the device at its old edge, see TestOwed
+				}
+			})
 			r.fleet(edges, reporting)
 			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
 			r.model("meter", "C")
@@ -122,6 +131,9 @@ func TestLifeOfDevices(t *testing.T) {
 					return slices.Contains(names, fmt.Sprintf("default/edge-%d.33333333-0000-4000-8000-%012d", edge, device))
 				}
 				return has(2, 1) && !has(1, 1) && !has(0, 3)
+			})
+			repotest.Eventually(t, "what the moved device reported anew is written", func() bool { // a report under way when the hub ends is lost
+				return instrumenttest.Measured(t, registry, "edge_hub_device_reports_total", "result=written").Value == 3*(devices+1)
 			})
 			r.converged()
 

@@ -65,18 +65,36 @@ func (h *Hub) sessionsToResync() (out []*session) {
 // where the edge is behind.
 func (h *Hub) resyncObject(ctx context.Context, k key) int {
 	o := h.currentObject(k)
-	if o == nil || string(o.GetUID()) != k.uid {
-		h.downstream.enqueue(ctx, h.newChange(k.node, k.kind, message.Delete, h.objectOfKey(k)))
-		return 1
-	}
-	if k.kind == message.TypeNode && h.o.NodeFilter == FilterOff {
+	version, _ := h.store.versionOf(k)
+	switch operation := h.owedOperation(k, o, version); operation {
+	case "":
 		return 0
+	case message.Delete:
+		h.downstream.enqueue(ctx, h.newChange(k.node, k.kind, operation, h.objectOfKey(k)))
+	default:
+		h.downstream.enqueue(ctx, h.newChange(k.node, k.kind, operation, o))
 	}
-	if version, _ := h.store.versionOf(k); h.isBehind(k, version, o) {
-		h.downstream.enqueue(ctx, h.newChange(k.node, k.kind, message.Update, o))
-		return 1
+	return 1
+}
+
+// owedOperation decides what an edge that has acknowledged a version of an object is to be
+// told of it; empty: nothing. The object is as it is now; nil: it is gone.
+func (h *Hub) owedOperation(k key, o metav1.Object, version uint64) string {
+	switch {
+	case o == nil || string(o.GetUID()) != k.uid || h.o.DeviceLookup == LookupIndex && hasMoved(k, o):
+		return message.Delete
+	case k.kind == message.TypeNode && h.o.NodeFilter == FilterOff || !h.isBehind(k, version, o):
+		return ""
 	}
-	return 0
+	return message.Update
+}
+
+// hasMoved says whether a device is at another edge now. KubeEdge does not look: a round
+// between the move and its acknowledgement sends the device to its old edge again, which
+// keeps it.
+func hasMoved(k key, o metav1.Object) bool {
+	x, ok := o.(*api.Device)
+	return ok && x.Spec.NodeName != k.node
 }
 
 // isBehind says whether an object has a version that the edge is to have and has
