@@ -3,6 +3,7 @@ package hub
 import (
 	"time"
 
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
@@ -217,4 +218,9 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.Authorize, "authorize", "require the name of the node in an edge's certificate", words.Default(false, "")),
 		words.Of(&o.Crypto, "crypto-tls", "leave the records of connections to crypto/tls", words.Default(false, "")),
 	}
+}
+
+// omitsStatus says that changes of the status of a kind do not go down.
+func (o *Options) omitsStatus(kind string) bool {
+	return kind == message.TypePod && o.PodFilter == FilterSpec || kind == message.TypeNode && o.NodeFilter == FilterSpec
 }

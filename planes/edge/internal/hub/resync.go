@@ -79,37 +79,24 @@ func (h *Hub) resyncObject(ctx context.Context, k key) int {
 
 // owedOperation decides what an edge that has acknowledged a version of an object is to be
 // told of it; empty: nothing. The object is as it is now; nil: it is gone.
+//
+// Where changes of status do not go down, the version is that of another change; whether
+// one was missed while nobody watched cannot be told from it, so that the object goes down
+// once more when the edge is back, and never again for that.
+//
+// KubeEdge does not look at where a device is: a round between its move and the
+// acknowledgement of that sends it to its old edge again, which keeps it.
 func (h *Hub) owedOperation(k key, o metav1.Object, version uint64) string {
+	x, _ := o.(*api.Device)
 	switch {
-	case o == nil || string(o.GetUID()) != k.uid || h.o.DeviceLookup == LookupIndex && hasMoved(k, o):
+	case o == nil || string(o.GetUID()) != k.uid || x != nil && x.Spec.NodeName != k.node && h.o.DeviceLookup == LookupIndex:
 		return message.Delete
-	case k.kind == message.TypeNode && h.o.NodeFilter == FilterOff || !h.isBehind(k, version, o):
+	case parseVersion(o.GetResourceVersion()) <= version || k.kind == message.TypeNode && h.o.NodeFilter == FilterOff:
+		return ""
+	case version != 0 && h.o.omitsStatus(k.kind) && h.lastSent.hasSent(k, o):
 		return ""
 	}
 	return message.Update
-}
-
-// hasMoved says whether a device is at another edge now. KubeEdge does not look: a round
-// between the move and its acknowledgement sends the device to its old edge again, which
-// keeps it.
-func hasMoved(k key, o metav1.Object) bool {
-	x, ok := o.(*api.Device)
-	return ok && x.Spec.NodeName != k.node
-}
-
-// isBehind says whether an object has a version that the edge is to have and has
-// not. Where changes of status do not go down, the version is that of another
-// change; whether one was missed while nobody watched cannot be told from it, so
-// that it goes down once more when the edge is back, and never again for that.
-func (h *Hub) isBehind(k key, version uint64, o metav1.Object) bool {
-	if parseVersion(o.GetResourceVersion()) <= version {
-		return false
-	}
-	filtered := k.kind == message.TypePod && h.o.PodFilter == FilterSpec || k.kind == message.TypeNode && h.o.NodeFilter == FilterSpec
-	if !filtered || version == 0 {
-		return true
-	}
-	return !h.lastSent.hasSent(k, o)
 }
 
 // currentObject returns an object as it is.
