@@ -30,7 +30,7 @@ const (
 type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	signals        <-chan os.Signal
+	listen         func() <-chan os.Signal // to signals, which end a verb that does not call it; nil: there are none
 	args           []string
 	asks           bool // stdin is a terminal, where a person may answer
 	terminal       bool // stderr is a terminal that a person watches: lines may be rewritten
@@ -118,11 +118,15 @@ func (env *environment) flightContext(ctx context.Context) (context.Context, con
 func (env *environment) interruptibleContext(ctx context.Context, first string, twice func()) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
+	var signals <-chan os.Signal
+	if env.listen != nil {
+		signals = env.listen()
+	}
 	go func() {
 		c, heard := clock.Start(), wishes{}
 		for {
 			select {
-			case <-env.signals:
+			case <-signals:
 				switch heard.nextWish(c.Now()) {
 				case wishToStop:
 					fmt.Fprintln(env.stderr, first)

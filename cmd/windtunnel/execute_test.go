@@ -2,7 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,12 +44,37 @@ func TestSignalsOfOneMomentAreOneWish(t *testing.T) {
 	}
 }
 
+// TestSignalEndsVerb signals a process whose verb does not listen: it reads its input, as
+// much of which was taken as no pipe holds.
+func TestSignalEndsVerb(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		verb := exec.CommandContext(t.Context(), "windtunnel", "validate", "-")
+		in, err := verb.StdinPipe()
+		if err == nil {
+			err = verb.Start()
+		}
+		if err == nil {
+			_, err = io.WriteString(in, strings.Repeat("# \n", 1<<18))
+		}
+		if err == nil {
+			err = verb.Process.Signal(s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = verb.Wait()
+		if status, ok := verb.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != s {
+			t.Errorf("%v: it ended with %v", s, verb.ProcessState)
+		}
+	}
+}
+
 // TestTwoSignalsAtOnceInterruptOnce sends what timeout sends, and later what a person does.
 func TestTwoSignalsAtOnceInterruptOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		signals, ended := make(chan os.Signal, 2), false
-		env := &environment{stderr: &said, signals: signals}
+		env := &environment{stderr: &said, listen: func() <-chan os.Signal { return signals }}
 		ctx, cancel := env.interruptibleContext(t.Context(), "stopping", func() { ended = true })
 		defer cancel()
 		signals <- os.Interrupt

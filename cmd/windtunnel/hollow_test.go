@@ -101,7 +101,7 @@ func withHollow(t *testing.T, args []string, do func(client func(name string) ku
 	out, in := io.Pipe()
 	signals, ended := make(chan os.Signal, 1), make(chan int, 1)
 	var stderr bytes.Buffer
-	env := &environment{stdout: in, stderr: &stderr, signals: signals}
+	env := &environment{stdout: in, stderr: &stderr, listen: func() <-chan os.Signal { return signals }}
 	go func() {
 		code := executeVerb(context.WithoutCancel(t.Context()), env, append([]string{"hollow"}, args...))
 		in.Close()

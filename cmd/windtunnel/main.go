@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"golang.org/x/term"
@@ -25,14 +26,20 @@ func dispatchProcess() int {
 		return process.ReaperMain(os.Stdin)
 	}
 	signal.Ignore(kernel.SIGXFSZ) // a file that grows beyond its limit is an error, not a crash with the code of unknown
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	env := &environment{
 		stdin: os.Stdin, asks: term.IsTerminal(int(os.Stdin.Fd())),
-		stdout: openStdout(), stderr: text.NewScreen(os.Stderr), signals: signals, args: os.Args,
+		stdout: openStdout(), stderr: text.NewScreen(os.Stderr), listen: sync.OnceValue(listenToSignals), args: os.Args,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
 	}
 	return guard.Verb(env.stderr, func() int { return executeVerb(context.Background(), env, os.Args[1:]) })
+}
+
+// listenToSignals takes the signals that ask a process to stop away from the kernel, which
+// would end it.
+func listenToSignals() <-chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return signals
 }
 
 // openStdout is a screen where people look, and takes every byte where a program reads.

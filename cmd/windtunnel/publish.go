@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -36,7 +37,7 @@ func publishVerb(env *environment) *cobra.Command {
 	flags.StringVar(&key, "key", "", "sign with this SSH private key `FILE` (Ed25519, without a passphrase)")
 	flags.StringVar(&o.Control, "control", "", "include the A/A comparison in `DIR`, run on the same machine within one hour")
 	flags.StringArrayVar(&o.Remove, "remove", nil, "also take out this `TEXT` wherever it stands, such as a project's name; repeatable")
-	verb.RunE = func(_ *cobra.Command, args []string) (err error) {
+	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if out == "" {
 			return errors.New("publish: want -o FILE")
 		}
@@ -58,19 +59,21 @@ func publishVerb(env *environment) *cobra.Command {
 				return fmt.Errorf("%s: %w", key, err)
 			}
 		}
-		return env.publish(out, o)
+		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		defer cancel()
+		return env.publish(ctx, out, o)
 	}
 	return verb
 }
 
 // publish writes a bundle and says what is in it.
-func (env *environment) publish(out string, o publish.Options) error {
+func (env *environment) publish(ctx context.Context, out string, o publish.Options) error {
 	file, err := record.Dir(filepath.Dir(out)).Create(filepath.Base(out), 0o644)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	r, err := publish.Make(file, o)
+	r, err := publish.Make(ctx, file, o)
 	if err != nil {
 		return err
 	}
@@ -122,7 +125,7 @@ func verifyVerb(env *environment) *cobra.Command {
 			"does not, and with 2 if it cannot tell, such as for a bundle without a signature.",
 		Example: "  windtunnel verify density.wtb --signer SHA256:jZ2qmQ7hYk3yKpLwQm1cZ8mC0y8v8kq1y4S1m2b7oXk",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wantOneOf("--output", output, "text", "markdown", "json"); err != nil {
 				return err
 			}
@@ -134,7 +137,9 @@ func verifyVerb(env *environment) *cobra.Command {
 				}
 				trust = append(trust, keys...)
 			}
-			v, err := publish.Verify(args[0], trust, version)
+			ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+			defer cancel()
+			v, err := publish.Verify(ctx, args[0], trust, version)
 			if err != nil {
 				return err
 			}

@@ -24,15 +24,15 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"scenario":          {max: 5900},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24490},
-		"internal/opinion":  {max: 21_400},
+		"internal/opinion":  {max: 21_420},
 		"internal/fly":      {max: 23700},
 		"plane":             {max: 47},
 		"planes":            {max: 28_550},
-		"cmd":               {max: 5500},
+		"cmd":               {max: 5510},
 	},
 	packages: map[string]budget{
 		"internal/opinion/slo": {3550, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
-		"cmd/windtunnel":       {5500, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":       {5510, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":             {5900, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{

@@ -13,6 +13,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,9 +22,11 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -31,7 +34,9 @@ func main() {
 	entries := flag.String("entries", "", "folder of OSV entries")
 	accepted := flag.String("accepted", "", "file of vulnerabilities that are accepted, one \"ID why\" a line")
 	flag.Parse()
-	wrong, toolchain, err := check(*entries, *accepted, flag.Args())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	wrong, toolchain, err := check(ctx, *entries, *accepted, flag.Args())
 	for _, sentence := range toolchain {
 		fmt.Println("of this Go: " + sentence)
 	}
@@ -48,7 +53,7 @@ func main() {
 // check returns a sentence for each vulnerability that is called and not accepted, and
 // for each that is accepted and not called, and apart from them one for each that is in the
 // standard library.
-func check(entries, accepted string, program []string) (wrong, toolchain []string, err error) {
+func check(ctx context.Context, entries, accepted string, program []string) (wrong, toolchain []string, err error) {
 	if len(program) == 0 {
 		return nil, nil, errors.New("vulncheck: name the program to run after the flags")
 	}
@@ -64,7 +69,7 @@ func check(entries, accepted string, program []string) (wrong, toolchain []strin
 	if err := writeDatabase(database, entries); err != nil {
 		return nil, nil, err
 	}
-	found, err := called(program, database)
+	found, err := called(ctx, program, database)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,9 +192,9 @@ type finding struct{ module, sentence string }
 
 // called runs govulncheck, and returns a sentence for each vulnerability whose code the
 // tree calls, by id.
-func called(program []string, database string) (map[string]finding, error) {
+func called(ctx context.Context, program []string, database string) (map[string]finding, error) {
 	args := append([]string{"-db", "file://" + database, "-format", "json"}, program[1:]...)
-	cmd := exec.Command(program[0], args...)
+	cmd := exec.CommandContext(ctx, program[0], args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -36,7 +39,7 @@ END
 	} {
 		file := filepath.Join(t.TempDir(), "accepted")
 		write(t, file, accepted)
-		wrong, toolchain, err := check(entries, file, []string{script, "./..."})
+		wrong, toolchain, err := check(t.Context(), entries, file, []string{script, "./..."})
 		if err != nil || strings.Join(wrong, "\n") != want {
 			t.Errorf("%q: %q, %v", accepted, wrong, err)
 		}
@@ -46,11 +49,39 @@ END
 	}
 	bare := filepath.Join(t.TempDir(), "bare")
 	write(t, bare, "GO-2026-0001\n")
-	if _, _, err := check(entries, bare, []string{script}); err == nil {
+	if _, _, err := check(t.Context(), entries, bare, []string{script}); err == nil {
 		t.Error("a vulnerability was accepted without a reason")
 	}
-	if _, _, err := check(t.TempDir(), os.DevNull, []string{script}); err == nil {
+	if _, _, err := check(t.Context(), t.TempDir(), os.DevNull, []string{script}); err == nil {
 		t.Error("a folder without entries was taken")
+	}
+}
+
+// TestInterrupted ends a check while govulncheck runs: no database is left.
+func TestInterrupted(t *testing.T) {
+	temporary, entries := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	write(t, filepath.Join(entries, "GO-2026-0001.json"), `{"id": "GO-2026-0001", "modified": "2026-01-02T03:04:05Z"}`)
+	runs, script := filepath.Join(t.TempDir(), "runs"), filepath.Join(t.TempDir(), "govulncheck")
+	write(t, script, "#!/bin/sh\necho > "+runs+"\nexec sleep 600\n")
+	if err := errors.Join(os.Chmod(script, 0o700), syscall.Mkfifo(runs, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := check(ctx, entries, os.DevNull, []string{script})
+		ended <- err
+	}()
+	if _, err := os.ReadFile(runs); err != nil { // there is something to read once the script runs
+		t.Fatal(err)
+	}
+	interrupt()
+	if err := <-ended; err == nil {
+		t.Error("it ended as if nothing had been found")
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

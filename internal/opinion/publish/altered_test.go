@@ -189,7 +189,7 @@ func TestAltered(t *testing.T) {
 		n++
 		tried[what]++
 		must(t, os.WriteFile(path, raw, 0o600))
-		v, err := publish.Verify(path, trust, "v1")
+		v, err := publish.Verify(t.Context(), path, trust, "v1")
 		switch {
 		case err != nil:
 			t.Errorf("%d, %s: %v", n, what, err)

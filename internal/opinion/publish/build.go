@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -67,16 +68,16 @@ const judgingGC = 25
 
 // build computes everything that a bundle says from what is in its folder: the index, the
 // claims and the runs.
-func build(dir record.Dir, x *Index) (*built, error) {
+func build(ctx context.Context, dir record.Dir, x *Index) (*built, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGC))
 	out := &built{files: map[string][]byte{}}
-	m, all, err := out.judgeSides(dir, &x.Experiment, ComparisonFile)
+	m, all, err := out.judgeSides(ctx, dir, &x.Experiment, ComparisonFile)
 	if err != nil {
 		return nil, err
 	}
 	r := rules{measured: m, index: x, all: slices.Concat(all...), missing: x.Experiment.missing()}
 	if x.Control != nil {
-		control, flown, err := out.judgeSides(dir, x.Control, ControlFile)
+		control, flown, err := out.judgeSides(ctx, dir, x.Control, ControlFile)
 		if err != nil {
 			return nil, err
 		}
@@ -107,10 +108,13 @@ func build(dir record.Dir, x *Index) (*built, error) {
 }
 
 // judgeSides judges every run of an experiment and compares its sides.
-func (b *built) judgeSides(dir record.Dir, e *Experiment, file string) (m measured, all [][]compare.Run, err error) {
+func (b *built) judgeSides(ctx context.Context, dir record.Dir, e *Experiment, file string) (m measured, all [][]compare.Run, err error) {
 	for _, side := range e.Sides {
 		var runs []compare.Run
 		for _, name := range side.Runs {
+			if ctx.Err() != nil {
+				return m, nil, context.Cause(ctx)
+			}
 			r, err := b.judgeRun(dir, name)
 			if err != nil {
 				return m, nil, err

@@ -25,7 +25,7 @@ func BenchmarkVerify(b *testing.B) {
 	must(b, dir.WriteJSON(record.ManifestFile, m))
 	key := signer(b, "author")
 	var out bytes.Buffer
-	_, err = publish.Make(&out, publish.Options{Source: string(dir), Key: key, MadeBy: "v1"})
+	_, err = publish.Make(b.Context(), &out, publish.Options{Source: string(dir), Key: key, MadeBy: "v1"})
 	must(b, err)
 	path := filepath.Join(b.TempDir(), "x.wtb")
 	must(b, os.WriteFile(path, out.Bytes(), 0o600))
@@ -33,7 +33,7 @@ func BenchmarkVerify(b *testing.B) {
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
 	var seconds float64
 	for b.Loop() {
-		v, err := publish.Verify(path, []string{ssh.FingerprintSHA256(key.PublicKey())}, "v1")
+		v, err := publish.Verify(b.Context(), path, []string{ssh.FingerprintSHA256(key.PublicKey())}, "v1")
 		must(b, err)
 		if v.State != publish.Holds {
 			b.Fatalf("%+v", v.Checks)

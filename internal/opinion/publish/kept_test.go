@@ -24,7 +24,7 @@ func TestKeptBundles(t *testing.T) {
 		must(t, err)
 		keys, err := seal.Fingerprints(string(raw))
 		must(t, err)
-		v, err := publish.Verify(path, keys, "later")
+		v, err := publish.Verify(t.Context(), path, keys, "later")
 		must(t, err)
 		for _, c := range v.Checks {
 			if c.State != publish.Holds && (c.Name != "results" || c.State != publish.Unknown) {

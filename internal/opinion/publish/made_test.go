@@ -165,7 +165,7 @@ const claimsText = `claims:
 func made(t testing.TB, o publish.Options) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	r, err := publish.Make(&out, o)
+	r, err := publish.Make(t.Context(), &out, o)
 	must(t, err)
 	if out.Len() == 0 {
 		t.Fatalf("nothing was written: %+v", r.Claims)
@@ -182,7 +182,7 @@ func verify(t testing.TB, raw []byte, madeBy string, signers ...ssh.Signer) *pub
 	for _, s := range signers {
 		keys = append(keys, ssh.FingerprintSHA256(s.PublicKey()))
 	}
-	v, err := publish.Verify(path, keys, madeBy)
+	v, err := publish.Verify(t.Context(), path, keys, madeBy)
 	must(t, err)
 	return v
 }

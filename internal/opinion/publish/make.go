@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -45,27 +46,28 @@ type maker struct {
 }
 
 // Make writes a bundle to w and returns what is in it. Where a claim does not hold, or its
-// runs cannot show it, it writes nothing: the state of the claim tells.
-func Make(w io.Writer, o Options) (*Results, error) {
+// runs cannot show it, it writes nothing: the state of the claim tells. It ends with the
+// context's cause where that ends first.
+func Make(ctx context.Context, w io.Writer, o Options) (*Results, error) {
 	folder, err := os.MkdirTemp("", "windtunnel-publish-")
 	if err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	m := &maker{Options: o, dir: record.Dir(folder), redact: redact.New(o.Remove...), index: Index{Format: Format, MadeBy: o.MadeBy, Logs: []Log{}}}
-	if err := m.collect(&m.index.Experiment, o.Source, runsFolder); err != nil {
+	if err := m.collect(ctx, &m.index.Experiment, o.Source, runsFolder); err != nil {
 		return nil, err
 	}
 	if o.Control != "" {
 		m.index.Control = &Experiment{}
-		if err := m.collect(m.index.Control, o.Control, controlFolder); err != nil {
+		if err := m.collect(ctx, m.index.Control, o.Control, controlFolder); err != nil {
 			return nil, err
 		}
 	}
 	if err := errors.Join(m.writeFile(ClaimsFile, o.Claims), m.writeJSON(RemovedFile, removedList{m.redact.Removed()})); err != nil {
 		return nil, err
 	}
-	b, err := m.build()
+	b, err := m.build(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +78,9 @@ func Make(w io.Writer, o Options) (*Results, error) {
 }
 
 // build computes what follows. A run that cannot be judged is left out with the reason.
-func (m *maker) build() (*built, error) {
+func (m *maker) build(ctx context.Context) (*built, error) {
 	for {
-		b, err := build(m.dir, &m.index)
+		b, err := build(ctx, m.dir, &m.index)
 		var bad *runError
 		if !errors.As(err, &bad) {
 			return b, err
@@ -107,10 +109,10 @@ func (e *Experiment) leaveOut(run, why string) {
 }
 
 // collect copies the runs of a folder into the bundle, without what is to be taken out.
-func (m *maker) collect(e *Experiment, source, folder string) error {
+func (m *maker) collect(ctx context.Context, e *Experiment, source, folder string) error {
 	if _, _, err := record.OpenDir(source); err == nil {
 		e.Sides = []Side{{Runs: []string{}}}
-		return m.addRun(e, 0, source, folder, filepath.Base(filepath.Clean(source)))
+		return m.addRun(ctx, e, 0, source, folder, filepath.Base(filepath.Clean(source)))
 	}
 	entries, err := os.ReadDir(source)
 	if err != nil {
@@ -137,7 +139,7 @@ func (m *maker) collect(e *Experiment, source, folder string) error {
 		case err != nil:
 			e.LeftOut = append(e.LeftOut, LeftOut{name, m.redact.Text(err.Error())})
 		default:
-			if err := m.addRun(e, side, filepath.Join(source, name), folder, name); err != nil {
+			if err := m.addRun(ctx, e, side, filepath.Join(source, name), folder, name); err != nil {
 				return err
 			}
 		}
@@ -213,7 +215,7 @@ func (m *maker) readSides(e *Experiment, source string) (a, b []string, err erro
 var unsafeRune = regexp.MustCompile(`^[^A-Za-z0-9]|[^A-Za-z0-9._=-]`)
 
 // addRun copies one run.
-func (m *maker) addRun(e *Experiment, side int, source, folder, name string) error {
+func (m *maker) addRun(ctx context.Context, e *Experiment, side int, source, folder, name string) error {
 	to := folder + "/" + unsafeRune.ReplaceAllString(m.redact.Text(name), "_")
 	if slices.Contains(e.paths(), to) || !runPath.MatchString(to) {
 		return fmt.Errorf("publish %s: a bundle cannot have a run of that name", source)
@@ -229,6 +231,9 @@ func (m *maker) addRun(e *Experiment, side int, source, folder, name string) err
 	}
 	e.Sides[side].Runs = append(e.Sides[side].Runs, to)
 	for _, file := range files {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if !runFile.MatchString(file) {
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"cmp"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -96,7 +98,7 @@ func TestInterrupted(t *testing.T) {
 	must(t, os.Remove(filepath.Join(folder, publish.ComparisonFile)))
 	must(t, os.RemoveAll(filepath.Join(folder, "a-02")))
 	must(t, os.Rename(filepath.Join(folder, "b-03"), filepath.Join(folder, "b-03-unfinished-1")))
-	r, err := publish.Make(io.Discard, publish.Options{Source: folder, MadeBy: "v1"})
+	r, err := publish.Make(t.Context(), io.Discard, publish.Options{Source: folder, MadeBy: "v1"})
 	must(t, err)
 	sides := map[string]int{}
 	for _, run := range r.Runs {
@@ -104,6 +106,27 @@ func TestInterrupted(t *testing.T) {
 	}
 	if sides["A"] != 2 || sides["B"] != 3 || strings.Join(r.Missing, " ") != "a-02 b-03" {
 		t.Errorf("%v, missing %v", sides, r.Missing)
+	}
+}
+
+// TestStopped stops the making of a bundle and its checking: nothing is left of either.
+func TestStopped(t *testing.T) {
+	folder, stopped := experiment(t, 3, nil), errors.New("stopped")
+	bundle := filepath.Join(t.TempDir(), "x.wtb")
+	must(t, os.WriteFile(bundle, made(t, publish.Options{Source: folder, MadeBy: "v1"}), 0o600))
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(stopped)
+	var out bytes.Buffer
+	if _, err := publish.Make(ctx, &out, publish.Options{Source: folder, MadeBy: "v1"}); !errors.Is(err, stopped) || out.Len() > 0 {
+		t.Errorf("Make wrote %d bytes, and ended with %v", out.Len(), err)
+	}
+	if v, err := publish.Verify(ctx, bundle, nil, "v1"); !errors.Is(err, stopped) {
+		t.Errorf("Verify ended with %+v, %v", v, err)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
@@ -140,7 +163,7 @@ func TestPublishable(t *testing.T) {
 					c.edit(f)
 				}
 			})
-			r, err := publish.Make(io.Discard, publish.Options{Source: source, Control: c.control, Claims: []byte(c.claims), MadeBy: "v1"})
+			r, err := publish.Make(t.Context(), io.Discard, publish.Options{Source: source, Control: c.control, Claims: []byte(c.claims), MadeBy: "v1"})
 			must(t, err)
 			want := map[bool]string{true: publish.LevelPublishable, false: publish.LevelMeasured}[c.rule == ""]
 			if r.Level != want {
@@ -176,7 +199,7 @@ func TestClaims(t *testing.T) {
 		{claims: "claims: [{says: x, measure: calls_total, of: A, max: 1, confidence: 5%}]", err: "confidence"},
 		{claims: "claims: [{says: x, measure: calls_total, of: A, max: 20}, {says: y, measure: calls_total, of: A, min: 21}]", err: `"x" and "y" contradict each other`},
 	} {
-		r, err := publish.Make(io.Discard, publish.Options{Source: folder, Claims: []byte(c.claims), MadeBy: "v1"})
+		r, err := publish.Make(t.Context(), io.Discard, publish.Options{Source: folder, Claims: []byte(c.claims), MadeBy: "v1"})
 		switch {
 		case c.err != "":
 			if err == nil || !strings.Contains(err.Error(), c.err) {

@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,8 +45,8 @@ type verifier struct {
 
 // Verify checks the bundle at path. signers are fingerprints of who may have signed it;
 // madeBy is the version of this windtunnel. An error says that the bundle cannot be opened
-// or that there is no room for it; whatever is wrong inside is a check that fails.
-func Verify(path string, signers []string, madeBy string) (*Verification, error) {
+// or that there is no room for it, or is the cause of a context that ended; whatever is wrong inside is a check that fails.
+func Verify(ctx context.Context, path string, signers []string, madeBy string) (*Verification, error) {
 	v := &verifier{signers: signers, madeBy: madeBy}
 	a, err := archive.Open(path)
 	switch {
@@ -57,7 +58,7 @@ func Verify(path string, signers []string, madeBy string) (*Verification, error)
 		defer a.Close()
 		v.archive = a
 		v.add("form", Holds, unit.Count(len(a.Digests()), "files")+" in canonical form")
-		if err := v.checkContents(); err != nil {
+		if err := v.checkContents(ctx); err != nil {
 			return nil, fmt.Errorf("verify: %w", err)
 		}
 	}
@@ -79,7 +80,7 @@ func (v *verifier) add(name, state, why string) {
 
 // checkContents checks what is in a bundle. What is not what was signed is not looked at
 // any further, and never written to the disk.
-func (v *verifier) checkContents() error {
+func (v *verifier) checkContents(ctx context.Context) error {
 	statement, ok := v.checkSignature()
 	if !ok || !v.checkDigests(statement) {
 		return nil
@@ -102,7 +103,7 @@ func (v *verifier) checkContents() error {
 		v.add("files", Fails, "these have no place in a bundle: "+strings.Join(unknown, ", "))
 		return nil
 	}
-	return v.checkResults(&x, statement)
+	return v.checkResults(ctx, &x, statement)
 }
 
 // checkSignature returns the statement of the bundle, unless its signature is wrong.
@@ -164,7 +165,7 @@ func (v *verifier) checkDigests(statement []byte) bool {
 }
 
 // checkResults computes everything again.
-func (v *verifier) checkResults(x *Index, statement []byte) error {
+func (v *verifier) checkResults(ctx context.Context, x *Index, statement []byte) error {
 	folder, err := os.MkdirTemp("", "windtunnel-verify-")
 	if err != nil {
 		return err
@@ -173,7 +174,10 @@ func (v *verifier) checkResults(x *Index, statement []byte) error {
 	if err := v.archive.Unpack(record.Dir(folder)); err != nil {
 		return err
 	}
-	b, err := build(record.Dir(folder), x)
+	b, err := build(ctx, record.Dir(folder), x)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		v.add("results", Fails, strings.ReplaceAll(err.Error(), folder+"/", ""))
 		return nil
