@@ -36,6 +36,7 @@ type Visitor struct {
 	Histogram func(HistogramSample)
 	Gone      func(Gone)
 	LeftOut   func(LeftOut)
+	Access    func(Access)
 }
 
 // Stream is what has been read of a stream so far: the definitions that
@@ -290,6 +291,8 @@ func (s *Stream) decodeBlock(block []byte, v Visitor) error {
 			if c.bad == nil && v.LeftOut != nil {
 				v.LeftOut(l)
 			}
+		case kindAccess:
+			s.visitAccess(c, v)
 		case kindPhase, kindPhaseWithin:
 			s.visitPhase(c, kind, v)
 		case kindSampleInt, kindSampleFloat:

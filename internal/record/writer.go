@@ -53,6 +53,7 @@ const (
 	kindMemberObject // likewise: an object of a lifecycle, which may have no name, and its member
 	kindNumbered     // a flagged call with its number behind, as the difference to the block's last one
 	kindLeftOut      // a call that was not sent: operation and number
+	kindAccess       // what a call, a list or a watch of a probe step said of one object
 )
 
 // The flags of a call.
