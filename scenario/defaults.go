@@ -33,6 +33,7 @@ func (s *Step) setDefaults()     { s.OnFailure = "stop" }
 func (c *Create) setDefaults()   { c.Timeout = unit.Duration(DefaultCallTimeout) }
 func (c *Churn) setDefaults()    { c.Timeout = unit.Duration(DefaultCallTimeout) }
 func (r *Requests) setDefaults() { r.Timeout = unit.Duration(DefaultCallTimeout) }
+func (p *Probe) setDefaults()    { p.Keys, p.Timeout = 20, unit.Duration(DefaultCallTimeout) }
 func (w *Wait) setDefaults()     { w.Within, w.Unmet = unit.Duration(DefaultWaitWithin), UnknownRun }
 func (c *Settle) setDefaults()   { c.Within = unit.Duration(DefaultSettleWithin) }
 func (e *Exec) setDefaults()     { e.Timeout = unit.Duration(DefaultExecTimeout) }

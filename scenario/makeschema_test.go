@@ -113,7 +113,7 @@ func rules(t reflect.Type, s object) {
 	case reflect.TypeFor[Create]():
 		s["required"] = required(t)
 		s["allOf"] = []any{object{"oneOf": one("body", "objects")}, object{"oneOf": one("count", "perNamespace")}}
-	case reflect.TypeFor[Requests](), reflect.TypeFor[Scale](), reflect.TypeFor[Update](), reflect.TypeFor[Churn](), reflect.TypeFor[Delete]():
+	case reflect.TypeFor[Requests](), reflect.TypeFor[Probe](), reflect.TypeFor[Scale](), reflect.TypeFor[Update](), reflect.TypeFor[Churn](), reflect.TypeFor[Delete]():
 		s["required"] = required(t)
 	case reflect.TypeFor[Call]():
 		s["required"] = []string{"verb"}

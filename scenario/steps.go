@@ -34,6 +34,7 @@ type Step struct {
 	Churn     *Churn        `yaml:"churn"`     // delete and recreate a share of the objects of a create step
 	Delete    *Delete       `yaml:"delete"`    // delete the objects of a create step
 	Requests  *Requests     `yaml:"requests"`  // requests of any kind, in a weighted mix
+	Probe     *Probe        `yaml:"probe"`     // write and read objects of its own, and check that no acknowledged write is lost
 	Wait      *Wait         `yaml:"wait"`      // wait until pods or objects are in a state
 	Pause     unit.Duration `yaml:"pause"`     // do nothing for this time
 	Settle    *Settle       `yaml:"settle"`    // wait until the plane is quiet
@@ -84,6 +85,8 @@ func (s *Step) Pace() *Pace {
 		return &s.Delete.Pace
 	case s.Requests != nil:
 		return &s.Requests.Pace
+	case s.Probe != nil:
+		return &s.Probe.Pace
 	}
 	return nil
 }
@@ -203,6 +206,17 @@ type Requests struct {
 	Mix     []Call        `yaml:"mix"`     // kinds of requests
 	Timeout unit.Duration `yaml:"timeout"` // timeout of each request, default 30s
 	Retry   Retry         `yaml:"retry"`
+}
+
+// Probe creates, updates twice and deletes each of some ConfigMaps in turn, reads them after
+// writes, and watches them through each API server. When the last write is answered it lists
+// them through each API server. The verdict is fail if an acknowledged write is lost, one is
+// invented or done twice, or versions do not ascend; see the SLI write-violations.
+type Probe struct {
+	Keys    int           `yaml:"keys"`    // number of ConfigMaps, named after the step; default 20
+	Count   int           `yaml:"count"`   // number of writes
+	Pace    Pace          `yaml:"pace"`    // pace of writes; a read follows each creation and update at once
+	Timeout unit.Duration `yaml:"timeout"` // timeout of each request, default 30s
 }
 
 // Call is one kind of request. Its objects are those of a create step (of), or a

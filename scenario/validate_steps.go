@@ -76,6 +76,12 @@ func (c stepChecker) checkStep(path string, s *Step, before createdSteps) {
 	if s.Requests != nil {
 		requestsChecker(c).checkRequests(path+".requests", s.Requests, before)
 	}
+	if x := s.Probe; x != nil {
+		c.checkPositive(path+".probe.keys", "probe.keys", float64(x.Keys))
+		c.checkPositive(path+".probe.count", "probe.count", float64(x.Count))
+		paceChecker(c).checkPace(path+".probe.pace", x.Pace, true)
+		c.checkPositiveTime(path+".probe.timeout", "probe.timeout", x.Timeout)
+	}
 	if s.Wait != nil {
 		waitChecker(c).checkWait(path+".wait", s.Wait, before)
 	}

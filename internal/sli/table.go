@@ -32,6 +32,11 @@ func callIndicators() []Indicator {
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"max", "sum"}},
 		{Name: "call-outages", Unit: "outages", Text: "number of the gaps of call-unavailability",
 			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"count"}},
+		// The rules are those of package consistency: no search is needed where each write has a value and a version of its own.
+		{Name: "write-violations", Unit: "violations", Text: "answers to a `probe` step that no plane may give; rule: lost, an acknowledged write is not in a final list; invented, a value that nobody wrote or whose write was refused; doubled, a write done twice; unordered, a later write without a greater version; stale, a read without what was acknowledged before it was sent; missed, a change that a watch did not bring, or brought late or twice; diverged, API servers with different final lists",
+			Source: "windtunnel's own calls and watches", Labels: map[string][]string{"step": nil, "rule": {"lost", "invented", "doubled", "unordered", "stale", "missed", "diverged"}}, Statistics: []string{"count"}},
+		{Name: "unknown-writes", Unit: "writes", Text: "writes of a `probe` step without an answer, or with one of 500 and above: the plane may or may not have done them",
+			Source: "windtunnel's own calls", Labels: anyLabels("step"), Statistics: []string{"count"}},
 		{Name: "failed-calls", Unit: "calls", Text: "calls of the load that failed for good: refused, never sent or without an answer, not sent again, and with a code that their step does not expect",
 			Source: "windtunnel's own calls", Labels: callLabels("step", "cluster"), Statistics: []string{"count"}},
 		// slos/api_availability.md asks a probe; kubernetes-mixin's availability rule counts answers of 500 and above, which this does.

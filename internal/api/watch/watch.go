@@ -63,6 +63,10 @@ type Bookmarked interface {
 // at some moment between that and the first page.
 type Asking interface{ ListAsked(at clock.Time) }
 
+// Versioned is what a Handler may be besides: it is told the version of each list, before
+// its ListEnd.
+type Versioned interface{ ListVersion(version uint64) }
+
 // Options say what to follow.
 type Options struct {
 	Path     string // such as /api/v1/pods
@@ -230,6 +234,9 @@ func (f *follower) listPages(ctx context.Context, again bool, why string) error 
 		f.refused = 0
 		switch {
 		case next == "":
+			if h, ok := f.handler.(Versioned); ok {
+				h.ListVersion(f.versionNumber())
+			}
 			f.handler.ListEnd()
 			f.listed = true
 			return nil

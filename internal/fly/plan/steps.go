@@ -71,6 +71,13 @@ func (e *estimator) estimateStep(s *scenario.Step, begin time.Duration) (span, e
 		err = e.estimateDelete(s.Delete, &one)
 	case s.Requests != nil:
 		err = e.estimateRequests(s.Requests, s.Name, &one)
+	case s.Probe != nil:
+		n := s.Probe.Count / 4
+		e.countCalls(&one, "create", "configmaps", s.Probe.Count-3*n)
+		e.countCalls(&one, "update", "configmaps", 2*n)
+		e.countCalls(&one, "delete", "configmaps", n)
+		e.countCalls(&one, "get", "configmaps", s.Probe.Count-n) // at most: after those that are acknowledged
+		err = e.setTimes(s.Probe.Pace, s.Probe.Count, 1, &one)
 	case s.Fault != nil && s.Fault.Hold:
 		one.Duration = time.Duration(s.Fault.For)
 	case s.Network != nil:

@@ -56,6 +56,8 @@ func stepOf(s *scenario.Step, failed error) Step {
 		return Delete{s.Name, s.Delete}
 	case s.Requests != nil:
 		return Requests{s.Name, s.Requests}
+	case s.Probe != nil:
+		return Probe{s.Name, s.Probe}
 	case s.Wait != nil:
 		return Wait{s.Name, s.Wait}
 	case s.Settle != nil:

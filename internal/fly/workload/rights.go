@@ -135,6 +135,8 @@ func (r *rights) addStep(step *scenario.Step) {
 		for i := range step.Requests.Mix {
 			r.addCall(&step.Requests.Mix[i])
 		}
+	case step.Probe != nil:
+		r.addNamed("configmaps", "", "", "create", "delete", "get", "list", "update", "watch")
 	case step.Wait != nil && step.Wait.Objects != "":
 		r.addNamed(step.Wait.Objects, "", step.Wait.Namespace, "get", "list", "watch")
 	case step.Exec != nil:

@@ -54,6 +54,8 @@ func (w *Workload) explainUnsharable(step *scenario.Step, workers int) error {
 		return fmt.Errorf("%w: it is done in members, which only one sender reaches; run it without --workers", ErrNotShared)
 	case step.Churn != nil && step.Churn.Namespaces != "":
 		return fmt.Errorf("%w: what it makes again depends on which namespaces are gone; churn the objects, not their namespaces, or run it without --workers", ErrNotShared)
+	case step.Probe != nil:
+		return fmt.Errorf("%w: its records are of one sender; run it without --workers", ErrNotShared)
 	case closed > 0 && closed < workers:
 		return fmt.Errorf("%w: %s at a time: fewer than %d workers; use --workers %d or fewer, or closed: %d or more", ErrNotShared, unit.Count(closed, "calls"), workers, closed, workers)
 	case step.Requests != nil:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/opinion/consistency"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/series"
 	"github.com/windtunnel/windtunnel/internal/stats"
@@ -47,7 +48,8 @@ type Facts struct {
 	Waiting     Waiting
 	Lifecycles  []*Lifecycles // by name, resource and group, in the order of their first object
 	Series      *series.Store
-	Workers     []*Worker // who shared the load, by index; none: the leader sent it
+	Accesses    map[string][]consistency.Access // of probe steps, by step
+	Workers     []*Worker                       // who shared the load, by index; none: the leader sent it
 }
 
 // Step is one step of the scenario as it went.
@@ -150,7 +152,7 @@ type source struct {
 
 func newCollector(m record.Manifest) *collector {
 	return &collector{
-		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Cut: map[string]int{}, Timeline: newTimeline()},
+		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Cut: map[string]int{}, Accesses: map[string][]consistency.Access{}, Timeline: newTimeline()},
 		byOp:   map[record.Op]int{},
 		groups: map[groupKey]*Lifecycles{}, clusters: map[string]*Cluster{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
 		renewal: max(record.Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))), broken: outages{},
@@ -185,6 +187,10 @@ func (c *collector) newVisitor(s *record.Stream) record.Visitor {
 	v := c.f.Series.Visitor(s)
 	sample, event, scrape := v.Sample, v.Event, v.Scrape
 	v.Call, v.Phase = func(x record.Call) { c.addCall(c.source, x) }, c.addPhase
+	v.Access = func(x record.Access) {
+		op := s.Ops[x.Op]
+		c.f.Accesses[op.Step] = append(c.f.Accesses[op.Step], consistency.Access{Verb: op.Verb, Access: x})
+	}
 	v.Sample = func(x record.Sample) { c.whole.Add(x.At); sample(x) }
 	v.Event = func(e record.Event) { c.addEvent(e); event(e) }
 	v.Scrape = func(x record.Scrape) { c.f.Scrapes++; scrape(x) }

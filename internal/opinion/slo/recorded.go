@@ -58,6 +58,8 @@ func (c records) judgeRecord(r *Result, o *scenario.Objective) {
 		c.callLatency(r, o)
 	case "call-unavailability", "call-outages":
 		c.callOutages(r, o)
+	case "write-violations", "unknown-writes":
+		c.judgeWrites(r, o)
 	case "call-success":
 		c.callSuccess(r, o)
 	case abortedRun:

@@ -48,7 +48,7 @@ func (a demands) listUnmet() []Unmet {
 	limits := slices.DeleteFunc(a.unmetLimits(), func(l Unmet) bool { // told with the reason
 		return slices.ContainsFunc(told, func(t Unmet) bool { return t.Asked == l.Asked })
 	})
-	return slices.Concat(limits, a.ofOthers(), told, a.unmetSteps())
+	return slices.Concat(limits, a.ofOthers(), told, a.unmetSteps(), a.violatedProbes())
 }
 
 // ofOthers is what a scenario asks of its plane that nobody can set in a cluster that
