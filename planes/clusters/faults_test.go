@@ -46,7 +46,8 @@ func (r *rig) linked() *proxy.Proxy {
 	return p
 }
 
-// on binds a pod to a node.
+// on binds a pod to a node. One that is bound later is two events, the second of which may
+// have it created again, with all that it needs, before its creation is heard of.
 func on(node string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.NodeName = node }
 }

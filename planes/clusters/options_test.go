@@ -59,7 +59,7 @@ func TestServiceEnv(t *testing.T) {
 			m := r.manage(func(o *tree.Options) { calm(o); o.ServiceEnv = env })
 			r.joined(m)
 			before := m.hostCalls("LIST", "services")
-			r.create(pod("p", func(p *corev1.Pod) {
+			r.create(pod("p", on("m0-n0"), func(p *corev1.Pod) {
 				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "second", Image: "registry.example/app:1"})
 			}))
 			r.run(1)
@@ -85,7 +85,7 @@ func TestDependents(t *testing.T) {
 			r.joined(m)
 			r.settings()
 			for i := range pods { // each when the one before runs, and caches know of its copies
-				r.create(pod(fmt.Sprint("p", i), withSettings))
+				r.create(pod(fmt.Sprint("p", i), on("m0-n0"), withSettings))
 				r.run(i + 1)
 				repotest.Eventually(t, "it rests", m.idle)
 			}

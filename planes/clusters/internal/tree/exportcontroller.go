@@ -71,14 +71,12 @@ func (c *exportController) sliceEvent(o any) {
 		return
 	}
 	key := serviceOf(s)
-	if !c.tree.hub.isExported(key) {
-		if isMarked(s) { // since an export that ended while nobody watched
-			c.queue.Queue.Add(key)
-		}
-		return
-	}
-	if c.tree.o.Import == ImportMCS {
+	exported := c.tree.hub.isExported(key)
+	if needsMark(s, exported, &c.tree.o) {
 		c.queue.Queue.Add(key)
+	}
+	if !exported {
+		return
 	}
 	for _, j := range c.tree.leaves.everyMember() {
 		j.imports.addImport(key, s.Name)

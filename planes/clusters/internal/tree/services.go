@@ -124,10 +124,16 @@ func oldSlices(hub, copies []*discoveryv1.EndpointSlice) (out []*discoveryv1.End
 // isMarked tells whether a slice says that members may import it.
 func isMarked(s *discoveryv1.EndpointSlice) bool { return s.Labels[api.LabelExported] == "true" }
 
-// decideMark returns a slice of the hub as it is to be written, nil if it is not: with mcs
-// each of a service that members may import, whether it differs or not.
+// needsMark tells whether the mark of a slice of the hub is to be written: where it is not as
+// its service is, be it that the export was heard of before the slice or ended while nobody
+// watched; with mcs each of a service that members may import, whether it differs or not.
+func needsMark(s *discoveryv1.EndpointSlice, exported bool, o *Options) bool {
+	return isMarked(s) != exported || exported && o.Import == ImportMCS
+}
+
+// decideMark returns a slice of the hub as it is to be written, nil if it is not.
 func decideMark(s *discoveryv1.EndpointSlice, exported bool, o *Options) *discoveryv1.EndpointSlice {
-	if isMarked(s) == exported && (!exported || o.Import == ImportDirect) {
+	if !needsMark(s, exported, o) {
 		return nil
 	}
 	next := s.DeepCopy()

@@ -76,11 +76,9 @@ func (w *serviceWorld) changed() { w.add(w.pair().queueKeys(serviceKey, w.all(),
 
 // sliceChanged is the event of a slice of the hub, as sliceEvent handles it.
 func (w *serviceWorld) sliceChanged(s *slice) {
-	switch {
-	case !w.pair().exported:
-		w.exporting = w.exporting || isMarked(s)
-	default:
-		w.exporting = w.exporting || w.o.Import == ImportMCS
+	exported := w.pair().exported
+	w.exporting = w.exporting || needsMark(s, exported, &w.o)
+	if exported {
 		w.add(w.pair().sliceKey(serviceKey, s.Name, &w.o))
 	}
 }
@@ -478,7 +476,7 @@ func (w *serviceWorld) checkAgreement() {
 		w.never("the member's service is not the hub's")
 	}
 	for _, s := range w.all() {
-		if exported := w.pair().exported; isMarked(s) != exported && !(exported && w.o.Import == ImportDirect) { // direct marks none that comes later
+		if isMarked(s) != w.pair().exported {
 			w.never("a slice says wrongly whether members may import it")
 		}
 	}
