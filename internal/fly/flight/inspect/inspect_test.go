@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/fly/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -200,8 +201,11 @@ func TestALostProbeWriteIsDeleted(t *testing.T) {
 				}
 				return &apitest.Injection{Done: made, Delay: 3 * time.Second}
 			})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the write has left by then
-			defer cancel()
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				defer cancel()
+				repotest.Met(func() bool { return server.Count("POST ") == 1 && (!made || len(server.Names(probePath)) == 1) })
+			}()
 			var s preflight.State
 			i.AddProbeWrites(ctx, &s)
 			if left := server.Names(probePath); len(left) != 0 || len(s.Unread) != 1 || server.Count("DELETE ") != deletions {
