@@ -336,20 +336,22 @@ func (apps *faultyApps) outlastOutage(o outage, maps typedcore.ConfigMapInterfac
 	if err := maps.Delete(apps.t.Context(), "cm-"+is, metav1.DeleteOptions{}); err != nil {
 		apps.t.Fatal(err)
 	}
-	apps.touch(is)
-	apps.awaitExpected(is, expectation{condition: "StateKeep", message: o.message, event: "FailedStateKeep", log: "level=WARN"})
-	if !o.silent {
+	if !o.silent { // first: see below
 		if err := apps.client.Applications.Delete(apps.t.Context(), apps.get(goes)); err != nil {
 			apps.t.Fatal(err)
 		}
 		apps.awaitExpected(goes, expectation{phase: api.Deleting, condition: "GarbageCollection", message: o.message, event: "FailedGC", log: "level=WARN"})
+	}
+	apps.touch(is)
+	apps.awaitExpected(is, expectation{condition: "StateKeep", message: o.message, event: "FailedStateKeep", log: "level=WARN"})
+	if !o.silent {
 		apps.make(to(apps.t, comes, `{"clusters":["m-1"]}`))
 		apps.awaitExpected(comes, expectation{
 			step: "deploy-where", message: fmt.Sprintf("component %s-v1: apply Deployment %s-v1: %s", comes, comes, o.message), event: "FailedWorkflow", log: "step failed and is tried again",
 		})
 	}
 	o.end()
-	// Its event may be left out: of one object the recorder takes 25 at once, as many as there are passes in a long outage.
+	// Its event may be left out: of one object the recorder takes 25 at once, no more than a long outage has passes.
 	apps.awaitEvent(is, expectation{message: "ConfigMap cm-" + is + " in cluster m-1 was gone", log: "drift is repaired"})
 	repotest.Eventually(apps.t, "what was lost there is back, and the condition as well", func() bool {
 		_, err := maps.Get(apps.t.Context(), "cm-"+is, metav1.GetOptions{})
