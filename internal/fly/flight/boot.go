@@ -64,10 +64,14 @@ func (r *run) enterCluster(ctx context.Context) error {
 		return err
 	}
 	r.atEnd(func() { _ = r.visit.client.Close() })
+	served := discovery.New(r.visit.client)
 	if r.workload.Destructive = r.options.Destructive; !r.options.Destructive {
-		if err := r.workload.CheckCalls(ctx, discovery.New(r.visit.client)); err != nil {
+		if err := r.workload.CheckCalls(ctx, served); err != nil {
 			return err
 		}
+	}
+	if err := r.installation.checkServed(ctx, r.workload, served); err != nil {
+		return err
 	}
 	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.visit.client, r.id, cleanup.Holder(), r.clock)
 	if err != nil {

@@ -51,10 +51,13 @@ func (r *run) checkFaults() error {
 	return r.workload.CheckFaults()
 }
 
-// findPrograms looks for what a run would start or reach: the subjects' programs, those
-// of the plane, the kubeconfig.
+// findPrograms looks for what a run would start or reach: the subjects' programs, the first
+// command of the steps, the programs of the plane, the kubeconfig.
 func (r *run) findPrograms() error {
-	var err error
+	err := steps.CheckCommand(r.workload)
+	if err != nil {
+		return err
+	}
 	if r.subjects, err = compileSubjects(r.scenario, r.options); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
@@ -77,18 +78,32 @@ func readObjects(sc *scenario.Scenario, file string, names []string, to *[]subje
 	return errors.Join(errs...)
 }
 
-// missingKinds joins an error for each kind of the steps' objects, or of stages, that nothing
-// brings to a plane of the run's own. A subject may bring what it likes, and a
-// cluster of the user's may have it.
+// missingKinds joins an error for each kind of the steps' objects, of their calls, or of
+// stages, that nothing brings to a plane of the run's own. A subject may bring what it likes,
+// and a cluster of the user's may have it.
 func (in *installation) missingKinds(w *workload.Workload, acts stages.Set, o Options) error {
 	if o.Kubeconfig != "" || len(w.Scenario.Subjects) > 0 {
 		return nil
 	}
+	brought := in.defines()
+	return errors.Join(w.Unserved(brought), acts.MissingKinds(brought.Lack))
+}
+
+// checkServed is missingKinds for a cluster of the user's: it is asked.
+func (in *installation) checkServed(ctx context.Context, w *workload.Workload, resources *discovery.Cache) error {
+	if len(w.Scenario.Subjects) > 0 {
+		return nil
+	}
+	return w.CheckServed(ctx, resources, in.defines())
+}
+
+// defines are the kinds that it brings to the plane.
+func (in *installation) defines() workload.Definitions {
 	brought := workload.Definitions{}
 	for _, object := range slices.Concat(in.definitions, in.manifests) {
 		brought.Add(object.Body)
 	}
-	return errors.Join(w.Unserved(brought), acts.MissingKinds(brought.Lack))
+	return brought
 }
 
 // isEmpty tells that there is nothing to install.

@@ -36,8 +36,8 @@ func Plan(o Options) (Forecast, error) {
 	if err == nil {
 		err = r.findPrograms()
 	}
-	if err == nil && !r.ownsPlane() && !o.Destructive {
-		err = r.checkForeignCalls()
+	if err == nil && !r.ownsPlane() {
+		err = r.askCluster()
 	}
 	return f, err
 }
@@ -45,9 +45,10 @@ func Plan(o Options) (Forecast, error) {
 // lookWithin bounds how long a plan asks a cluster.
 const lookWithin = 10 * time.Second
 
-// checkForeignCalls asks the cluster, as Run does, whether requests would change what is not
-// the run's. A cluster that does not answer is Run's to refuse.
-func (r *run) checkForeignCalls() error {
+// askCluster asks the cluster, as Run does, whether it serves what the steps are about, and
+// whether requests would change what is not the run's. A cluster that does not answer is
+// Run's to refuse.
+func (r *run) askCluster() error {
 	e, err := endpoint.FromKubeconfig(r.options.Kubeconfig, "")
 	if err != nil {
 		return err
@@ -60,10 +61,13 @@ func (r *run) checkForeignCalls() error {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
 	defer cancel()
-	if err := r.workload.CheckCalls(ctx, discovery.New(client)); errors.Is(err, workload.ErrForeign) {
-		return err
+	served := discovery.New(client)
+	if !r.options.Destructive {
+		if err := r.workload.CheckCalls(ctx, served); errors.Is(err, workload.ErrForeign) {
+			return err
+		}
 	}
-	return nil
+	return r.installation.checkServed(ctx, r.workload, served)
 }
 
 // Check reads a file as Run does, with all the files that it names, and starts

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -70,6 +71,35 @@ func (x Exec) runLogged(ctx context.Context, s *Session, log string, env ...stri
 	}
 	c := command{Exec: x.Spec, dir: filepath.Dir(s.Workload.File), env: env, started: s.Plane.LookAfter}
 	return c.runCommand(ctx, out)
+}
+
+// CheckCommand says that the program of the first command of the steps is missing. Later ones
+// are not looked for: an earlier command may make them.
+func CheckCommand(w *workload.Workload) error {
+	for step := range w.Scenario.AllSteps() {
+		if step.Exec != nil {
+			name := step.Exec.Command[0]
+			if err := findExecutable(filepath.Dir(w.File), name); err != nil {
+				return fmt.Errorf("%s: command `%s`: %w", w.PlaceOfStep(step), name, err)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// findExecutable looks for a program as a command in a folder does: a relative path is the
+// folder's, a name is one of PATH.
+func findExecutable(folder, name string) error {
+	if filepath.Base(name) != name && !filepath.IsAbs(name) {
+		folder, err := filepath.Abs(folder)
+		if err != nil {
+			return fmt.Errorf("find the scenario's folder: %w", err)
+		}
+		name = filepath.Join(folder, name)
+	}
+	_, err := exec.LookPath(name)
+	return err
 }
 
 // command is a local command and what it is given.
