@@ -49,7 +49,7 @@ func cleanVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&c.run, "run", "", "delete only objects of the run with this `ID`, the field run of its manifest.json")
 	verb.Flags().BoolVar(&c.dry, "dry-run", false, "list what would be deleted, and delete nothing")
 	verb.Flags().BoolVarP(&c.yes, "yes", "y", false, "delete without asking; needed where standard input is no terminal")
-	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "`DURATION` after which clean gives up on objects that are still there")
+	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "`DURATION` after which clean gives up on the objects that are still there, of all runs together, and names them")
 	verb.Flags().StringArrayVar(&c.namespaces, "namespace", []string{"default"}, "`NAMESPACE` in which to look for objects that the user may not list in all namespaces; repeatable")
 	_ = verb.MarkFlagRequired("kubeconfig") // it is there
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -171,12 +171,15 @@ func (c *cleaning) askToDelete(env *environment, mine map[string][]cleanup.Found
 	return nil
 }
 
-// deleteLeftovers deletes what runs have left; the error says what stays, and why.
+// deleteLeftovers deletes what runs have left, all within one deadline; the error says what
+// stays, and why.
 func (c *cleaning) deleteLeftovers(ctx context.Context, env *environment, client *wire.Client, mine map[string][]cleanup.Found) error {
 	var faults []error
-	for _, run := range slices.Sorted(maps.Keys(mine)) {
-		fmt.Fprintf(env.stderr, "deleting %s of run %s\n", unit.Count(len(mine[run]), "objects"), run)
-		s := cleanup.Sweeper{Client: client, Within: c.within, Namespaces: c.namespaces, Orphaned: true}
+	began, runs := clock.Start(), slices.Sorted(maps.Keys(mine))
+	for i, run := range runs {
+		within := cleanup.ShareOf(max(0, c.within-began.Now().Sub(0)), len(runs)-1-i)
+		fmt.Fprintf(env.stderr, "deleting %s of run %s, for up to %v\n", unit.Count(len(mine[run]), "objects"), run, within.Round(time.Second))
+		s := cleanup.Sweeper{Client: client, Within: within, Namespaces: c.namespaces, Orphaned: true}
 		if err := s.Sweep(ctx, run, mine[run]); err != nil {
 			faults = append(faults, fmt.Errorf("run %s: %w", run, err))
 			continue

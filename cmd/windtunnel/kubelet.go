@@ -111,5 +111,5 @@ func holdNode(ctx context.Context, o processnode.Options) (release func() error,
 	}, nil
 }
 
-// sweepNode is how long each part of a node's removal may take.
+// sweepNode is how long a node's removal may take.
 const sweepNode = 10 * time.Second

@@ -171,3 +171,58 @@ func TestTheLastLookIsCutOff(t *testing.T) {
 		})
 	}
 }
+
+// TestOneDeadlineForAllParts lets objects of every part of a sweep hang: all of it ends with
+// the deadline, everything was deleted once at least, and what is left is named.
+func TestOneDeadlineForAllParts(t *testing.T) {
+	found := []cleanup.Found{}
+	for _, resource := range []string{"mutatingwebhookconfigurations.admissionregistration.k8s.io", "namespaces", "clusterroles.rbac.authorization.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"} {
+		found = append(found, cleanup.Found{Object: cleanup.Object{Path: "/" + resource, UID: "1"}, Resource: resource, Name: "x"})
+	}
+	for name, hangs := range map[string]string{"all": "/", "the first": "/mutating", "the namespaces": "/namespaces", "the last": "/custom", "none": "?"} {
+		for _, within := range []time.Duration{time.Second, 3 * time.Minute} {
+			t.Run(name+within.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					there, deleted := map[string]string{}, map[string]bool{}
+					for _, f := range found {
+						there[f.Path] = "1"
+					}
+					s := newServer(there, func(req *wire.Request) (*wire.Response, error) {
+						deleted[req.Path] = deleted[req.Path] || req.Method == http.MethodDelete
+						if strings.HasPrefix(req.Path, hangs) {
+							return &wire.Response{Code: 200, Body: []byte(`{"metadata":{"uid":"1","finalizers":["x/y"]}}`)}, nil
+						}
+						return nil, nil
+					})
+					err := cleanup.RemoveWithin(t.Context(), s, within, found)
+					if took := time.Since(s.begin); took > within+time.Millisecond {
+						t.Errorf("it took %v of %v", took, within)
+					}
+					for _, f := range found {
+						if left := strings.HasPrefix(f.Path, hangs); !deleted[f.Path] || left != (s.objects[f.Path] != "") {
+							t.Errorf("%s: deleted once %v, and there: %q", f.Path, deleted[f.Path], s.objects[f.Path])
+						} else if left && (err == nil || !strings.Contains(err.Error(), "delete "+f.Path) || !strings.Contains(err.Error(), " have passed: it is still there, held by x/y")) {
+							t.Errorf("%s is not named: %v", f.Path, err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestSharesOfADeadline splits the time that is left.
+func TestSharesOfADeadline(t *testing.T) {
+	for _, tt := range []struct {
+		left  time.Duration
+		later int
+		want  time.Duration
+	}{
+		{3 * time.Minute, 0, 3 * time.Minute}, {3 * time.Minute, 3, 150 * time.Second}, {40 * time.Second, 3, 10 * time.Second},
+		{8 * time.Second, 3, 2 * time.Second}, {time.Second, 1, 500 * time.Millisecond}, {0, 2, 0},
+	} {
+		if got := cleanup.ShareOf(tt.left, tt.later); got != tt.want {
+			t.Errorf("of %v before %d later parts: %v, want %v", tt.left, tt.later, got, tt.want)
+		}
+	}
+}

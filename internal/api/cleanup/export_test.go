@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 )
@@ -61,4 +62,9 @@ func (f Found) LeadsToOurs(all []Found) bool {
 // Delete deletes objects as a clean-up does.
 func Delete(ctx context.Context, client discovery.Doer, objects []Object) error {
 	return errors.Join(deleteEach(ctx, client, objects)...)
+}
+
+// RemoveWithin deletes what was found as a sweep with this deadline does.
+func RemoveWithin(ctx context.Context, client discovery.Doer, within time.Duration, found []Found) error {
+	return Sweeper{Client: client}.remove(ctx, newDeadline(within), found)
 }

@@ -196,7 +196,7 @@ var ErrNoAnswer = errors.New("the cluster does not answer")
 // Sweeper deletes what runs have made.
 type Sweeper struct {
 	Client discovery.Doer
-	Within time.Duration // for each part of it: one that hangs takes nothing from the others
+	Within time.Duration // for all deletions together; a part that hangs leaves the later ones some of it
 	// Orphaned says that nobody plays the run's nodes any more, nor are its controllers there.
 	// The nodes go first then, and pods on them are deleted without a grace period. Objects that wait for a controller of the run lose their finalizers.
 	Orphaned bool
@@ -210,7 +210,7 @@ type Sweeper struct {
 func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 	var before []Found
 	var faults error
-	pause := collectedFirst
+	pause, deadline := collectedFirst, newDeadline(s.Within)
 	for round := 0; ; round++ {
 		found, unread := first, error(nil)
 		if round > 0 || first == nil {
@@ -230,7 +230,7 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 			return errors.Join(remainError(made), Foreign(others), unread)
 		}
 		before = append(before, made...)
-		faults = s.Remove(ctx, made)
+		faults = s.remove(ctx, deadline, made)
 	}
 }
 
@@ -275,11 +275,11 @@ func remainError(left []Found) error {
 	return fmt.Errorf("%s left after %s, or made again: %s", unit.Count(len(left), "objects"), unit.Count(rounds, "deletions"), strings.Join(names, ", "))
 }
 
-// Remove deletes objects in the order in which it does least harm:
+// remove deletes objects in the order in which it does least harm:
 // what intercepts the calls of others, then namespaces with all that is in them
 // and what is in the namespaces of others, then what is in none, definitions
 // last. What has an owner among them goes with it, but for owners in a ring.
-func (s Sweeper) Remove(ctx context.Context, found []Found) error {
+func (s Sweeper) remove(ctx context.Context, all deadline, found []Found) error {
 	byUID, spaces, nodes := map[string]Found{}, map[string]bool{}, map[string]bool{}
 	var pods []Object
 	for _, f := range found {
@@ -302,9 +302,14 @@ func (s Sweeper) Remove(ctx context.Context, found []Found) error {
 		}
 	}
 	var faults []error
+	later := 0 // parts that are not empty
+	for _, part := range parts {
+		later += min(len(part), 1)
+	}
 	for i, part := range parts {
 		if len(part) > 0 {
-			faults = append(faults, s.removePart(ctx, part))
+			later--
+			faults = append(faults, s.removePart(ctx, all, later, part))
 		}
 		if i == 0 && s.Orphaned && len(nodes) > 0 { // the nodes are gone now
 			var wait guard.Group
@@ -349,10 +354,33 @@ func (f Found) goesWithOwner(byUID map[string]Found) bool {
 	}
 }
 
-func (s Sweeper) removePart(ctx context.Context, part []Object) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Within, fmt.Errorf("%v have passed", s.Within))
+// removePart deletes a part, before as many later ones.
+func (s Sweeper) removePart(ctx context.Context, all deadline, later int, part []Object) error {
+	share := ShareOf(all.left(), later)
+	ctx, cancel := context.WithTimeoutCause(ctx, share, fmt.Errorf("%v have passed", share.Round(time.Millisecond)))
 	defer cancel()
 	return deleteAll(ctx, s.Client, part)
+}
+
+// deadline is when a sweep gives up.
+type deadline struct {
+	clock  clock.Clock
+	within time.Duration
+}
+
+func newDeadline(within time.Duration) deadline { return deadline{clock.Start(), within} }
+
+func (d deadline) left() time.Duration {
+	return max(0, d.within-d.clock.Now().Sub(0))
+}
+
+// laterShare is what each part that is still to come is left of a deadline, where there is
+// as much: enough to delete what does not hang.
+const laterShare = 10 * time.Second
+
+// ShareOf is how much of the time that is left a part may take, before as many later ones.
+func ShareOf(left time.Duration, later int) time.Duration {
+	return left - time.Duration(later)*min(laterShare, left/time.Duration(later+1))
 }
 
 // deletionPart says with which part of all an object is deleted.

@@ -16,7 +16,8 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// cleanUpTime bounds each part of what is done to a cluster that outlives the run.
+// cleanUpTime bounds the deletion of what a run made in a cluster that outlives it; then that
+// of its nodes.
 const cleanUpTime = 3 * time.Minute
 
 // newID makes up the id of a run: ten letters and digits, 50 bits.
