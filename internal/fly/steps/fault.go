@@ -8,6 +8,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -32,13 +33,18 @@ func (x Fault) Do(ctx context.Context, s *Session) error {
 		if err != nil {
 			return nil, err
 		}
-		if x.Spec.Component != "" {
-			return mend, nil // journalled when it hits
+		journalled := x.Spec.Component != "" // when it hits
+		if !journalled {
+			s.Journal.FaultBegan(x.Step, x.Spec.Action, members)
 		}
-		s.Journal.FaultBegan(x.Step, x.Spec.Action, members)
 		return func(ctx context.Context) error {
 			err := mend(ctx)
-			s.Journal.FaultEnded(x.Step, x.Spec.Action, members)
+			if !journalled {
+				s.Journal.FaultEnded(x.Step, x.Spec.Action, members)
+			}
+			if err != nil && !x.Spec.Hold { // else the step ends with it
+				s.Journal.Unmet("step "+x.Step, record.NotDone, err.Error())
+			}
 			return err
 		}, nil
 	})
@@ -61,7 +67,7 @@ func (x Fault) injectFault(ctx context.Context, s *Session) (mend func(context.C
 	if err != nil {
 		return nil, err
 	}
-	return func(context.Context) error { undo(); return nil }, nil
+	return func(context.Context) error { return undo() }, nil
 }
 
 // Inject disturbs a plane that windtunnel has started, or its fleet, which may be

@@ -54,7 +54,7 @@ func (f *Injected) beginFault(ctx context.Context, d *scenario.Disturbance, maki
 		case <-over:
 		}
 		if err := undo(); err != nil {
-			f.Log.Error("a fault could not be taken back", slog.String("action", d.Action), slog.Any("error", err))
+			f.Log.Error("a fault was not done, or could not be taken back", slog.String("action", d.Action), slog.Any("error", err))
 		}
 	})
 	return nil

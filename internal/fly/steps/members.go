@@ -164,7 +164,9 @@ func (w Wait) inMembers(ctx context.Context, s *Session, members []*Member) erro
 func (x inMembers) sendToMembers(ctx context.Context, s *Session, members []*Member, step sender) error {
 	parts := make([]planned, len(members))
 	errs := forEachMember(ctx, atOnce, members, func(i int, m *Member) (err error) {
-		parts[i], err = step.planCalls(ctx, s.sessionOf(m))
+		here := s.sessionOf(m)
+		parts[i], err = step.planCalls(ctx, here)
+		here.noteLacks(x.step.Name, parts[i].lacks)
 		return err
 	})
 	if err := ofMembers(members, errs); err != nil {

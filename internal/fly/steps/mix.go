@@ -68,9 +68,7 @@ func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call
 	case e.selectsObjects() && number < len(s.found):
 		e.found = s.found[number]
 	case e.selectsObjects():
-		if e.found, err = s.listSelected(ctx, resource, c, selector); err == nil && len(e.found) == 0 && !c.Optional {
-			s.foundNone(step, c)
-		}
+		e.found, err = s.listSelected(ctx, resource, c, selector)
 	}
 	return e, err
 }
@@ -136,15 +134,16 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 	return out, nil
 }
 
-// foundNone says of a call that its labels select nothing: a step that sends nothing has
-// not done what it was asked for.
-func (s *Session) foundNone(step string, c *scenario.Call) {
-	why := fmt.Sprintf("no %s have the labels %s: its calls of %s were not sent", c.Resource, c.Selector, c.Verb)
-	if s.member != nil {
-		why = s.member.Name + ": " + why
+// whyNone says why none of an entry's calls can be sent; empty where some can.
+func (e *mixEntry) whyNone() string {
+	c := e.call
+	switch {
+	case e.selectsObjects() && len(e.found) == 0 && !c.Optional:
+		return fmt.Sprintf("no %s have the labels %s: its calls of %s were not sent", c.Resource, c.Selector, c.Verb)
+	case e.objects != nil && !e.ofCollection() && e.objects.noneThere():
+		return fmt.Sprintf("none of the objects of step %s is there: its calls of %s were not sent", c.Of, c.Verb)
 	}
-	s.Journal.Unmet("step "+step, record.NotDone, why)
-	s.Log.Warn("a step selects nothing", "step", step, "resource", c.Resource, "selector", c.Selector)
+	return ""
 }
 
 // targetOf says what the n-th call is about.

@@ -3,6 +3,7 @@ package steps
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,6 +116,12 @@ func (o *Objects) madeNone() error {
 		return nil
 	}
 	return o.allMade()
+}
+
+// noneThere tells that no object is there, though some were to be: what another tool's
+// template may leave out was not.
+func (o *Objects) noneThere() bool {
+	return o.Empty() && slices.ContainsFunc(o.items, func(i item) bool { return !i.optional })
 }
 
 // isThere tells whether an object is there, as far as the answers say.

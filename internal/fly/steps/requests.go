@@ -26,10 +26,14 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 	var ops []record.Op
 	var weights []float64
 	var found [][][2]string
+	var lacks []string
 	for i := range x.Spec.Mix {
 		e, err := s.newMixEntry(ctx, x.Step, &x.Spec.Mix[i], i)
 		if err != nil {
 			return planned{}, err
+		}
+		if why := e.whyNone(); why != "" {
+			lacks = append(lacks, why)
 		}
 		e.op, e.seed, e.rounds = len(ops), s.Workload.SeedOf(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
 		ops = append(ops, e.form.Op(x.Step))
@@ -71,7 +75,7 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 		e, n := choose(a.Index)
 		e.noteDeleted(n, a)
 	}
-	return planned{Plan: p, part: Part{Found: found}}, nil
+	return planned{Plan: p, part: Part{Found: found}, lacks: lacks}, nil
 }
 
 // newChooser returns what says which entry the i-th call is of, and its number there.

@@ -185,6 +185,7 @@ type planned struct {
 	after func(ctx context.Context, sent error) error
 	part  Part              // that it is; without a step it cannot be shared among workers
 	known inventory.Changes // what the leader of workers knew before it planned
+	lacks []string          // why calls that it was to send are not among them
 }
 
 // sender is a step that sends calls.
@@ -200,8 +201,21 @@ func (s *Session) sendPlanned(ctx context.Context, x sender) error {
 	if err != nil {
 		return err
 	}
+	s.noteLacks(p.Step, p.lacks)
 	p.part.Step, p.known = p.Step, known
 	return s.sendPlan(ctx, p)
+}
+
+// noteLacks says why a step does not do all that it was asked for: one that finds nothing to
+// work on is not done.
+func (s *Session) noteLacks(step string, why []string) {
+	for _, one := range why {
+		if s.member != nil {
+			one = s.member.Name + ": " + one
+		}
+		s.Journal.Unmet("step "+step, record.NotDone, one)
+		s.Log.Warn("a step found nothing to work on", "step", step, "why", one)
+	}
 }
 
 // sendPlan sends a plan's calls; one without calls is done.

@@ -294,12 +294,19 @@ func TestChurnOfContents(t *testing.T) {
 	}
 }
 
-// TestSelectsNothing: a step whose labels select nothing has not done what it was asked
-// for, unless that is as good.
+// TestSelectsNothing: a step whose labels select nothing, or whose objects are gone, has not
+// done what it was asked for, unless that is as good.
 func TestSelectsNothing(t *testing.T) {
 	b := newBench(t, head(1)+`
 - {name: away, requests: {rounds: 1, pace: {burst: true}, mix: [{verb: delete, resource: configmaps, namespace: "*", selector: a=b}]}}
 - {name: rest, requests: {rounds: 1, pace: {burst: true}, mix: [{verb: delete, resource: configmaps, namespace: "*", selector: a=b, optional: true}]}}
+- {name: made, create: {body: map, count: 3, pace: {burst: true}}}
+- {name: some, requests: {count: 3, pace: {burst: true}, mix: [{verb: get, of: made}]}}
+- {name: gone, delete: {step: made, pace: {burst: true}}}
+- {name: read, requests: {count: 3, pace: {burst: true}, mix: [{verb: get, of: made}, {verb: list, of: made}]}}
+- {name: changed, update: {step: made, pace: {burst: true}}}
+- {name: churned, churn: {step: made, percent: 50, cycles: 2, pace: {burst: true}}}
+- {name: again, delete: {step: made, pace: {burst: true}}}
 `)
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
@@ -315,7 +322,14 @@ func TestSelectsNothing(t *testing.T) {
 			}
 		}}
 	})
-	if want := []string{"step away " + string(record.NotDone) + ": no configmaps have the labels a=b: its calls of delete were not sent"}; err != nil || !slices.Equal(got, want) {
+	const none = ": none of the objects of step made is there: "
+	want := []string{
+		"step away " + string(record.NotDone) + ": no configmaps have the labels a=b: its calls of delete were not sent",
+		"step read " + string(record.NotDone) + none + "its calls of get were not sent",
+		"step changed " + string(record.NotDone) + none + "it changed none",
+		"step churned " + string(record.NotDone) + none + "it churned none",
+	}
+	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
 }

@@ -3,6 +3,7 @@ package steps
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
@@ -49,7 +50,11 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 		return planned{}, err
 	}
 	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
-	return planned{Plan: p}, nil
+	out := planned{Plan: p}
+	if o.noneThere() {
+		out.lacks = []string{fmt.Sprintf("none of the objects of step %s is there: it changed none", x.Spec.Step)}
+	}
+	return out, nil
 }
 
 // planUpdate are what the step sends. Of each item there are two

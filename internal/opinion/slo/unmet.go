@@ -58,17 +58,17 @@ func (a demands) ofOthers() (out []Unmet) {
 		return nil
 	}
 	const why = "windtunnel has not started this cluster, and cannot set it"
-	if a.sc.Plane.Release != "" || a.sc.Plane.Etcd != "" {
-		out = append(out, Unmet{"field plane.release", record.NotInForce, why})
-	}
-	if a.sc.Plane.Binaries != "" {
-		out = append(out, Unmet{"field plane.binaries", record.NotInForce, why})
-	}
-	if a.sc.Plane.Limits != (scenario.Limits{}) {
-		out = append(out, Unmet{"field plane.limits", record.NotInForce, why})
-	}
-	if len(a.sc.Plane.Components) > 0 {
-		out = append(out, Unmet{"field plane.components", record.NotInForce, why})
+	p := a.sc.Plane
+	for _, field := range []struct {
+		name  string
+		asked bool
+	}{
+		{"release", p.Release != "" || p.Etcd != ""}, {"binaries", p.Binaries != ""}, {"limits", p.Limits != (scenario.Limits{})}, {"components", len(p.Components) > 0},
+		{"etcdMembers", p.EtcdMembers > 1}, {"apiservers", p.APIServers > 1}, {"schedulers", p.Schedulers > 1}, {"controllerManagers", p.ControllerManagers > 1},
+	} {
+		if field.asked {
+			out = append(out, Unmet{"field plane." + field.name, record.NotInForce, why})
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package slo_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -96,6 +97,36 @@ func TestWhatWasAskedFor(t *testing.T) {
 				t.Errorf("unmet: %+v", j.Unmet)
 			}
 		})
+	}
+}
+
+// TestFieldsOfThePlaneInAClusterOfOthers sets one field of the plane after another: none is in
+// force in a cluster that runs already, and each has to be told.
+func TestFieldsOfThePlaneInAClusterOfOthers(t *testing.T) {
+	for field := range reflect.TypeFor[scenario.Plane]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		if name == "durability" || name == "balancer" { // a cluster of others keeps what it writes; a balancer comes with apiservers
+			continue
+		}
+		f := newFlight(t)
+		f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: new(1.0)})
+		f.calls(1000)
+		f.m.Plane.Kind = record.KindAttached
+		set := reflect.ValueOf(&f.sc.Plane).Elem().FieldByIndex(field.Index)
+		switch set.Kind() {
+		case reflect.String:
+			set.SetString("x")
+		case reflect.Int:
+			set.SetInt(3)
+		case reflect.Map:
+			set.Set(reflect.ValueOf(map[string]scenario.Component{"etcd": {CPU: 1}}))
+		default:
+			set.Set(reflect.ValueOf(scenario.Limits{CPU: 1}))
+		}
+		f.end(record.Done)
+		if j := f.judge(); j.Verdict != slo.Unknown || len(j.Unmet) != 1 || j.Unmet[0].State != record.NotInForce {
+			t.Errorf("plane.%s: %s, %+v", name, j.Verdict, j.Unmet)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/sim/engine"
 	"github.com/windtunnel/windtunnel/internal/sim/wheel"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -38,6 +39,7 @@ type injectedFault struct {
 	nodes    []*node
 	withheld engine.List[job]
 	timers   []*wheel.Timer // of flap
+	flapped  int            // how often one of them went down
 }
 
 // isSilent says that a node says nothing now. All methods take nil for a node
@@ -74,7 +76,7 @@ type disturber struct {
 }
 
 // injectFault is Fleet.Disturb.
-func (d *disturber) injectFault(ctx context.Context, want scenario.Disturbance) (undo func(), err error) {
+func (d *disturber) injectFault(ctx context.Context, want scenario.Disturbance) (undo func() error, err error) {
 	switch {
 	case want.Pods != nil:
 		return d.disturbPods(ctx, want)
@@ -84,7 +86,7 @@ func (d *disturber) injectFault(ctx context.Context, want scenario.Disturbance) 
 		}
 		d.reconnect()
 		d.kubelets.breakConnections()
-		return func() {}, nil
+		return func() error { return nil }, nil
 	case want.Nodes == nil:
 		return nil, fmt.Errorf("fleet: disturbance %q of neither nodes nor pods", want.Action)
 	}
@@ -115,12 +117,24 @@ func (d *disturber) injectFault(ctx context.Context, want scenario.Disturbance) 
 		return nil, fmt.Errorf("fleet: %q is no way to disturb nodes: want notready, silent, flap, slow, skew or reconnect", want.Action)
 	}
 	d.driver.wake()
-	return func() {
+	return func() error {
 		d.driver.mu.Lock()
 		defer d.driver.mu.Unlock()
 		d.healFault(x)
 		d.driver.wake()
+		return x.missed(want)
 	}, nil
+}
+
+// missed says what of a disturbance of nodes did not come about.
+func (x *injectedFault) missed(want scenario.Disturbance) error {
+	switch {
+	case len(x.nodes) < want.Nodes.Count:
+		return fmt.Errorf("fleet: %s: %w: of %s that were asked for, %d matched and were well", want.Action, ErrVictims, unit.Count(want.Nodes.Count, "nodes"), len(x.nodes))
+	case want.Action == Flap && x.flapped == 0:
+		return fmt.Errorf("fleet: %s: %w: no node went down; between is %v", want.Action, ErrVictims, want.Between)
+	}
+	return nil
 }
 
 // chooseNodes chooses nodes that live and are well; names nil means any.
@@ -183,7 +197,9 @@ func (d *disturber) flapNodes(x *injectedFault, want scenario.Disturbance) {
 		n.fault = own
 		t := &wheel.Timer{}
 		t.Fire = func() {
-			own.down = !own.down
+			if own.down = !own.down; own.down {
+				x.flapped++
+			}
 			d.postConditions(own)
 			if !own.down {
 				d.resumeWithheld(own)

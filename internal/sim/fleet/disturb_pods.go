@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -91,11 +94,14 @@ type podDisturber struct {
 	wait guard.Group
 	mu   sync.Mutex
 	hit  map[string]int // by uid: how often
+
+	struck, refused int   // pods: whose status was changed, and was not
+	why             error // of the first refusal
 }
 
 // disturbPods chooses pods of the fleet that run, at once or one after another
 // with exponential gaps of mean want.Between.
-func (d *disturber) disturbPods(ctx context.Context, want scenario.Disturbance) (func(), error) {
+func (d *disturber) disturbPods(ctx context.Context, want scenario.Disturbance) (func() error, error) {
 	if want.Action != Fail && want.Action != Crash {
 		return nil, fmt.Errorf("fleet: %q is no way to disturb pods: want fail or crash", want.Action)
 	}
@@ -117,12 +123,46 @@ func (d *disturber) disturbPods(ctx context.Context, want scenario.Disturbance) 
 			p.strikePod(ctx, o)
 		}
 	}
-	var once sync.Once
-	undo := func() { once.Do(func() { cancel(); p.wait.Wait() }) }
+	undo := sync.OnceValue(func() error {
+		cancel()
+		p.wait.Wait()
+		return p.missed(len(pods))
+	})
 	d.driver.mu.Lock()
-	d.ending = append(d.ending, undo)
+	d.ending = append(d.ending, func() { _ = undo() })
 	d.driver.mu.Unlock()
 	return undo, nil
+}
+
+// missed says what of a disturbance of pods did not come about, of so many that matched. It
+// is asked when nobody strikes any more.
+func (p *podDisturber) missed(matched int) error {
+	nothing := fmt.Errorf("fleet: %s: %w", p.want.Action, ErrVictims)
+	switch {
+	case p.refused > 0:
+		return fmt.Errorf("%w: %d of %d pods were not changed: %w", nothing, p.refused, p.refused+p.struck, p.why)
+	case matched < p.want.Pods.Count:
+		return fmt.Errorf("%w: of %s that were asked for, %d matched and ran", nothing, unit.Count(p.want.Pods.Count, "pods"), matched)
+	case p.struck == 0:
+		return fmt.Errorf("%w: no pod was hit; between is %v", nothing, p.want.Between)
+	}
+	return nil
+}
+
+// noteStrike takes note of what a strike came to, and says whether the pod was hit. One that
+// is gone meanwhile is no refusal.
+func (p *podDisturber) noteStrike(err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var status *wire.StatusError
+	switch {
+	case err == nil:
+		p.struck++
+	case !errors.As(err, &status) || status.Code != http.StatusNotFound && status.Code != http.StatusConflict:
+		p.refused++
+		p.why = cmp.Or(p.why, err)
+	}
+	return err == nil
 }
 
 // listRunning lists the fleet's pods that run and match.
@@ -178,10 +218,10 @@ func (p *podDisturber) strikePod(ctx context.Context, o listed) {
 	p.hit[o.Metadata.UID]++
 	p.mu.Unlock()
 	if p.want.Action == Fail {
-		p.patchStatus(whole, o, p.statusPatch(o, times, failed))
+		p.noteStrike(p.patchStatus(whole, o, p.statusPatch(o, times, failed)))
 		return
 	}
-	if !p.patchStatus(whole, o, p.statusPatch(o, times, crashed)) {
+	if !p.noteStrike(p.patchStatus(whole, o, p.statusPatch(o, times, crashed))) {
 		return
 	}
 	pause := crashBackoff().Pause(times)
@@ -189,8 +229,8 @@ func (p *podDisturber) strikePod(ctx context.Context, o listed) {
 		pause = time.Duration(p.want.Down)
 	}
 	p.wait.Go(func() {
-		_ = clock.Sleep(ctx, pause) // at the end of the disturbance they come back at once
-		p.patchStatus(whole, o, p.statusPatch(o, times+1, restarted))
+		_ = clock.Sleep(ctx, pause)                                       // at the end of the disturbance they come back at once
+		_ = p.patchStatus(whole, o, p.statusPatch(o, times+1, restarted)) // one that is gone needs none
 	})
 }
 
@@ -244,8 +284,8 @@ func (p *podDisturber) statusPatch(o listed, restarts int, s containerState) map
 	return map[string]any{"metadata": map[string]any{"uid": o.Metadata.UID}, "status": status}
 }
 
-// patchStatus sends a pod's status; false when the pod is not there any more.
-func (p *podDisturber) patchStatus(ctx context.Context, o listed, body map[string]any) bool {
+// patchStatus sends a pod's status; the error is an answer without success, too.
+func (p *podDisturber) patchStatus(ctx context.Context, o listed, body map[string]any) error {
 	e := p.driver
 	raw, _ := json.Marshal(body) // of texts and numbers: cannot fail
 	due := e.clock.Now()
@@ -259,13 +299,16 @@ func (p *podDisturber) patchStatus(ctx context.Context, o listed, body map[strin
 	if e.records != nil {
 		e.records.Call(r.Call(e.ops[podStatus], due))
 	}
-	if r.Outcome() != record.OK {
-		return false
+	switch {
+	case err != nil:
+		return err
+	case r.Outcome() != record.OK:
+		return r.Refusal()
 	}
 	about, _ := object.ReadMetadata(r.Body)
 	version, _ := strconv.ParseUint(about.ResourceVersion, 10, 64)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p.readiness.noteOwnPatch(o.Metadata.UID, version)
-	return true
+	return nil
 }

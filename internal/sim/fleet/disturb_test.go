@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -30,11 +31,15 @@ func lively(nodes int) scenario.Fleet {
 
 func disturb(t *testing.T, f *fleet.Fleet, d scenario.Disturbance) func() {
 	t.Helper()
-	undo, err := f.Disturb(t.Context(), d)
+	end, err := f.Disturb(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return undo
+	return func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // notReady names the nodes that say that they are not ready.
@@ -216,6 +221,41 @@ func TestPodsFailAndCrash(t *testing.T) {
 	for _, p := range s.Pods() {
 		if p.Status.Phase == corev1.PodRunning && !p.Status.ContainerStatuses[0].Ready {
 			t.Errorf("pod %s did not come back", p.Name)
+		}
+	}
+}
+
+// TestDisturbancesThatDidNotHappen ask for more than there is, or for what has no time to
+// come, or for what the server refuses: their end says it.
+func TestDisturbancesThatDidNotHappen(t *testing.T) {
+	s := apitest.New(t)
+	f := start(t, s, lively(2))
+	ready(t, f)
+	s.AddPod(apitest.Pod("p", "node-000001"))
+	repotest.Eventually(t, "run", func() bool { return len(running(s)) == 1 })
+	long := unit.Duration(1000 * time.Hour)
+	for want, d := range map[string]scenario.Disturbance{
+		"notready: nothing to disturb: of 3 nodes that were asked for, 2 matched and were well": {Action: fleet.NotReady, Nodes: &scenario.Victims{Count: 3}},
+		"flap: nothing to disturb: no node went down; between is 1000h":                         {Action: fleet.Flap, Nodes: &scenario.Victims{}, Between: long, Down: long},
+		"crash: nothing to disturb: of 2 pods that were asked for, 1 matched and ran":           {Action: fleet.Crash, Pods: &scenario.Victims{Count: 2}},
+		"fail: nothing to disturb: no pod was hit; between is 1000h":                            {Action: fleet.Fail, Pods: &scenario.Victims{}, Between: long},
+		"fail: nothing to disturb: 1 of 1 pods were not changed: status 403":                    {Action: fleet.Fail, Pods: &scenario.Victims{}},
+	} {
+		s.Inject(func(r *http.Request) *apitest.Injection {
+			if strings.Contains(want, "403") && r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/pods/p/status") {
+				return &apitest.Injection{Code: http.StatusForbidden}
+			}
+			return nil
+		})
+		undo, err := f.Disturb(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := undo(); !errors.Is(err, fleet.ErrVictims) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if d.Action == fleet.Crash {
+			repotest.Eventually(t, "run again", func() bool { return len(running(s)) == 1 })
 		}
 	}
 }

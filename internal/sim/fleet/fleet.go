@@ -280,8 +280,9 @@ func (f *Fleet) Manages(node string) bool {
 
 // Disturb does to nodes or pods of the fleet what d asks for, to those that the
 // fleet's seed chooses, until undo is called. Nodes that are disturbed already
-// are not chosen again. Undo may be called twice; it waits for nothing.
-func (f *Fleet) Disturb(ctx context.Context, d scenario.Disturbance) (undo func(), err error) {
+// are not chosen again. Undo may be called twice; it waits for nothing. Its error, an
+// ErrVictims, says what of d did not come about until then.
+func (f *Fleet) Disturb(ctx context.Context, d scenario.Disturbance) (undo func() error, err error) {
 	return f.disturb.injectFault(ctx, d)
 }
 
