@@ -133,6 +133,23 @@ func TestPlansSayWhatRunsSay(t *testing.T) {
 	}
 }
 
+// TestPlansOfOtherToolsSayItOnce plans a config that names one kind in several steps, and a
+// hook that is not there: a step that the importer made stands in no line.
+func TestPlansOfOtherToolsSayItOnce(t *testing.T) {
+	for want, config := range map[string]string{
+		`config.yml: step "gone": things.nobody.example: no plane has this kind by itself`:                          "jobs:\n- {name: gone, jobType: delete, qps: 1, burst: 1, waitForDeletion: true, objects: [{kind: Thing, apiVersion: nobody.example/v1, labelSelector: {a: b}}]}\n",
+		`config.yml: step "gone-before-job-execution": command ` + "`a-program-that-is-nowhere`: exec: \"a-program": "jobs:\n- {name: gone, jobType: delete, qps: 1, burst: 1, hooks: [{cmd: [a-program-that-is-nowhere], when: beforeJobExecution}], objects: [{kind: ConfigMap, labelSelector: {a: b}}]}\n",
+	} {
+		file := filepath.Join(t.TempDir(), "config.yml")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Plan(Options{File: file}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want %q once", err, want)
+		}
+	}
+}
+
 // TestPlansAskTheCluster plans for a cluster that serves a kind of its own, and lacks others.
 func TestPlansAskTheCluster(t *testing.T) {
 	s := apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},

@@ -142,7 +142,8 @@ func (w *Workload) kinds() (out []askedKind) {
 				fmt.Sprintf("%s: body %q is a %s of %s, and ", w.placeOf(name), name, body.Kind(), body.APIVersion()), step.Cluster != ""})
 		}
 		for _, name := range resourcesNamed(step) {
-			if r, err := scenario.ParseResource(name); err == nil {
+			if r, err := scenario.ParseResource(name); err == nil && !judged[name+" by name"] {
+				judged[name+" by name"] = true
 				out = append(out, askedKind{r, "", name, fmt.Sprintf("%s: %s: ", w.PlaceOfStep(step), name), step.Cluster != ""})
 			}
 		}
@@ -150,8 +151,12 @@ func (w *Workload) kinds() (out []askedKind) {
 	return out
 }
 
-// PlaceOfStep is where a step stands, and its name: "FILE:LINE: step".
+// PlaceOfStep is where a step stands, and its name: "FILE:LINE: step". The steps that an
+// importer made stand in no line.
 func (w *Workload) PlaceOfStep(step *scenario.Step) string {
+	if step.Line == 0 {
+		return fmt.Sprintf("%s: step %q", w.File, step.Name)
+	}
 	file, line := w.Scenario.Place(w.File, step.Line)
 	return fmt.Sprintf("%s:%d: step %q", file, line, step.Name)
 }
