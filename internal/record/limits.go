@@ -34,8 +34,8 @@ const (
 	costHistogram = 400
 	costBucket    = 16
 	costGone      = 8
-	costAccess    = 1 << 10 // whoever checks them keeps several indices of them
-	costWritten   = 8       // so many bytes that are written out count as one of memory
+	costAccess    = 300 // less than one of a run earns, whose texts have some 80 bytes: whoever checks them keeps several indices of them
+	costWritten   = 8   // so many bytes that are written out count as one of memory
 )
 
 // A stream may take so much memory for definitions: some for itself, and some for
