@@ -23,7 +23,7 @@ func verbGroups() []group {
 	return []group{
 		{"Start here:", []string{"demo", "doctor", "examples", "init", "validate"}},
 		{"Run and judge:", []string{"run", "judge", "report", "serve", "up", "fault", "clean"}},
-		{"Compare and search:", []string{"ab", "compare", "search", "capacity", "history"}},
+		{"Compare and search:", []string{"ab", "bisect", "compare", "search", "capacity", "history"}},
 		{"Publish and check:", []string{"publish", "verify"}},
 		{"Control planes and clusters:", []string{"plane", "subject", "hollow", "fleet", "kubelet", "stage"}},
 		{"Files of other tools:", []string{"import", "export", "schema"}},
@@ -46,6 +46,8 @@ func flagGroups(verb string) []group {
 		}
 	case "ab":
 		return []group{{"Sides", []string{"a", "b", "repeats"}}, scenario, cluster, {"Results", []string{"measure", "fail-above", "all", "html", "out", "output"}}}
+	case "bisect":
+		return []group{{"Sides", []string{"good", "bad", "between", "measure", "runs"}}, scenario, cluster, {"Results", []string{"out", "output"}}}
 	case "search":
 		return []group{
 			{"Search", []string{"vary", "goal", "rate", "resolution", "columns", "repeats", "runs", "budget"}},

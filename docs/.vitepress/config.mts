@@ -43,6 +43,7 @@ export default defineConfig({
           { text: "Compare two variants", link: "/how-to/comparing" },
           { text: "Publish a scalability result", link: "/how-to/publishing" },
           { text: "Check somebody's result", link: "/how-to/verifying" },
+          { text: "Find the change that causes a regression", link: "/how-to/bisecting" },
           { text: "Find the largest load", link: "/how-to/search" },
           { text: "Track results from build to build", link: "/how-to/builds" },
           { text: "Find the bottleneck", link: "/how-to/diagnosis" },

@@ -3,7 +3,8 @@
 // search names the change, or the set that does it only together.
 //
 // It is pure: the same runs give the same next run and the same answer. It
-// flies nothing and reads no run directory.
+// flies nothing and reads no run directory. docs/how-to/bisecting.md argues its
+// statistics.
 package bisect
 
 import (

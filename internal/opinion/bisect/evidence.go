@@ -137,7 +137,7 @@ const minVerify = 3
 // maxVerify is how many are flown at most: half of the runs that may be flown.
 func (k *knowledge) maxVerify() int { return max(minVerify, k.search.Plan.Runs/4) }
 
-// candidates are the levels in every measure that all pairs of good and bad have.
+// candidates are the levels in every measure that enough pairs of good and bad have.
 func (k *knowledge) candidates() []level {
 	pairs := k.verifyPairs()
 	var out []level
@@ -149,7 +149,8 @@ func (k *knowledge) candidates() []level {
 	return out
 }
 
-// newLevel compares good and bad in one measure; false where not all runs have it.
+// newLevel compares good and bad in one measure; false where too few runs have it. A run that lacks
+// a counter counted nothing.
 func newLevel(key string, m Measure, pairs []*pair) (level, bool) {
 	l := level{key: key, counts: m.Counter, sign: 1}
 	var apart, middle []float64
@@ -157,7 +158,10 @@ func newLevel(key string, m Measure, pairs []*pair) (level, bool) {
 	for _, p := range pairs {
 		good, in := p.runs[0].Values[key]
 		bad, too := p.runs[1].Values[key]
-		if !in && !too || !m.Counter && (!in || !too || good <= 0 || bad <= 0) || good < 0 || bad < 0 {
+		if !m.Counter && (!in || !too) {
+			continue // a run whose times are not believed
+		}
+		if good < 0 || bad < 0 || !m.Counter && (good == 0 || bad == 0) {
 			return l, false
 		}
 		if m.Counter {
@@ -165,6 +169,9 @@ func newLevel(key string, m Measure, pairs []*pair) (level, bool) {
 		}
 		apart = append(apart, scale(bad, m.Counter)-scale(good, m.Counter))
 		middle = append(middle, (scale(bad, m.Counter)+scale(good, m.Counter))/2)
+	}
+	if len(apart) < minVerify {
+		return l, false
 	}
 	l.apart, l.middle = newSample(apart, floor), newSample(middle, floor)
 	if l.apart.mean < 0 {
