@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet/kubelet/logfile"
 )
 
@@ -196,13 +197,7 @@ func testFollow(t *testing.T) {
 	until := func(more string) {
 		t.Helper()
 		want += more
-		for range 500 {
-			if out.String() == want {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Fatalf("%q, want %q", out.String(), want)
+		repotest.Eventually(t, fmt.Sprintf("%q is written", want), func() bool { return out.String() == want }, func() any { return out.String() })
 	}
 	until("one\n")
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
