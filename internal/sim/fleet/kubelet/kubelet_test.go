@@ -188,7 +188,7 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	if code, body := get(t, "http://"+s.Addr().String()+"/debug/pprof/cmdline"); code != 200 || !strings.Contains(body, "kubelet.test") {
+	if code, body := get(t, "http://"+s.Addr().String()+"/debug/pprof/cmdline"); code != 200 || !strings.HasPrefix(body, os.Args[0]) {
 		t.Error(code, body)
 	}
 }
