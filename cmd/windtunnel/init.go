@@ -27,6 +27,7 @@ func startKinds() []string { return []string{"density", "operator", "crd", "comp
 
 // initVerb writes a commented scenario to begin with.
 func initVerb(env *environment) *cobra.Command {
+	var from origin
 	verb := &cobra.Command{
 		Use:   "init {" + strings.Join(startKinds(), "|") + "} [FILE]",
 		Short: "Write a commented scenario to start from",
@@ -35,13 +36,22 @@ func initVerb(env *environment) *cobra.Command {
 			"  operator  an operator reconciles its objects\n" +
 			"  crd       custom resources are created, updated and deleted\n" +
 			"  compare   one setting of the control plane against another\n" +
-			"operator and crd come with a CustomResourceDefinition beside them, " + definitionFile + ".",
-		Example:   "  windtunnel init density && windtunnel run density.yaml",
+			"operator and crd come with a CustomResourceDefinition beside them, " + definitionFile + ".\n" +
+			"With --from, operator builds a published controller from its Go module and writes a folder\n" +
+			"with a scenario for it: its definitions, an object of its, its flags. README.md there says\n" +
+			"what could not be found. FILE is then the folder.",
+		Example: "  windtunnel init density && windtunnel run density.yaml\n" +
+			"  windtunnel init operator --from sigs.k8s.io/kueue@v0.17.0 --package ./cmd/kueue",
 		Args:      cobra.RangeArgs(1, 2),
 		ValidArgs: startKinds(),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := wantOneOf("init", args[0], startKinds()...); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(wantOneOf("init", args[0], startKinds()...), from.check(args[0])); err != nil {
 				return err
+			}
+			if from.module != "" {
+				ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() {})
+				defer cancel()
+				return writeFrom(ctx, env, from, strings.Join(args[1:], ""))
 			}
 			file := args[0] + ".yaml"
 			if len(args) > 1 {
@@ -50,6 +60,9 @@ func initVerb(env *environment) *cobra.Command {
 			return writeStart(env, args[0], file)
 		},
 	}
+	verb.Flags().StringVar(&from.module, "from", "", "Go `MODULE` of a published controller at a version, such as sigs.k8s.io/kueue@v0.17.0")
+	verb.Flags().StringVar(&from.pkg, "package", "", "main `PACKAGE` of the module, such as ./cmd/manager (default: the likely one)")
+	verb.Flags().StringVar(&from.kind, "kind", "", "`KIND` of the objects to create (default: one of which the module has an example)")
 	return verb
 }
 

@@ -25,14 +25,14 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24530},
 		"internal/opinion":  {max: 23_300},
-		"internal/fly":      {max: 24_420},
+		"internal/fly":      {max: 24_700},
 		"plane":             {max: 47},
 		"planes":            {max: 28_550},
-		"cmd":               {max: 5850},
+		"cmd":               {max: 5_940},
 	},
 	packages: map[string]budget{
 		"internal/opinion/slo": {3600, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
-		"cmd/windtunnel":       {5850, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":       {5_940, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":             {5900, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{

@@ -70,6 +70,27 @@ func (b Builder) Build(ctx context.Context, wanted scenario.Build, again bool) (
 	return p, err
 }
 
+// Mains returns the main packages of a module, each as ./cmd/manager.
+func (b Builder) Mains(ctx context.Context, wanted scenario.Build) ([]string, error) {
+	if err := wanted.Check(); err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp("", "windtunnel-subject-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	tool, err := build.FindGo(scratch, b.Progress)
+	if err != nil {
+		return nil, err
+	}
+	source, err := fetch(ctx, tool, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return findMains(source.Dir)
+}
+
 // fetch gets the module of a program.
 func fetch(ctx context.Context, tool build.GoTool, wanted scenario.Build) (build.Listed, error) {
 	all, err := tool.Download(ctx, wanted.Module+"@"+wanted.Version)
@@ -127,7 +148,7 @@ func checkMain(wanted scenario.Build, root string) error {
 	if err == nil {
 		what = fmt.Sprintf("%s is package %s", wanted.PackagePath(), p.Name)
 	}
-	mains, err := Mains(root)
+	mains, err := findMains(root)
 	if err != nil {
 		return err
 	}
@@ -139,8 +160,8 @@ func checkMain(wanted scenario.Build, root string) error {
 	return fmt.Errorf("%s %s: %w: %s; %s", wanted.Module, wanted.Version, ErrNoMain, what, known)
 }
 
-// Mains returns the main packages below a module's root, each as ./cmd/manager.
-func Mains(root string) (out []string, err error) {
+// findMains returns the main packages below a module's root.
+func findMains(root string) (out []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
