@@ -193,7 +193,10 @@ func TestTranscript(t *testing.T) {
 	p.converged()
 	repotest.Eventually(t, "everything was said", func() bool {
 		text := p.text()
-		for _, want := range []string{"update kube-node-lease", "nodepatch", "hub: delete default/pod/p0", "hub: update default/pod/p0", "hub: update default/configmap", "hub: update null/node"} {
+		for _, want := range []string{
+			"update kube-node-lease", "nodepatch", "podpatch", "keepalive", "edge: delete default/pod/p0", // answered after the pod is gone
+			"hub: delete default/pod/p0", "hub: update default/pod/p0", "hub: update default/configmap", "hub: update null/node",
+		} {
 			if !strings.Contains(text, want) {
 				return false
 			}
