@@ -255,7 +255,8 @@ type Wait struct {
 	Condition string        `yaml:"condition"` // with objects: CEL over self, such as self.status.readyReplicas == self.spec.replicas; or a JSON path as in kubectl wait, {.status.phase}=Bound
 	Deleted   bool          `yaml:"deleted"`   // with objects, instead of condition: until at most count remain
 	Count     int           `yaml:"count"`     // number; with of: default all; with deleted: how many may remain, default 0
-	All       bool          `yaml:"all"`       // with objects: all existing ones, and at least count
+	All       bool          `yaml:"all"`       // with objects: all existing ones, and at least count, default 1
+	Optional  bool          `yaml:"optional"`  // with all: no object at all is enough, too
 	Within    unit.Duration `yaml:"within"`    // timeout, default 10m; then the step fails
 	Unmet     string        `yaml:"unmet"`     // verdict after the timeout: unknown (default) or fail
 }

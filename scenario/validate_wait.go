@@ -31,7 +31,7 @@ func (c waitChecker) checkPods(path string, x *Wait) {
 		c.reportAt(path+".pods", "wait.pods: no earlier create step makes group %q%s", clipText(x.Pods), suggestName(x.Pods, groups))
 	}
 	c.checkWord(path+".are", "wait.are", x.Are)
-	for _, name := range setFields(x, "of", "namespace", "selector", "condition", "deleted", "all") {
+	for _, name := range setFields(x, "of", "namespace", "selector", "condition", "deleted", "all", "optional") {
 		c.reportAt(path+"."+name, "wait.%s: belongs to objects, not to pods", name)
 	}
 	if x.Count == 0 && x.Are != "deleted" {
@@ -54,6 +54,9 @@ func (c waitChecker) checkObjects(path string, x *Wait, before createdSteps) {
 	}
 	if x.All && x.Deleted {
 		c.reportAt(path+".all", "wait.all: belongs to condition, not to deleted")
+	}
+	if x.Optional && (!x.All || x.Count > 0) {
+		c.reportAt(path+".optional", "wait.optional: belongs to all without count")
 	}
 	if x.Of != "" {
 		c.checkReference(path+".of", "wait.of", x.Of, before)

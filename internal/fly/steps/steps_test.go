@@ -433,7 +433,10 @@ func TestWaitsForObjects(t *testing.T) {
 		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted; behind: n-1/a-0; n-1/a-2"},
 		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 2s}", "step failed: wait-2: 3 configmaps are still there after 2s, at most 1 may be; behind: n-1/a-0; n-1/a-2; n-2/a-1"},
 		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 2s}",
-			"step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; it was wanted of all, and of 0 at least; behind: n-1/a-0; n-1/a-2"},
+			"step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; it was wanted of all, and of 1 at least; behind: n-1/a-0; n-1/a-2"},
+		{"all of none", fill + "- wait: {objects: configmaps, selector: none=such, condition: has(self.data.a), all: true, within: 2s}",
+			"step failed: wait-2: of 0 configmaps the condition held for 0 within 2s; it was wanted of all, and of 1 at least"},
+		{"all of none, as is well", fill + "- wait: {objects: configmaps, selector: none=such, condition: has(self.data.a), all: true, optional: true, within: 2m}", ""},
 		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 2s}",
 			"step failed: wait-2: of 3 configmaps the condition held for 0 within 2s; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload); behind: n-1/a-0; n-1/a-2; n-2/a-1"},
 	} {

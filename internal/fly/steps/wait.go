@@ -164,9 +164,18 @@ func (w Wait) isSatisfied(c condition.Counts, want int) (have int, ok bool) {
 	case w.Spec.Deleted:
 		return c.Existing, c.Existing <= w.Spec.Count
 	case w.Spec.All:
-		return c.Holding, c.Holding == c.Existing && c.Existing >= w.Spec.Count
+		return c.Holding, c.Holding == c.Existing && c.Existing >= w.least()
 	}
 	return c.Holding, c.Holding >= want
+}
+
+// least returns how many objects there must be of which all are wanted. None is enough only
+// where the scenario says so: a selector that fits nothing would pass.
+func (w Wait) least() int {
+	if w.Spec.Optional {
+		return 0
+	}
+	return max(w.Spec.Count, 1)
 }
 
 func (w Wait) unsatisfiedError(c condition.Counts, want int) error {
@@ -175,7 +184,7 @@ func (w Wait) unsatisfiedError(c condition.Counts, want int) error {
 	case w.Spec.Deleted:
 		err = fmt.Errorf("%s %s still there after %v, at most %d may be", unit.Count(c.Existing, w.Spec.Objects), unit.Verb(c.Existing, "is", "are"), w.Spec.Within, w.Spec.Count)
 	case w.Spec.All:
-		err = fmt.Errorf("of %s the condition held for %d within %v; it was wanted of all, and of %d at least", unit.Count(c.Existing, w.Spec.Objects), c.Holding, w.Spec.Within, w.Spec.Count)
+		err = fmt.Errorf("of %s the condition held for %d within %v; it was wanted of all, and of %d at least", unit.Count(c.Existing, w.Spec.Objects), c.Holding, w.Spec.Within, w.least())
 	default:
 		err = fmt.Errorf("of %s the condition held for %d within %v; %d were wanted", unit.Count(c.Existing, w.Spec.Objects), c.Holding, w.Spec.Within, want)
 	}

@@ -59,7 +59,7 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 		if !knownController(kind) {
 			c.addNote("whether the pods of a %s run is read from its own status.readyReplicas", kind)
 		}
-		w.Condition, w.Count, w.All = podsRunCondition(kind, updated, margin), now, true
+		w.Condition, w.Count, w.All, w.Optional = podsRunCondition(kind, updated, margin), now, true, now == 0
 		return waitStep(c.identifier, w)
 	}
 	w.Deleted = true
