@@ -175,6 +175,23 @@ func (d *Declared) followSource(ctx context.Context, client *wire.Client, resour
 		case <-ctx.Done():
 		}
 	}
+	s.reportUnserved(d)
+}
+
+// reportUnserved says at the end that nobody ever served a resource: its lifecycle was
+// requested and is not measured.
+func (s *source) reportUnserved(d *Declared) {
+	s.tracker.mu.Lock()
+	e := s.side.resource()
+	asked := e.absent > 0
+	s.tracker.mu.Unlock()
+	select {
+	case <-e.synced:
+	default:
+		if asked && !s.warned {
+			d.records.Event(record.Unmet(d.clock.Now(), "lifecycle "+s.tracker.displayName(), record.NotMeasured, "nobody served "+s.of))
+		}
+	}
 }
 
 // isNotServed tells whether a resource is not served: by discovery, or by the

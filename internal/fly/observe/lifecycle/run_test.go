@@ -184,6 +184,55 @@ func TestPodsWithoutTheLabelAreNotRecorded(t *testing.T) {
 	}
 }
 
+// TestKindsThatNobodyServes holds that a lifecycle of a kind that was
+// never served is requested and not measured.
+func TestKindsThatNobodyServes(t *testing.T) {
+	server := apitest.New(t, apitest.Resource{Version: "example.org/v1", Plural: "widgets", Kind: "Widget", Namespaced: true})
+	c := clock.Start()
+	client, err := wire.New(server.Endpoint(), wire.Options{Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	path := filepath.Join(t.TempDir(), "r.wt")
+	records, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(name, kind string) scenario.Lifecycle {
+		return scenario.Lifecycle{Name: name, Of: "example.org/v1 " + kind, Phases: []scenario.Phase{{Name: "ready", When: "{.status.phase}=Ready"}}}.Resolved()
+	}
+	d, err := lifecycle.Declare(records, c, nil, []scenario.Lifecycle{of("served", "Widget"), of("not", "Gadget")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wait sync.WaitGroup
+	wait.Go(func() { d.Run(ctx, client, discovery.New(client)) })
+	if err := d.Synced(ctx); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	wait.Wait()
+	if err := records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var unmet []string
+	if _, err := record.Read(path, func(*record.Stream) record.Visitor {
+		return record.Visitor{Event: func(e record.Event) {
+			if e.Type == record.EventUnmet {
+				unmet = append(unmet, fmt.Sprint(e.Name, ": ", e.State, ": ", e.Text))
+			}
+		}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"lifecycle not: not-measured: nobody served example.org/v1 Gadget"}; !slices.Equal(unmet, want) {
+		t.Errorf("unmet: %q, want %q", unmet, want)
+	}
+}
+
 // phasesOf are the phases recorded, in their order; ~ stands behind those that
 // are known within bounds only.
 func phasesOf(t *testing.T, path string) string {
