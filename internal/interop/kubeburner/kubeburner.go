@@ -105,6 +105,9 @@ func convertConfig(file string, raw []byte, o Options) (*scenario.Scenario, []ki
 		return nil, nil, f.joinErrors()
 	}
 	s := buildScenario(src)
+	if len(f.faults) == 0 && len(s.Steps) == 0 {
+		f.addFaultAt(1, "jobs: nothing in them can be done: no objects are made, because their replicas are 0 or their templates are empty")
+	}
 	if err := f.joinErrors(); err != nil {
 		return nil, nil, err
 	}
