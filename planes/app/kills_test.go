@@ -304,11 +304,7 @@ func (kills *killRig) updateApplication(o *api.Application) error {
 }
 
 func (kills *killRig) deleteApplication(o *api.Application) error {
-	there, err := kills.client.Applications.Get(kills.t.Context(), o.Namespace, o.Name)
-	if err != nil {
-		return err
-	}
-	return kills.client.Applications.Delete(kills.t.Context(), there)
+	return deleteAsRead(kills.t.Context(), kills.client, o.Name)
 }
 
 // killAtMoment waits for the moment and kills who is to be killed; all but a controller come

@@ -94,10 +94,31 @@ func (r *rig) remains(name string, want left) {
 
 func (r *rig) delete(name string) {
 	r.t.Helper()
-	if err := r.client.Applications.Delete(r.t.Context(), r.get(name)); err != nil {
+	if err := deleteAsRead(r.t.Context(), r.client, name); err != nil {
 		r.t.Fatal(err)
 	}
 	r.vanishes(name)
+}
+
+// deleteAsRead deletes an application of the state in which it is read. An API server that
+// finds no finalizer deletes the object even if it gets one meanwhile; who is about to
+// publish it then publishes what is gone, and leaves a tracker that nobody looks after.
+// KubeVela leaves it, too.
+func deleteAsRead(ctx context.Context, client *api.Client, name string) error {
+	for {
+		o, err := client.Applications.Get(ctx, "default", name)
+		if err != nil {
+			return err
+		}
+		if len(o.Finalizers) > 0 {
+			return client.Applications.Delete(ctx, o)
+		}
+		err = client.Core.RESTClient().Delete().AbsPath("/apis", api.GroupVersion().String(), "namespaces/default/applications", name).
+			Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}}).Do(ctx).Error()
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
 }
 
 // vanishes waits until an application that is being deleted is gone.
