@@ -210,7 +210,8 @@ type Sweeper struct {
 func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 	var before []Found
 	var faults error
-	pause, deadline := collectedFirst, newDeadline(s.Within)
+	pause := collectedFirst
+	var within deadline // from the first deletion on: what a slow cluster takes to say what it has is not counted
 	for round := 0; ; round++ {
 		found, unread := first, error(nil)
 		if round > 0 || first == nil {
@@ -229,8 +230,11 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 		case round >= rounds:
 			return errors.Join(remainError(made), Foreign(others), unread)
 		}
+		if before == nil {
+			within = newDeadline(s.Within)
+		}
 		before = append(before, made...)
-		faults = s.remove(ctx, deadline, made)
+		faults = s.remove(ctx, within, made)
 	}
 }
 

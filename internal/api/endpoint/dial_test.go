@@ -150,7 +150,10 @@ func TestProxyThatRefuses(t *testing.T) {
 		"http://jane:secret@127.0.0.1:1":   "connection refused",
 		"https://jane:secret@127.0.0.1:1":  "connection refused",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := t.Context(), context.CancelFunc(func() {})
+		if strings.Contains(url, mute.Addr().String()) { // who answers is heard however long it takes
+			ctx, cancel = context.WithTimeout(ctx, time.Second)
+		}
 		conn, err := through(t, server, url).Dial(ctx, "127.0.0.1:6443")
 		cancel()
 		if err == nil {
