@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -210,23 +209,11 @@ func (x *bisecting) flySearch(ctx context.Context, output string) error {
 
 // resumeState takes over what an earlier call has left in the folder.
 func (x *bisecting) resumeState() error {
-	path := record.Dir(x.out).File(bisect.StateFile)
-	raw, err := record.Dir(x.out).Read(bisect.StateFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read search: %w", err)
+	found, err := resumeFrom(x.out, bisect.StateFile, bisect.ReadFile, x.file.Resume)
+	if found {
+		fmt.Fprintf(x.env.stderr, "going on after %s\n", unit.Count(x.file.Search.Spent(), "runs"))
 	}
-	earlier, err := bisect.ReadFile(path, raw)
-	if err != nil {
-		return err
-	}
-	if err := x.file.Resume(earlier); err != nil {
-		return fmt.Errorf("%s: %w; give another --out", path, err)
-	}
-	fmt.Fprintf(x.env.stderr, "going on after %s\n", unit.Count(x.file.Search.Spent(), "runs"))
-	return nil
+	return err
 }
 
 // sayStep says what is flown next and why, and how long the rest may take.
@@ -279,15 +266,11 @@ func (x *bisecting) flyStep(ctx context.Context, step bisect.Step) (r bisect.Run
 }
 
 // flyWithRetries flies into the run's folder; a plane that did not start is tried again.
-func (x *bisecting) flyWithRetries(ctx context.Context, values map[string]string, r bisect.Run) (err error) {
+func (x *bisecting) flyWithRetries(ctx context.Context, values map[string]string, r bisect.Run) error {
 	path, seed := filepath.Join(x.out, r.Dir), x.file.Setup.Seed+uint64(r.Pair)
-	for range tries {
-		if err = moveAside(path); err != nil {
-			return err
-		}
+	return flyUntilBooted(ctx, path, func() error {
 		shown := newProgress(x.env)
-		var result flight.Result
-		result, err = x.fly(ctx, flight.Options{
+		result, err := x.fly(ctx, flight.Options{
 			File: x.file.File, Text: x.text, Set: values, Kubeconfig: x.cluster.kubeconfig, Trust: x.cluster.trust, Out: path, Seed: &seed, MaxNeighbours: x.file.Setup.MaxNeighbours, Command: x.env.args,
 			Versions: binaryVersions(), Log: x.env.newLogger(), Status: shown.showStatus, StatusEvery: shown.redrawInterval(),
 		})
@@ -295,11 +278,8 @@ func (x *bisecting) flyWithRetries(ctx context.Context, values map[string]string
 		if err == nil && (errors.Is(result.Err, flight.ErrBoot) || errors.Is(result.Err, flight.ErrNoRecords)) {
 			err = fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 		}
-		if !errors.Is(err, flight.ErrBoot) || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
+		return err
+	}, func(error) {}) // the reason of the last one is kept with the run
 }
 
 // keepRun adds a run to the search and says what became of it.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -238,20 +237,9 @@ func (x *searching) flySearch(ctx context.Context, output string) (err error) {
 
 // resumeState takes over what an earlier call has left in the folder.
 func (x *searching) resumeState() error {
-	path := record.Dir(x.out).File(capacity.StateFile)
-	raw, err := record.Dir(x.out).Read(capacity.StateFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read search: %w", err)
-	}
-	earlier, err := capacity.ReadState(path, raw)
-	if err != nil {
+	found, err := resumeFrom(x.out, capacity.StateFile, capacity.ReadState, x.state.Resume)
+	if err != nil || !found {
 		return err
-	}
-	if err := x.state.Resume(earlier); err != nil {
-		return fmt.Errorf("%s: %w; give another --out", path, err)
 	}
 	for _, r := range x.state.Runs {
 		if err := x.knowsRate(r); err != nil {
@@ -262,24 +250,13 @@ func (x *searching) resumeState() error {
 	return nil
 }
 
-// flyWithRetries flies a run. A plane that did not start is tried again: nothing was
-// measured, and it need not have been the load's fault.
-func (x *searching) flyWithRetries(ctx context.Context, step capacity.Step) (err error) {
+// flyWithRetries flies a run.
+func (x *searching) flyWithRetries(ctx context.Context, step capacity.Step) error {
 	path := filepath.Join(x.out, x.runName(step))
-	for range tries {
-		if err = moveAside(path); err != nil {
-			return err
-		}
-		if err = x.flyOnce(ctx, step, path); !errors.Is(err, flight.ErrBoot) || ctx.Err() != nil {
-			return err
-		}
+	return flyUntilBooted(ctx, path, func() error { return x.flyOnce(ctx, step, path) }, func(err error) {
 		fmt.Fprintf(x.env.stderr, "the plane did not start, trying again: %v\n", err)
-	}
-	return err
+	})
 }
-
-// tries is how often a run whose plane does not start is begun.
-const tries = 3
 
 func (x *searching) runName(step capacity.Step) string {
 	var parts []string

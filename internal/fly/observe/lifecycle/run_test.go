@@ -184,8 +184,8 @@ func TestPodsWithoutTheLabelAreNotRecorded(t *testing.T) {
 	}
 }
 
-// TestKindsThatNobodyServes holds that a lifecycle of a kind that was
-// never served is requested and not measured.
+// TestKindsThatNobodyServes holds that a lifecycle of a kind that was never served is
+// requested and not measured.
 func TestKindsThatNobodyServes(t *testing.T) {
 	server := apitest.New(t, apitest.Resource{Version: "example.org/v1", Plural: "widgets", Kind: "Widget", Namespaced: true})
 	c := clock.Start()

@@ -71,18 +71,16 @@ func (c *Controller) ChooseKind(name string) error {
 
 // Name returns the name of the controller, a DNS label.
 func (c Controller) Name() string {
-	base := c.Build.Module
-	if p := path.Base(c.Build.PackagePath()); p != "." && !slices.Contains([]string{"manager", "controller", "operator", "controller-manager", "cmd"}, p) {
-		base = p
-	} else if len(path.Base(base)) < 4 && base[strings.LastIndex(base, "/")+1:][0] == 'v' { // of a major version
-		base = path.Dir(base)
+	base := program.NameOf(c.Build)
+	if slices.Contains([]string{"manager", "controller", "operator", "controller-manager", "cmd"}, base) { // it names no controller
+		base = program.NameOf(scenario.Build{Module: c.Build.Module, Package: "."})
 	}
 	label := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
 			return r
 		}
 		return '-'
-	}, strings.ToLower(path.Base(base)))
+	}, strings.ToLower(base))
 	const longest = 30
 	if label = strings.Trim(label[:min(longest, len(label))], "-0123456789"); label == "" {
 		return "controller"

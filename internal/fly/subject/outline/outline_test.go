@@ -143,6 +143,8 @@ func TestName(t *testing.T) {
 		{"sigs.k8s.io/kueue", "./cmd/kueue"}:                                   "kueue",
 		{"example.org/widgets", "./cmd/manager"}:                               "widgets",
 		{"example.org/widgets/v3", "."}:                                        "widgets",
+		{"example.org/widgets/v12", "./cmd/manager"}:                           "widgets",
+		{"example.org/vpa", "."}:                                               "vpa",
 		{"example.org/Some_Thing", "."}:                                        "some-thing",
 		{"example.org/2", "."}:                                                 "controller",
 		{"example.org/x", "./cmd/a-name-that-is-far-too-long-for-any-subject"}: "a-name-that-is-far-too-long-fo",

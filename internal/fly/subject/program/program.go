@@ -127,11 +127,11 @@ func (c Cache) read(folder string) (Program, error) {
 // package and system another one.
 func folderOf(b scenario.Build) string {
 	key := sha256.Sum256([]byte(b.Module + "@" + b.Version + " " + b.PackagePath() + " " + build.System))
-	return fmt.Sprintf("%s-%s-%x", nameOf(b), b.Version, key[:4])
+	return fmt.Sprintf("%s-%s-%x", NameOf(b), b.Version, key[:4])
 }
 
-// nameOf returns the name of the executable that the go command makes of a package.
-func nameOf(b scenario.Build) string {
+// NameOf returns the name of the executable that the go command makes of a package.
+func NameOf(b scenario.Build) string {
 	elements := strings.Split(path.Join(b.Module, b.PackagePath()), "/")
 	name := elements[len(elements)-1]
 	if len(elements) > 1 && len(name) > 1 && name[0] == 'v' && strings.Trim(name[1:], "0123456789") == "" { // of a major version
