@@ -73,19 +73,16 @@ func check(ctx context.Context, entries, accepted string, program []string) (wro
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		if found[id].module == "stdlib" {
-			toolchain = append(toolchain, found[id].sentence)
-			delete(found, id)
-		}
+	for _, id := range slices.Sorted(maps.Keys(found.toolchain)) {
+		toolchain = append(toolchain, found.toolchain[id])
 	}
-	return verdict(found, known), toolchain, nil
+	return verdict(found.tree, known), toolchain, nil
 }
 
-func verdict(found map[string]finding, known map[string]bool) (wrong []string) {
+func verdict(found map[string]string, known map[string]bool) (wrong []string) {
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		if !known[id] {
-			wrong = append(wrong, found[id].sentence)
+			wrong = append(wrong, found[id])
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
@@ -187,33 +184,35 @@ func writeIndex(to, name string, value any) error {
 	return os.WriteFile(filepath.Join(to, "index", name+".json"), raw, 0o600)
 }
 
-// finding is a vulnerability whose code is called.
-type finding struct{ module, sentence string }
+// found has a sentence for each vulnerability whose code is called, by id: those in a
+// module of the tree, and those in the standard library. HTTP/2 stands in both, so that
+// one id may, too.
+type found struct{ tree, toolchain map[string]string }
 
-// called runs govulncheck, and returns a sentence for each vulnerability whose code the
-// tree calls, by id.
-func called(ctx context.Context, program []string, database string) (map[string]finding, error) {
+// called runs govulncheck on the tree.
+func called(ctx context.Context, program []string, database string) (found, error) {
 	args := append([]string{"-db", "file://" + database, "-format", "json"}, program[1:]...)
 	cmd := exec.CommandContext(ctx, program[0], args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return found{}, err
 	}
-	found, err := findings(bufio.NewReader(out))
+	all, err := findings(bufio.NewReader(out))
 	if ended := cmd.Wait(); err == nil {
 		err = ended // with -format json it exits with 0 whatever it finds
 	}
-	return found, err
+	return all, err
 }
 
 // findings reads govulncheck's stream of messages. A finding whose first frame names a
-// function is of code that is called.
-func findings(r io.Reader) (map[string]finding, error) {
-	found := map[string]finding{}
+// function is of code that is called. Of the ways to one vulnerability the first by name
+// is told: their order is of chance.
+func findings(r io.Reader) (found, error) {
+	all := found{tree: map[string]string{}, toolchain: map[string]string{}}
 	d := json.NewDecoder(r)
 	for {
 		var m struct {
@@ -226,15 +225,22 @@ func findings(r io.Reader) (map[string]finding, error) {
 			} `json:"finding"`
 		}
 		if err := d.Decode(&m); err == io.EOF {
-			return found, nil
+			return all, nil
 		} else if err != nil {
-			return nil, err
+			return found{}, err
 		}
 		f := m.Finding
 		if f == nil || len(f.Trace) == 0 || f.Trace[0].Function == "" {
 			continue
 		}
 		at, by := f.Trace[0], f.Trace[len(f.Trace)-1]
-		found[f.OSV] = finding{at.Module, fmt.Sprintf("%s: %s calls %s.%s of %s@%s (fixed in %s)", f.OSV, by.Package, at.Package, at.Function, at.Module, at.Version, cmp.Or(f.FixedVersion, "no version yet"))}
+		sentence := fmt.Sprintf("%s: %s calls %s.%s of %s@%s (fixed in %s)", f.OSV, by.Package, at.Package, at.Function, at.Module, at.Version, cmp.Or(f.FixedVersion, "no version yet"))
+		to := all.tree
+		if at.Module == "stdlib" {
+			to = all.toolchain
+		}
+		if known, ok := to[f.OSV]; !ok || sentence < known {
+			to[f.OSV] = sentence
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,5 +90,28 @@ func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOrderOfFindings has a vulnerability of a module that is in the standard library,
+// too: whichever is told last, both are kept.
+func TestOrderOfFindings(t *testing.T) {
+	lines := []string{
+		`{"finding": {"osv": "GO-2026-0001", "trace": [{"module": "stdlib", "version": "v1.26.8", "package": "net/http", "function": "Do"}, {"package": "example.org/ours"}]}}`,
+		`{"finding": {"osv": "GO-2026-0001", "trace": [{"module": "example.org/m", "version": "v1.2.3", "package": "example.org/m/p", "function": "F"}, {"package": "example.org/ours"}]}}`,
+		`{"finding": {"osv": "GO-2026-0001", "trace": [{"module": "example.org/m", "version": "v1.2.3", "package": "example.org/m/p", "function": "A"}, {"package": "example.org/ours"}]}}`,
+	}
+	for first := range lines {
+		turned := append(slices.Clone(lines[first:]), lines[:first]...)
+		all, err := findings(strings.NewReader(strings.Join(turned, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all.tree["GO-2026-0001"]; len(all.tree) != 1 || !strings.Contains(got, "example.org/m/p.A") {
+			t.Errorf("from %d: of the tree %q", first, all.tree)
+		}
+		if got := all.toolchain["GO-2026-0001"]; len(all.toolchain) != 1 || !strings.Contains(got, "net/http.Do") {
+			t.Errorf("from %d: of the toolchain %q", first, all.toolchain)
+		}
 	}
 }
