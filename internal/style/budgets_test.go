@@ -16,11 +16,11 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4502},
+		"ground":            {max: 4515},
 		"internal/record":   {max: 5120},
 		"internal/machine":  {max: 3290},
 		"internal/api":      {max: 5790},
-		"internal/template": {max: 1458},
+		"internal/template": {max: 1475},
 		"scenario":          {max: 5900},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24530},

@@ -55,7 +55,7 @@ func (r *reader) readNode(n parse.Node, root bool) {
 	case *parse.RangeNode:
 		r.readBranch(&n.BranchNode, root, false)
 	case *parse.TemplateNode:
-		if n.Pipe != nil {
+		if n.Pipe != nil && !isWhole(n.Pipe, root) { // the other template is read for itself
 			r.readValue(n.Pipe, root)
 		}
 	}
@@ -85,6 +85,10 @@ func (r *reader) readValue(n parse.Node, root bool) {
 	case *parse.ChainNode:
 		r.readValue(n.Node, root)
 	case *parse.CommandNode:
+		if name, ok := namedEntry(n, root); ok {
+			r.names[name] = true
+			return
+		}
 		for _, a := range n.Args {
 			r.readValue(a, root)
 		}
@@ -93,4 +97,31 @@ func (r *reader) readValue(n parse.Node, root bool) {
 			r.readValue(c, root)
 		}
 	}
+}
+
+// namedEntry returns the variable that a call takes out of all of them by its name:
+// index . "a", get $ "a", hasKey . "a".
+func namedEntry(n *parse.CommandNode, root bool) (string, bool) {
+	if len(n.Args) != 3 || !isWhole(n.Args[1], root) {
+		return "", false
+	}
+	function, ok := n.Args[0].(*parse.IdentifierNode)
+	key, text := n.Args[2].(*parse.StringNode)
+	if !ok || !text || !slices.Contains([]string{"index", "get", "hasKey"}, function.Ident) {
+		return "", false
+	}
+	return key.Text, true
+}
+
+// isWhole tells whether an expression is all of the variables, and nothing else.
+func isWhole(n parse.Node, root bool) bool {
+	switch n := n.(type) {
+	case *parse.DotNode:
+		return root
+	case *parse.VariableNode:
+		return len(n.Ident) == 1 && n.Ident[0] == "$"
+	case *parse.PipeNode:
+		return len(n.Decl) == 0 && len(n.Cmds) == 1 && len(n.Cmds[0].Args) == 1 && isWhole(n.Cmds[0].Args[0], root)
+	}
+	return false
 }

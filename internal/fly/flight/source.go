@@ -2,6 +2,7 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,8 +61,11 @@ func Load(o Options) (Imported, error) {
 	case kubeburner.Is(raw):
 		out, err = fromKubeBurner(o)
 	default:
-		if len(overrides) > 0 {
-			return Imported{}, errors.New("overrides are for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set")
+		switch {
+		case len(overrides) > 0:
+			return Imported{}, errors.New("--overrides is for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set")
+		case len(o.Env) > 0:
+			return Imported{}, errors.New("--env is for files of ClusterLoader2 and kube-burner; a scenario reads nothing of the environment")
 		}
 		if out.Native, err = scenario.Resolve(file, raw); err == nil {
 			out.Scenario, err = scenario.Parse(file, out.Native, set)
@@ -126,6 +130,7 @@ func fromClusterLoader2(from Options) (Imported, error) {
 		o.Seed = *from.Seed
 	}
 	s, notes, err := clusterloader2.Import(from.File, o)
+	err = cmp.Or(err, o.Env.CheckAllowed(from.File))
 	return Imported{Scenario: s, Format: "clusterloader2", Notes: notes}, err
 }
 
@@ -138,6 +143,7 @@ func fromKubeBurner(from Options) (Imported, error) {
 		o.Served = servedBy(from.Kubeconfig)
 	}
 	s, notes, err := kubeburner.Import(from.File, o)
+	err = cmp.Or(err, o.Env.CheckAllowed(from.File))
 	return Imported{Scenario: s, Format: "kube-burner", Notes: notes}, err
 }
 

@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +27,22 @@ func TestFieldsThatAreNotHonored(t *testing.T) {
 	} {
 		if got := notHonored("c.yml", fields); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// Variables are for files of other tools: a scenario would read none of them.
+func TestScenariosHaveNoVariables(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.yaml")
+	if err := os.WriteFile(file, []byte("scenario: s\nsteps: [{pause: 1s}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]Options{
+		"--overrides is for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set": {File: file, Overrides: []string{"a.yaml"}},
+		"--env is for files of ClusterLoader2 and kube-burner; a scenario reads nothing of the environment":        {File: file, Env: []string{"HOME"}},
+	} {
+		if _, err := Load(o); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -173,11 +173,16 @@ func TestVariables(t *testing.T) {
 		{"no nodes", clusterloader2.Options{}, 0, "c.yaml:1: the number of simulated nodes is not given: add --set Nodes=100"},
 		{"nodes by set", clusterloader2.Options{Set: map[string]string{"Nodes": "3"}}, 5, ""},
 		{"nodes that are none", clusterloader2.Options{Set: map[string]string{"Nodes": "all"}}, 0, `--set Nodes=all: "all" is not a whole number`},
+		{"set of nothing", clusterloader2.Options{Nodes: 1, Set: map[string]string{"CL2_QPZ": "7"}}, 0, `--set CL2_QPZ=7: nothing in c.yaml reads CL2_QPZ (did you mean "CL2_QPS"?)`},
+		{"set of nothing near", clusterloader2.Options{Nodes: 1, Set: map[string]string{"REPLICAS": "7"}}, 0, `--set REPLICAS=7: nothing in c.yaml reads REPLICAS; it reads CL2_QPS, DATA, NodeLabels, Nodes`},
+		{"set of an object", clusterloader2.Options{Nodes: 1, Set: map[string]string{"DATA": "7"}}, 5, ""},
+		{"set of a suite", clusterloader2.Options{Nodes: 1, Set: map[string]string{"Scenario": "a"}}, 0, `--set Scenario=a: nothing in c.yaml reads Scenario; it reads CL2_QPS, DATA, NodeLabels, Nodes`},
+		{"set of the plane", clusterloader2.Options{Nodes: 1, Set: map[string]string{"plane.release": "v1"}}, 0, "--set plane.release=v1: c.yaml is a file of another tool and has no plane: write it as a scenario with `windtunnel import c.yaml -o scenario.yaml`, which takes --set plane.release"},
 		{"no such file", clusterloader2.Options{Nodes: 1, Overrides: []string{"no.yaml"}}, 0, "--overrides: read config: open no.yaml: no such file or directory"},
 		{"file of another form", clusterloader2.Options{Nodes: 1, Overrides: []string{"list.yaml"}}, 0, "list.yaml:1: a list in place of fields"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := folder(t, map[string]string{"c.yaml": config, "cm.yaml": cm, "a.yaml": "CL2_QPS: 8\nOTHER: [1]\n", "b.yaml": "CL2_QPS: 9.5\n", "list.yaml": "- a\n"})
+			dir := folder(t, map[string]string{"c.yaml": config, "cm.yaml": cm + "data: {a: \"{{.DATA}}\"}\n", "a.yaml": "CL2_QPS: 8\nOTHER: [1]\n", "b.yaml": "CL2_QPS: 9.5\n", "list.yaml": "- a\n"})
 			for i := range tt.o.Overrides {
 				tt.o.Overrides[i] = filepath.Join(dir, tt.o.Overrides[i])
 			}

@@ -118,6 +118,7 @@ func (l *bodies) readVariables(t *objectTemplate, o *config.Object) map[string]a
 	all := maps.Clone(l.variables)
 	maps.Copy(all, o.TemplateFillMap.Values)
 	all["BaseName"] = o.Basename
+	l.reads.Add(t.reads, t.readsAll, o.TemplateFillMap.Values)
 	out := map[string]any{}
 	for name, value := range all {
 		if (t.readsAll || slices.Contains(t.reads, name)) && !slices.Contains([]string{"Name", "Namespace", "Index"}, name) {

@@ -101,7 +101,9 @@ type importer struct {
 	dir       string                            // the config's folder
 	read      func(path string) ([]byte, error) // of a file that the config names
 	variables map[string]any
-	modules   int // read so far
+	reads     kit.Reads   // variables that the config, its modules and its objects read
+	overrides []overrides // variables that files of them give
+	modules   int         // read so far
 	faults    *faults
 	notes     kit.Notes
 	byName    map[string]method // the measurements; made when the first one is asked for
@@ -122,6 +124,7 @@ func (im *importer) makeScenario(file string, raw []byte) *scenario.Scenario {
 		return nil
 	}
 	s := im.lowerConfig(c)
+	im.checkRead(file)
 	if len(im.faults.list) > 0 {
 		return nil
 	}

@@ -95,7 +95,7 @@ func TestLines(t *testing.T) {
 		{"a: {{YamlQuote \"- b\\n- c\\n\" 1}}\nd: 1\n", "a: |\n    - b\n    - c\n  \nd: 1\n", []int{1, 1, 1, 1, 2}},
 	} {
 		im := &importer{}
-		r, err := renderConfig(tt.text, im.templateFunctions(), nil)
+		_, r, err := renderConfig(tt.text, im.templateFunctions(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	texttemplate "text/template"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
+	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/limit"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -43,13 +44,16 @@ func (im *importer) decodeSuite(file string, raw []byte) config.Suite {
 	return out
 }
 
+// suiteScenario is the variable of --set that says which scenario of a suite is meant.
+const suiteScenario = "Scenario"
+
 // chooseScenario picks the scenario of a suite that is meant.
 func (im *importer) chooseScenario(file string, raw []byte) (config.SuiteScenario, bool) {
 	all := im.decodeSuite(file, raw)
 	if len(im.faults.list) > 0 {
 		return config.SuiteScenario{}, false
 	}
-	wanted := cmp.Or(im.options.Scenario, im.options.Set["Scenario"])
+	wanted := cmp.Or(im.options.Scenario, im.options.Set[suiteScenario])
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Identifier)
@@ -100,7 +104,7 @@ func findFile(folder, name string) (string, error) {
 // readConfig renders and decodes a config and puts the steps of modules in place.
 func (im *importer) readConfig(file string, raw []byte) *config.Config {
 	c := &config.Config{}
-	if !im.renderFile(file, raw, im.variables, c) && len(im.faults.list) == 0 {
+	if !im.renderFile(file, raw, nil, c) && len(im.faults.list) == 0 {
 		im.faults.addFault(file, 1, "it renders to nothing")
 	}
 	if len(im.faults.list) > 0 {
@@ -117,15 +121,22 @@ const maxRendered = 16 << 20
 var errTooLong = errors.New("it renders to more than 16 MiB")
 
 // renderConfig executes a config or module: it is a text template as a whole.
-func renderConfig(text string, functions texttemplate.FuncMap, data map[string]any) (*linemap.Text, *linemap.Error) {
-	return linemap.Execute(texttemplate.New("config").Funcs(limit.Functions(functions)), text, data, maxRendered, errTooLong)
+func renderConfig(text string, functions texttemplate.FuncMap, data map[string]any) (*texttemplate.Template, *linemap.Text, *linemap.Error) {
+	t := texttemplate.New("config").Funcs(limit.Functions(functions))
+	out, err := linemap.Execute(t, text, data, maxRendered, errTooLong)
+	return t, out, err
 }
 
 // renderFile renders a config or module and decodes it; false when it renders to nothing.
-func (im *importer) renderFile(name string, raw []byte, variables map[string]any, to any) bool {
-	text, err := renderConfig(string(raw), im.templateFunctions(), variables)
+// A module has variables of its own beside those that were given.
+func (im *importer) renderFile(name string, raw []byte, own map[string]any, to any) bool {
+	variables := maps.Clone(im.variables)
+	maps.Copy(variables, own)
+	t, text, err := renderConfig(string(raw), im.templateFunctions(), variables)
 	found := false
 	if err == nil {
+		names, whole := template.VariablesOf(t)
+		im.reads.Add(names, whole, own)
 		found, err = im.decodeFile(name, text, to)
 	}
 	if err != nil {
@@ -181,9 +192,7 @@ func (im *importer) readModule(m config.ModuleRef, around []string) []config.Ste
 		im.faults.addAt(m.At("path"), "module.path: %s: %v", m.Path, err)
 		return nil
 	}
-	inside := maps.Clone(im.variables)
-	maps.Copy(inside, m.Params.Values)
 	var content config.Module
-	im.renderFile(im.shownPath(m.Path), raw, inside, &content) // to nothing where it is switched off: a module of no steps
+	im.renderFile(im.shownPath(m.Path), raw, m.Params.Values, &content) // to nothing where it is switched off: a module of no steps
 	return im.expandModules(content.Steps, append(slices.Clip(around), m.Path))
 }

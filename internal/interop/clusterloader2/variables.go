@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	texttemplate "text/template"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/dialect"
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 )
@@ -57,6 +59,11 @@ func (im *importer) readOverride(file string) map[string]any {
 	if _, err := im.decodeFile(file, linemap.Verbatim(raw), &p); err != nil {
 		im.faults.addFault(file, err.Line, "%s", err.Text)
 	}
+	names := map[string]bool{}
+	for name := range p.Values {
+		names[name] = true
+	}
+	im.overrides = append(im.overrides, overrides{"overrides " + filepath.Base(file), names})
 	return p.Values
 }
 
@@ -85,6 +92,39 @@ func sameValue(a, b any) bool {
 		b = float64(whole)
 	}
 	return fmt.Sprint(a) == fmt.Sprint(b)
+}
+
+// checkRead refuses what --set gives and nothing reads, and notes what other sources give
+// in vain: they may be those of several configs. A config with other faults was not read
+// to its end.
+func (im *importer) checkRead(file string) {
+	if len(im.faults.list) > 0 {
+		return
+	}
+	own := []string{"Nodes", nodeLabels}
+	if im.suffix != "" {
+		own = append(own, suiteScenario)
+	}
+	for _, name := range kit.Unread(&im.reads, im.options.Set) {
+		if !slices.Contains(own, name) {
+			im.faults.list = append(im.faults.list, flagFault("%s", kit.UnreadFault(file, name, im.options.Set[name], im.reads.Known(own...))))
+		}
+	}
+	environment := map[string]bool{}
+	for _, name := range im.options.Env.Names("CL2_") {
+		environment[name] = true
+	}
+	for _, given := range append(im.overrides, overrides{"environment", environment}) {
+		if unread := kit.Unread(&im.reads, given.names); len(unread) > 0 {
+			im.addNote(config.Position{File: file, Line: 1}, given.where, "no template reads %s", kit.ListSome(unread))
+		}
+	}
+}
+
+// overrides are the names of the variables that one source gives.
+type overrides struct {
+	where string
+	names map[string]bool
 }
 
 // readVariable reads a text as ClusterLoader2 reads environment variables.

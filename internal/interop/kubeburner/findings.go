@@ -19,6 +19,7 @@ type findings struct {
 	file   string
 	faults []*scenario.ValidationError
 	notes  kit.Notes
+	reads  kit.Reads // variables that the config reads
 }
 
 // addFaultAt says that something is wrong with the file.

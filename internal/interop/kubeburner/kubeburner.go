@@ -10,6 +10,7 @@ package kubeburner
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -90,9 +91,7 @@ func convertConfig(file string, raw []byte, o Options) (*scenario.Scenario, []ki
 	if o.Seed == 0 {
 		o.Seed = scenario.DefaultSeed
 	}
-	if o.UUID == "" {
-		o.UUID = newUUID("uuid", o.Seed, raw)
-	}
+	o.UUID = cmp.Or(o.UUID, o.Set["UUID"], newUUID("uuid", o.Seed, raw))
 	if o.RunID == "" {
 		o.RunID = newUUID("run", o.Seed, raw)
 	}
@@ -101,7 +100,7 @@ func convertConfig(file string, raw []byte, o Options) (*scenario.Scenario, []ki
 		return nil, nil, err
 	}
 	src := &source{findings: f, opts: o, folder: filepath.Dir(file), texts: map[string]string{}}
-	if !src.decodeConfig(raw, vars) || !(checker{src}).checkConfig() {
+	if !src.decodeConfig(raw, vars) || !src.checkRead(vars) || !(checker{src}).checkConfig() {
 		return nil, nil, f.joinErrors()
 	}
 	s := buildScenario(src)

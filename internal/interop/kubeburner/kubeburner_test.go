@@ -125,7 +125,10 @@ func TestSet(t *testing.T) {
 		"jobs.1.patchType":   `field "patchType" not found in job`,
 		"Nodes":              `--set Nodes=sometimes: not a whole number of 0 or more`,
 		"jobs.0.namespace":   ``,
-		"UNUSED_BY_ANYTHING": ``,
+		"UNUSED_BY_ANYTHING": `--set UNUSED_BY_ANYTHING=sometimes: nothing in testdata/selectors.yml reads UNUSED_BY_ANYTHING; it reads Nodes, UUID`,
+		"nodez":              `--set nodez=sometimes: nothing in testdata/selectors.yml reads nodez (did you mean "Nodes"?)`,
+		"job.0.qps":          `--set job.0.qps=sometimes: nothing in testdata/selectors.yml reads job.0.qps; it reads Nodes, UUID`,
+		"plane.durability":   "--set plane.durability=sometimes: testdata/selectors.yml is a file of another tool and has no plane: write it as a scenario with `windtunnel import testdata/selectors.yml -o scenario.yaml`, which takes --set plane.durability",
 	} {
 		_, _, err := Import("testdata/selectors.yml", Options{Set: map[string]string{key: "sometimes"}})
 		got := ""

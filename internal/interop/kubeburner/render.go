@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	texttemplate "text/template"
 	"text/template/parse"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/limit"
@@ -61,7 +63,7 @@ func (o Options) templateVariables() (map[string]any, error) {
 			out[key] = typedValue(value)
 		}
 	}
-	out["UUID"] = o.UUID
+	out["UUID"] = o.UUID // which may be that of --set
 	return out, nil
 }
 
@@ -90,6 +92,8 @@ func (o Options) renderConfig(f *findings, raw []byte, vars map[string]any) (*li
 	o.addEnvironment(t, raw, vars)
 	out, at := linemap.Execute(t, string(raw), vars, maxFile, errTooLarge)
 	if at == nil {
+		names, whole := template.VariablesOf(t)
+		f.reads.Add(names, whole, nil)
 		return out, true
 	}
 	if strings.Contains(at.Text, "map has no entry for key") {
@@ -100,6 +104,26 @@ func (o Options) renderConfig(f *findings, raw []byte, vars map[string]any) (*li
 	}
 	f.addFaultAt(at.Line, "%s", at.Text)
 	return nil, false
+}
+
+// checkRead refuses what --set gives and the config does not read, and notes what files of
+// variables give in vain: they may be those of several configs.
+func (s *source) checkRead(vars map[string]any) bool {
+	own := []string{"Nodes", "UUID"}
+	others := maps.Clone(vars)
+	for _, name := range sortedKeys(s.opts.Set) {
+		delete(others, name)
+	}
+	delete(others, "UUID")
+	for _, name := range kit.Unread(&s.reads, s.opts.Set) {
+		if !ofTree(name) && !slices.Contains(own, name) {
+			s.addFault("", 0, kit.UnreadFault(s.file, name, s.opts.Set[name], s.reads.Known(own...)))
+		}
+	}
+	if unread := kit.Unread(&s.reads, others); len(unread) > 0 {
+		s.addNote(0, "overrides", "the config does not read %s", kit.ListSome(unread))
+	}
+	return len(s.faults) == 0
 }
 
 // addEnvironment puts those variables of the environment among a template's that it names.

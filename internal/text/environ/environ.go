@@ -3,10 +3,13 @@
 package environ
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // Environ is an environment that a file reads; nil is an empty one. It serves one
@@ -77,4 +80,21 @@ func (e *Environ) Notes() (out []string) {
 		out = append(out, "kept from the file, as they look like secrets: "+strings.Join(names, ", ")+" (--env "+names[0]+" lets it have that one)")
 	}
 	return out
+}
+
+// CheckAllowed is an error where a file was allowed to read a variable that there is not, or
+// that it does not read.
+func (e *Environ) CheckAllowed(file string) error {
+	if e == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.allowed)) {
+		if _, ok := e.values[name]; !ok {
+			return fmt.Errorf("--env %s: the environment has no such variable%s", name, text.DidYouMean(name, slices.Sorted(maps.Keys(e.values))))
+		}
+		if !e.read[name] {
+			return fmt.Errorf("--env %s: %s does not read it", name, file)
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package environ_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/text/environ"
@@ -21,5 +22,23 @@ func TestSecretsAreWithheld(t *testing.T) {
 	}
 	if got := fmt.Sprint(e.Names("CL2_")); got != "[CL2_A CL2_B]" {
 		t.Errorf("names are %s", got)
+	}
+}
+
+func TestCheckAllowed(t *testing.T) {
+	for allowed, want := range map[string]string{
+		"": "<nil>", "API_TOKEN": "<nil>",
+		"API_TOKENS": `--env API_TOKENS: the environment has no such variable (did you mean "API_TOKEN"?)`,
+		"B_TOKEN":    "--env B_TOKEN: c.yml does not read it",
+	} {
+		e := environ.New([]string{"API_TOKEN=a", "B_TOKEN=b"}, strings.Fields(allowed))
+		e.Lookup("API_TOKEN")
+		if got := fmt.Sprint(e.CheckAllowed("c.yml")); got != want {
+			t.Errorf("--env %s: %s, want %s", allowed, got, want)
+		}
+	}
+	var none *environ.Environ
+	if err := none.CheckAllowed("c.yml"); err != nil {
+		t.Error(err)
 	}
 }

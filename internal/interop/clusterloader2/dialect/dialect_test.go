@@ -225,9 +225,11 @@ func TestVariables(t *testing.T) {
 		{"a: b", nil, false},
 		{"{{ .A }} {{ $.B }} {{ $c := .C.D }} {{ $c }} {{ if .E }}{{ .F }}{{ else }}{{ .G }}{{ end }}", []string{"A", "B", "C", "E", "F", "G"}, false},
 		{"{{ range .A }}{{ . }}{{ .B }}{{ $.C }}{{ end }}", []string{"A", "B", "C"}, false},
-		{"{{ index . \"A\" }}", nil, true},
+		{"{{ index . \"A\" }} {{ index $ \"B\" }}", []string{"A", "B"}, false},
+		{"{{ index . .A }}", []string{"A"}, true},
+		{"{{ with .A }}{{ index . \"B\" }}{{ index $ \"C\" }}{{ end }}", []string{"A", "C"}, false},
 		{"{{ print $ }}", nil, true},
-		{"{{ define \"x\" }}{{ .A }}{{ end }}{{ template \"x\" . }}", []string{"A"}, true},
+		{"{{ define \"x\" }}{{ .A }}{{ end }}{{ template \"x\" . }}", []string{"A"}, false},
 		{"{{ AddInt (MaxInt .A 1) .B | Ceil }} {{ (.C).D }}", []string{"A", "B", "C"}, false},
 	} {
 		c, err := template.Compile("f", tt.text, 1, New())

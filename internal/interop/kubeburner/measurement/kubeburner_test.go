@@ -103,9 +103,11 @@ func (f *flight) write() map[string]string {
 
 func load(t *testing.T, name string) *scenario.Scenario {
 	t.Helper()
-	s, _, err := importer.Import("../testdata/"+name+".yml", importer.Options{
-		Env: environ.New([]string{"QPS=12.5", "DIRECTORY=out", "TEAM=blue"}, nil), Set: map[string]string{"FACTOR": "2", "EXTRA": "true"}, UUID: "u-1", RunID: "r-1",
-	})
+	o := importer.Options{Env: environ.New([]string{"QPS=12.5", "DIRECTORY=out", "TEAM=blue"}, nil), UUID: "u-1", RunID: "r-1"}
+	if name == "density" {
+		o.Set = map[string]string{"FACTOR": "2", "EXTRA": "true"}
+	}
+	s, _, err := importer.Import("../testdata/"+name+".yml", o)
 	if err != nil {
 		t.Fatal(err)
 	}
