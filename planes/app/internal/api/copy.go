@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // Copies share what nobody changes in place: specifications, definitions, and the
@@ -15,18 +17,16 @@ func (in *Application) DeepCopyObject() runtime.Object { return in.Copy() }
 
 // Copy returns a copy to change.
 func (in *Application) Copy() *Application {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out := resource.CopyOf(in)
 	s := &out.Status
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Services = slices.Clone(s.Services)
 	s.AppliedResources = slices.Clone(s.AppliedResources)
 	s.Workflow = s.Workflow.Copy()
 	if s.LatestRevision != nil {
-		latest := *s.LatestRevision
-		s.LatestRevision = &latest
+		s.LatestRevision = new(*s.LatestRevision)
 	}
-	return &out
+	return out
 }
 
 // Copy returns a copy to change; of nil it is nil.
@@ -47,15 +47,14 @@ func (in *Revision) DeepCopyObject() runtime.Object { return in.Copy() }
 
 // Copy returns a copy to change.
 func (in *Revision) Copy() *Revision {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out := resource.CopyOf(in)
 	c := &out.Spec.RevisionContent
 	c.ComponentDefinitions = maps.Clone(c.ComponentDefinitions)
 	c.TraitDefinitions = maps.Clone(c.TraitDefinitions)
 	c.WorkflowStepDefinitions = maps.Clone(c.WorkflowStepDefinitions)
 	c.Policies = maps.Clone(c.Policies)
 	out.Status.Workflow = in.Status.Workflow.Copy()
-	return &out
+	return out
 }
 
 // DeepCopyObject makes a Tracker a runtime.Object.
@@ -63,15 +62,10 @@ func (in *Tracker) DeepCopyObject() runtime.Object { return in.Copy() }
 
 // Copy returns a copy to change.
 func (in *Tracker) Copy() *Tracker {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out := resource.CopyOf(in)
 	out.Spec.ManagedResources = slices.Clone(in.Spec.ManagedResources)
-	return &out
+	return out
 }
 
 // DeepCopyObject makes a Definition a runtime.Object.
-func (in *Definition) DeepCopyObject() runtime.Object {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (in *Definition) DeepCopyObject() runtime.Object { return resource.CopyOf(in) }

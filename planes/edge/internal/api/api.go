@@ -72,11 +72,7 @@ func (s *Sync) Parts() (node, uid string) {
 }
 
 // DeepCopyObject makes a Sync a runtime.Object.
-func (s *Sync) DeepCopyObject() runtime.Object {
-	out := *s
-	s.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (s *Sync) DeepCopyObject() runtime.Object { return resource.CopyOf(s) }
 
 // GroupVersion returns reliablesyncs.kubeedge.io/v1alpha1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }

@@ -88,26 +88,14 @@ type TwinValue struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// DeepCopyObject makes a Device a runtime.Object. Its spec is shared: nobody changes it.
-func (d *Device) DeepCopyObject() runtime.Object {
-	out := *d
-	d.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+// DeepCopyObject makes a Device a runtime.Object.
+func (d *Device) DeepCopyObject() runtime.Object { return resource.CopyOf(d) }
 
-// DeepCopyObject makes a DeviceModel a runtime.Object. Its spec is shared: nobody changes it.
-func (m *DeviceModel) DeepCopyObject() runtime.Object {
-	out := *m
-	m.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+// DeepCopyObject makes a DeviceModel a runtime.Object.
+func (m *DeviceModel) DeepCopyObject() runtime.Object { return resource.CopyOf(m) }
 
-// DeepCopyObject makes a DeviceStatus a runtime.Object. Its twins are shared: nobody changes them.
-func (s *DeviceStatus) DeepCopyObject() runtime.Object {
-	out := *s
-	s.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+// DeepCopyObject makes a DeviceStatus a runtime.Object.
+func (s *DeviceStatus) DeepCopyObject() runtime.Object { return resource.CopyOf(s) }
 
 // DevicesVersion returns devices.kubeedge.io/v1beta1.
 func DevicesVersion() schema.GroupVersion {
@@ -153,43 +141,29 @@ func (c *Client) ModelInformer() cache.SharedIndexInformer {
 	return resource.New(c.devices, ResourceModels, func() *DeviceModel { return &DeviceModel{} }).Informer("", 0, cache.Indexers{})
 }
 
-// StatusInformer returns an informer of what devices report.
-func (c *Client) StatusInformer() cache.SharedIndexInformer {
-	return c.statusClient().Informer("", 0, cache.Indexers{})
-}
-
-func (c *Client) statusClient() resource.Client[*DeviceStatus] {
+// Statuses returns the calls on what devices report.
+func (c *Client) Statuses() resource.Client[*DeviceStatus] {
 	return resource.New(c.devices, ResourceStatuses, func() *DeviceStatus { return &DeviceStatus{} })
-}
-
-// GetDeviceStatus reads what a device reports.
-func (c *Client) GetDeviceStatus(ctx context.Context, namespace, name string) (*DeviceStatus, error) {
-	return c.statusClient().Get(ctx, namespace, name)
 }
 
 // CreateDeviceStatus makes the status of a device, which belongs to it.
 func (c *Client) CreateDeviceStatus(ctx context.Context, d *Device) error {
-	yes := true
-	s := DeviceStatus{
-		TypeMeta: metav1.TypeMeta{APIVersion: DevicesVersion().String(), Kind: "DeviceStatus"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: DevicesVersion().String(), Kind: "Device", Name: d.Name, UID: d.UID, Controller: &yes,
-		}}},
-	}
-	body, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return c.devices.Post().Namespace(d.Namespace).Resource(ResourceStatuses).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	_, err := c.Statuses().Create(ctx, &DeviceStatus{ObjectMeta: metav1.ObjectMeta{
+		Namespace: d.Namespace, Name: d.Name, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: DevicesVersion().String(), Kind: "Device", Name: d.Name, UID: d.UID, Controller: new(true),
+		}},
+	}})
+	return err
 }
 
 // PatchDeviceStatus writes all twins of a device.
-func (c *Client) PatchDeviceStatus(ctx context.Context, namespace, name string, twins []Twin) error {
+func (c *Client) PatchDeviceStatus(ctx context.Context, d *Device, twins []Twin) error {
 	body, err := json.Marshal(map[string]any{"status": Twins{Twins: twins}})
 	if err != nil {
 		return err
 	}
-	return c.devices.Patch(types.MergePatchType).Namespace(namespace).Resource(ResourceStatuses).Name(name).Body(body).Do(ctx).Error()
+	_, err = c.Statuses().Patch(ctx, d, resource.Patch{Type: types.MergePatchType, Body: body})
+	return err
 }
 
 //go:embed devices/crds/*.yaml

@@ -62,7 +62,7 @@ func newChecker(f *Fleet) (*checker, error) {
 		slim.Keep(c.configs, slim.Always(keepObject[*corev1.ConfigMap])), slim.Keep(c.secrets, slim.Always(keepObject[*corev1.Secret])),
 	}
 	if f.o.Devices {
-		c.devices, c.models, c.statuses = f.client.DeviceInformer(nil), f.client.ModelInformer(), f.client.StatusInformer()
+		c.devices, c.models, c.statuses = f.client.DeviceInformer(nil), f.client.ModelInformer(), f.client.Statuses().Informer("", 0, nil)
 		errs = append(errs, slim.Keep(c.devices, slim.Always(keepDevice)), slim.Keep(c.models, slim.Always(keepObject[*api.DeviceModel])))
 	}
 	return c, errors.Join(errs...)

@@ -104,7 +104,7 @@ func (d *devices) sendAdded(ctx context.Context, x *api.Device) {
 
 // createStatus makes a device's status, if there is none.
 func (d *devices) createStatus(ctx context.Context, x *api.Device) error {
-	there, err := d.hub.client.GetDeviceStatus(ctx, x.Namespace, x.Name)
+	there, err := d.hub.client.Statuses().Get(ctx, x.Namespace, x.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		if err := d.hub.client.CreateDeviceStatus(ctx, x); !apierrors.IsAlreadyExists(err) {
@@ -287,7 +287,7 @@ func (d *devices) recordReport(ctx context.Context, q *request) {
 		d.hub.metrics.reports.WithLabelValues("no such device").Inc()
 		return
 	}
-	switch err := d.hub.client.PatchDeviceStatus(ctx, x.Namespace, x.Name, d.mergeTwins(id, x, u)); {
+	switch err := d.hub.client.PatchDeviceStatus(ctx, x, d.mergeTwins(id, x, u)); {
 	case err == nil:
 		d.hub.metrics.reports.WithLabelValues("written").Inc()
 		m := q.message.Reply(d.hub.wallMillis(), message.SourceDevice, []byte(message.OK))

@@ -34,3 +34,14 @@ func Register[T any, P interface {
 	}
 	metav1.AddToGroupVersion(s, gv)
 }
+
+// CopyOf returns a copy of an object with metadata of its own. The rest is shared: nobody changes it
+// in place.
+func CopyOf[T any, P interface {
+	*T
+	metav1.ObjectMetaAccessor
+}](o P) P {
+	out := *o
+	o.GetObjectMeta().(*metav1.ObjectMeta).DeepCopyInto(P(&out).GetObjectMeta().(*metav1.ObjectMeta))
+	return &out
+}
