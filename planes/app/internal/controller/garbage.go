@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,47 +42,43 @@ func (g *garbage) collectGarbage(ctx context.Context, mark bool) (finished bool,
 // what it alone holds.
 func (g *garbage) markAndSweep(ctx context.Context, mark bool) (finished bool, err error) {
 	defer g.app.c.metrics.timeStage("gc-rt")()
-	executor := g.findExecutors()
+	done := g.app.c.metrics.timeStage("gc-rt.init")
+	c := newCollection(g.trackers.allTrackers(), g.trackers.current, g.app.object.DeletionTimestamp != nil)
+	done()
 	if mark {
-		if err := g.markTrackers(ctx); err != nil {
+		if err := g.runStage(ctx, "mark", c, c.mark); err != nil {
 			return false, err
 		}
 	}
-	if finished, err = g.sweepTrackers(ctx, executor); err != nil || finished {
-		return finished, err
+	if err := g.runStage(ctx, "sweep", c, c.sweep); err != nil || c.finished {
+		return err == nil, err
 	}
-	return false, g.finalizeTrackers(ctx, executor)
+	return false, g.runStage(ctx, "finalize", c, c.finalize)
 }
 
-// finalizeTrackers deletes what only deleted trackers hold.
-func (g *garbage) finalizeTrackers(ctx context.Context, executor map[string]string) error {
-	defer g.app.c.metrics.timeStage("gc-rt.finalize")()
-	for _, t := range g.trackers.allTrackers() {
-		if t.DeletionTimestamp == nil {
-			continue
+// runStage carries out the actions of a stage, up to the first that fails.
+func (g *garbage) runStage(ctx context.Context, name string, c *collection, actions iter.Seq[collectAction]) error {
+	defer g.app.c.metrics.timeStage("gc-rt." + name)()
+	for a := range actions {
+		var err error
+		switch a.verb {
+		case deleteTracker:
+			err = g.deleteTracker(ctx, a.tracker)
+		case releaseTracker:
+			err = g.releaseTracker(ctx, a.tracker)
+		case readHeld:
+			r := g.trackers.readObject(ctx, a.object)
+			c.owned[a.object.Key()] = r.answer != nil && !g.isForeign(r.object)
+			err = r.err
+		case deleteHeld:
+			err = g.app.c.objects.deleteObject(cluster.In(ctx, a.object.Cluster), g.trackers.readObject(ctx, a.object).object)
 		}
-		for _, m := range t.Spec.ManagedResources {
-			if executor[m.Key()] != t.Name {
-				continue
-			}
-			if err := g.deleteObject(ctx, m); err != nil {
-				return err
-			}
+		switch {
+		case err != nil && a.tracker != nil:
+			return fmt.Errorf("%s %s: %w", a.verb, a.tracker.Name, err)
+		case err != nil:
+			return fmt.Errorf("%s %s %s: %w", a.verb, a.object.Kind, a.object.Name, err)
 		}
-	}
-	return nil
-}
-
-func (g *garbage) deleteObject(ctx context.Context, m api.ManagedResource) error {
-	r := g.trackers.readObject(ctx, m)
-	if r.err != nil {
-		return r.err
-	}
-	if r.answer == nil || g.isForeign(r.object) {
-		return nil
-	}
-	if err := g.app.c.objects.deleteObject(cluster.In(ctx, m.Cluster), r.object); err != nil {
-		return fmt.Errorf("delete %s %s: %w", m.Kind, m.Name, err)
 	}
 	return nil
 }
@@ -92,80 +89,26 @@ func (g *garbage) isForeign(o *unstructured.Unstructured) bool {
 	return l[api.LabelName] != g.app.object.Name || l[api.LabelNamespace] != g.app.object.Namespace
 }
 
-// findExecutors says which tracker may delete each object: the latest that holds it.
-func (g *garbage) findExecutors() map[string]string {
-	defer g.app.c.metrics.timeStage("gc-rt.init")()
-	out := map[string]string{}
-	for _, t := range g.trackers.allTrackers() {
-		for _, m := range t.Spec.ManagedResources {
-			out[m.Key()] = t.Name
-		}
+func (g *garbage) deleteTracker(ctx context.Context, t *api.Tracker) error {
+	done := g.app.c.metrics.timeOwnRequest("Delete", api.KindTracker)
+	err := g.app.c.client.Trackers.Delete(ctx, t)
+	done()
+	if ignoreNotFound(err) != nil {
+		return err
 	}
-	return out
-}
-
-func (g *garbage) markTrackers(ctx context.Context) error {
-	defer g.app.c.metrics.timeStage("gc-rt.mark")()
-	inactive := g.trackers.history
-	if g.app.object.DeletionTimestamp != nil {
-		inactive = g.trackers.allTrackers()
-	}
-	for _, t := range inactive {
-		if t.DeletionTimestamp != nil {
-			continue
-		}
-		done := g.app.c.metrics.timeOwnRequest("Delete", api.KindTracker)
-		err := g.app.c.client.Trackers.Delete(ctx, t)
-		done()
-		if ignoreNotFound(err) != nil {
-			return fmt.Errorf("delete resource tracker %s: %w", t.Name, err)
-		}
-		g.app.c.unseen.Deleted(g.app.key, api.KindTracker, t)
-	}
+	g.app.c.unseen.Deleted(g.app.key, api.KindTracker, t)
 	return nil
 }
 
-func (g *garbage) sweepTrackers(ctx context.Context, executor map[string]string) (finished bool, err error) {
-	defer g.app.c.metrics.timeStage("gc-rt.sweep")()
-	finished = true // what was marked in this pass shows in the next: its tracker's event starts it
-	for _, t := range g.trackers.allTrackers() {
-		if t.DeletionTimestamp == nil {
-			continue
-		}
-		clear, err := g.isRecycled(ctx, t, executor)
-		if err != nil {
-			return false, err
-		}
-		if !clear {
-			finished = false
-			continue
-		}
-		t = t.Copy()
-		t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return f == api.FinalizerTracker })
-		done := g.app.c.metrics.timeOwnRequest("Update", api.KindTracker)
-		_, err = g.app.c.client.Trackers.Update(ctx, t)
-		done()
-		if ignoreNotFound(err) != nil {
-			return false, fmt.Errorf("resource tracker %s: %w", t.Name, err)
-		}
-		g.app.c.unseen.Released(g.app.key, api.KindTracker, t)
+func (g *garbage) releaseTracker(ctx context.Context, t *api.Tracker) error {
+	t = t.Copy()
+	t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return f == api.FinalizerTracker })
+	done := g.app.c.metrics.timeOwnRequest("Update", api.KindTracker)
+	_, err := g.app.c.client.Trackers.Update(ctx, t)
+	done()
+	if ignoreNotFound(err) != nil {
+		return err
 	}
-	return finished, nil
-}
-
-// isRecycled says whether nothing is left that a tracker alone holds.
-func (g *garbage) isRecycled(ctx context.Context, t *api.Tracker, executor map[string]string) (bool, error) {
-	for _, m := range t.Spec.ManagedResources {
-		if executor[m.Key()] != t.Name {
-			continue
-		}
-		r := g.trackers.readObject(ctx, m)
-		if r.err != nil {
-			return false, fmt.Errorf("%s %s: %w", m.Kind, m.Name, r.err)
-		}
-		if r.answer != nil && !g.isForeign(r.object) {
-			return false, nil
-		}
-	}
-	return true, nil
+	g.app.c.unseen.Released(g.app.key, api.KindTracker, t)
+	return nil
 }
