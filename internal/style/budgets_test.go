@@ -27,7 +27,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/opinion":  {max: 23_300},
 		"internal/fly":      {max: 24_700},
 		"plane":             {max: 47},
-		"planes":            {max: 28_550},
+		"planes":            {max: 28_630},
 		"cmd":               {max: 5_940},
 	},
 	packages: map[string]budget{

@@ -2,11 +2,8 @@ package edge_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -248,29 +245,6 @@ func TestReportsOfOthers(t *testing.T) {
 	})
 	if reported, _ := r.statusOf(0); reported != "7" {
 		t.Errorf("the device's temperature is %s", reported)
-	}
-}
-
-// TestReportsInOrder holds that a report that is written slowly does not undo a later one.
-func TestReportsInOrder(t *testing.T) {
-	g, own := deviceGate(t)
-	r := g.rig
-	r.server.Inject(func(q *http.Request) *apitest.Injection {
-		if body, _ := io.ReadAll(q.Body); q.Method != http.MethodPatch || !strings.Contains(string(body), `"value":"1"`) {
-			return nil
-		}
-		return &apitest.Injection{Delay: 300 * time.Millisecond}
-	})
-	for _, value := range []string{"1", "2"} {
-		if err := own.Send([]byte(report("d0", `{"twin":{"temperature":{"actual":{"value":"`+value+`"}}}}`))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	repotest.Eventually(t, "both reports are written", func() bool {
-		return g.counter("edge_hub_device_reports_total", "result=written") == 2
-	})
-	if reported, _ := r.statusOf(0); reported != "2" {
-		t.Errorf("the device's temperature is %s, and 2 was reported last", reported)
 	}
 }
 

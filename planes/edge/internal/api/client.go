@@ -69,31 +69,24 @@ func (c *Client) GetSync(ctx context.Context, namespace, name string) (*Sync, er
 
 // CreateSync makes one; its status is not taken, which is UpdateSync's.
 func (c *Client) CreateSync(ctx context.Context, s *Sync) (*Sync, error) {
-	plural, kind := syncResource(s.Namespace)
-	out, body, err := s.encodeAs(kind)
-	if err != nil {
-		return nil, err
-	}
-	return out, c.syncs.Post().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(out)
+	return s.sendBy(ctx, c.syncs.Post())
 }
 
 // UpdateSync writes the status of one.
 func (c *Client) UpdateSync(ctx context.Context, s *Sync) (*Sync, error) {
+	return s.sendBy(ctx, c.syncs.Put().Name(s.Name).SubResource("status"))
+}
+
+// sendBy sends a Sync. A codec would name the first of its two kinds.
+func (s *Sync) sendBy(ctx context.Context, r *rest.Request) (*Sync, error) {
 	plural, kind := syncResource(s.Namespace)
-	out, body, err := s.encodeAs(kind)
+	s.TypeMeta = metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
+	body, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	return out, c.syncs.Put().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).Name(s.Name).SubResource("status").
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(out)
-}
-
-// encodeAs returns a Sync as it is sent. A codec would name the first of its two kinds.
-func (s *Sync) encodeAs(kind string) (into *Sync, body []byte, err error) {
-	s.TypeMeta = metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
-	body, err = json.Marshal(s)
-	return &Sync{}, body, err
+	out := &Sync{}
+	return out, r.NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(out)
 }
 
 // DeleteSync deletes one.

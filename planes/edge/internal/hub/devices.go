@@ -3,8 +3,6 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"reflect"
-	"strconv"
 	"sync"
 	"time"
 
@@ -67,11 +65,11 @@ func (d *devices) addHandlers(ctx context.Context) error {
 		return err
 	}
 	_, err := d.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { d.enqueueTurn(ctx, func() { d.sendAdded(ctx, o.(*api.Device)) }) },
-		UpdateFunc: func(a, b any) { d.enqueueTurn(ctx, func() { d.sendUpdated(ctx, a.(*api.Device), b.(*api.Device)) }) },
+		AddFunc:    func(o any) { d.enqueueTurn(ctx, func() { d.onChange(ctx, nil, o.(*api.Device)) }) },
+		UpdateFunc: func(a, b any) { d.enqueueTurn(ctx, func() { d.onChange(ctx, a.(*api.Device), b.(*api.Device)) }) },
 		DeleteFunc: func(o any) {
 			if x, ok := loop.Last[*api.Device](o); ok {
-				d.enqueueTurn(ctx, func() { d.sendRemoved(ctx, x) })
+				d.enqueueTurn(ctx, func() { d.onChange(ctx, x, nil) })
 			}
 		},
 	})
@@ -83,23 +81,43 @@ func (d *devices) servesNode(node string) bool {
 	return node != "" && d.hub.isEdge(node) && (d.hub.o.Owner == OwnerAll || d.hub.sessions.get(node) != nil)
 }
 
-// sendAdded tells an edge of a device that is its own now.
-func (d *devices) sendAdded(ctx context.Context, x *api.Device) {
-	node := x.Spec.NodeName
-	if !d.servesNode(node) {
-		return // it is told when it is there
+// onChange does what follows from a change of a device; it is old before and now after, or nil.
+func (d *devices) onChange(ctx context.Context, old, now *api.Device) {
+	for _, e := range deviceEvents(old, now) {
+		if e.operation == message.Delete {
+			d.mu.Lock()
+			delete(d.twins, idOf(e.device).ID)
+			d.mu.Unlock()
+		}
+		if !d.servesNode(e.device.Spec.NodeName) {
+			continue // it is told when it is there
+		}
+		for _, part := range e.parts(d.isModelUsed) {
+			d.sendPart(ctx, e, part)
+		}
 	}
-	if err := d.createStatus(ctx, x); err != nil && ctx.Err() == nil {
-		d.hub.metrics.dropped.WithLabelValues("no status of a device").Inc()
-		d.hub.o.Log.Warn("status of a device not made", "device", x.Name, "error", err)
+}
+
+// sendPart does one thing that follows from an event.
+func (d *devices) sendPart(ctx context.Context, e deviceEvent, part devicePart) {
+	x, node, h := e.device, e.device.Spec.NodeName, d.hub
+	switch part {
+	case deviceStatus:
+		if err := d.createStatus(ctx, x); err != nil && ctx.Err() == nil {
+			h.metrics.dropped.WithLabelValues("no status of a device").Inc()
+			h.o.Log.Warn("status of a device not made", "device", x.Name, "error", err)
+		}
+	case deviceMembership:
+		d.sendMembership(node, e.membership())
+	case deviceModel:
+		if m := d.awaitModel(ctx, x); m != nil {
+			h.downstream.enqueue(ctx, h.newChange(node, message.TypeModel, e.operation, m))
+		} else if e.operation == message.Insert {
+			h.metrics.dropped.WithLabelValues("no model of a device").Inc()
+		}
+	case deviceItself:
+		h.downstream.enqueue(ctx, h.newChange(node, message.TypeDevice, e.operation, x))
 	}
-	d.sendMembership(node, message.MembershipUpdate{Added: []message.ID{idOf(x)}, Removed: []message.ID{}})
-	if m := d.awaitModel(ctx, x); m != nil {
-		d.hub.downstream.enqueue(ctx, d.hub.newChange(node, message.TypeModel, message.Insert, m))
-	} else {
-		d.hub.metrics.dropped.WithLabelValues("no model of a device").Inc()
-	}
-	d.hub.downstream.enqueue(ctx, d.hub.newChange(node, message.TypeDevice, message.Insert, x))
 }
 
 // createStatus makes a device's status, if there is none.
@@ -124,8 +142,6 @@ func (d *devices) createStatus(ctx context.Context, x *api.Device) error {
 	}
 	return nil
 }
-
-func idOf(x *api.Device) message.ID { return message.ID{ID: x.Namespace + "/" + x.Name, Name: x.Name} }
 
 // sendMembership tells an edge which devices came to it and left it. Nobody acknowledges it: who
 // is away hears nothing of it.
@@ -160,40 +176,10 @@ func (d *devices) awaitModel(ctx context.Context, x *api.Device) metav1.Object {
 	}
 }
 
-func (d *devices) sendUpdated(ctx context.Context, old, now *api.Device) {
-	switch {
-	case old.Spec.NodeName != now.Spec.NodeName:
-		d.sendRemoved(ctx, old)
-		d.sendAdded(ctx, now)
-	case reflect.DeepEqual(old.Spec, now.Spec) && reflect.DeepEqual(old.Labels, now.Labels) && reflect.DeepEqual(old.Annotations, now.Annotations):
-	case d.servesNode(now.Spec.NodeName):
-		d.hub.downstream.enqueue(ctx, d.hub.newChange(now.Spec.NodeName, message.TypeDevice, message.Update, now))
-	}
-}
-
-// sendRemoved tells an edge that a device has left it and, when no other of its devices is of
-// that model, the model, too.
-func (d *devices) sendRemoved(ctx context.Context, x *api.Device) {
-	d.mu.Lock()
-	delete(d.twins, x.Namespace+"/"+x.Name)
-	d.mu.Unlock()
-	node := x.Spec.NodeName
-	if !d.servesNode(node) {
-		return
-	}
-	d.hub.downstream.enqueue(ctx, d.hub.newChange(node, message.TypeDevice, message.Delete, x))
-	d.sendMembership(node, message.MembershipUpdate{Added: []message.ID{}, Removed: []message.ID{idOf(x)}})
-	if d.isModelUsed(node, x) {
-		return
-	}
-	if m := d.awaitModel(ctx, x); m != nil {
-		d.hub.downstream.enqueue(ctx, d.hub.newChange(node, message.TypeModel, message.Delete, m))
-	}
-}
-
 // isModelUsed says whether another device of an edge is of a device's model. KubeEdge looks at
 // all devices that there are.
-func (d *devices) isModelUsed(node string, x *api.Device) bool {
+func (d *devices) isModelUsed(x *api.Device) bool {
+	node := x.Spec.NodeName
 	if d.hub.o.DeviceLookup == LookupIndex {
 		return d.hasModel(node, x.Namespace, x.Spec.Model.Name)
 	}
@@ -251,10 +237,7 @@ func (d *devices) devicesOf(node string) (own []*api.Device, models []metav1.Obj
 func (d *devices) sendMissing(ctx context.Context, node string) {
 	own, models := d.devicesOf(node)
 	for _, m := range models {
-		c := d.hub.newChange(node, message.TypeModel, message.Insert, m)
-		if _, ok := d.hub.store.versionOf(c.key); !ok {
-			d.hub.downstream.enqueue(ctx, c)
-		}
+		d.hub.downstream.enqueueUnrecorded(ctx, d.hub.newChange(node, message.TypeModel, message.Insert, m))
 	}
 	for _, x := range own {
 		if !d.isUnrecorded(x) {
@@ -262,7 +245,7 @@ func (d *devices) sendMissing(ctx context.Context, node string) {
 		}
 		d.enqueueTurn(ctx, func() { // its own events may have come before
 			if now, ok := objectIn(d.informer, idOf(x).ID).(*api.Device); ok && now.Spec.NodeName == node && d.isUnrecorded(now) {
-				d.sendAdded(ctx, now)
+				d.onChange(ctx, nil, now)
 			}
 		})
 	}
@@ -287,7 +270,7 @@ func (d *devices) recordReport(ctx context.Context, q *request) {
 		d.hub.metrics.reports.WithLabelValues("no such device").Inc()
 		return
 	}
-	switch err := d.hub.client.PatchDeviceStatus(ctx, x, d.mergeTwins(id, x, u)); {
+	switch err := d.hub.client.PatchDeviceStatus(ctx, x, d.reportTwins(id, x, u)); {
 	case err == nil:
 		d.hub.metrics.reports.WithLabelValues("written").Inc()
 		m := q.message.Reply(d.hub.wallMillis(), message.SourceDevice, []byte(message.OK))
@@ -299,25 +282,12 @@ func (d *devices) recordReport(ctx context.Context, q *request) {
 	}
 }
 
-// mergeTwins takes what was reported of the properties that a device has, and returns all of
-// them.
-func (d *devices) mergeTwins(id string, x *api.Device, u message.TwinUpdate) (out []api.Twin) {
+// reportTwins takes what was reported of a device, and returns all its twins.
+func (d *devices) reportTwins(id string, x *api.Device, u message.TwinUpdate) []api.Twin {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.twins[id] == nil {
 		d.twins[id] = map[string]api.Twin{}
 	}
-	for _, p := range x.Spec.Properties {
-		t := d.twins[id][p.Name]
-		t.PropertyName, t.Desired = p.Name, p.Desired
-		if r, ok := u.Twin[p.Name]; ok && r.Actual != nil {
-			t.Reported = &api.TwinValue{Value: r.Actual.Value, Metadata: map[string]string{"timestamp": strconv.FormatInt(r.Actual.Metadata.Timestamp, 10)}}
-			if r.Metadata != nil {
-				t.Reported.Metadata["type"] = r.Metadata.Type
-			}
-		}
-		d.twins[id][p.Name] = t
-		out = append(out, t)
-	}
-	return out
+	return mergeTwins(d.twins[id], x, u)
 }

@@ -62,6 +62,13 @@ func (d *downstream) enqueue(ctx context.Context, c change) {
 	}
 }
 
+// enqueueUnrecorded hands on a change of an object of which nothing is written down for its edge.
+func (d *downstream) enqueueUnrecorded(ctx context.Context, c change) {
+	if _, ok := d.hub.store.versionOf(c.key); !ok {
+		d.enqueue(ctx, c)
+	}
+}
+
 // dispatchChange does with a change what follows from its situation.
 func (d *downstream) dispatchChange(ctx context.Context, c change) {
 	if c.answer != nil {

@@ -192,16 +192,10 @@ func (h *Hub) sendMissing(ctx context.Context, s *session) {
 		h.devices.sendMissing(ctx, s.node)
 	}
 	for _, o := range h.podsOf(s.node) {
-		c := h.newChange(s.node, message.TypePod, message.Insert, o.(*corev1.Pod))
-		if _, ok := h.store.versionOf(c.key); !ok {
-			h.downstream.enqueue(ctx, c)
-		}
+		h.downstream.enqueueUnrecorded(ctx, h.newChange(s.node, message.TypePod, message.Insert, o.(*corev1.Pod)))
 	}
 	if n, ok := objectIn(h.nodes, s.node).(*corev1.Node); ok && h.o.NodeFilter != FilterOff {
-		c := h.newChange(s.node, message.TypeNode, message.Update, n)
-		if _, ok := h.store.versionOf(c.key); !ok {
-			h.downstream.enqueue(ctx, c)
-		}
+		h.downstream.enqueueUnrecorded(ctx, h.newChange(s.node, message.TypeNode, message.Update, n))
 	}
 }
 

@@ -2,10 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
 	"sync"
 
 	authv1 "k8s.io/api/authentication/v1"
@@ -17,16 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
-
-// request is what an edge asks for.
-type request struct {
-	session  *session
-	message  message.Message
-	resource message.Resource
-}
 
 // upstream takes requests of edges to workers: one queue without end, then one of each
 // type with its own workers. One that is full stops all behind it, as in KubeEdge.
@@ -193,9 +181,6 @@ func knownOrOther(word string, words ...string) string {
 	return "other"
 }
 
-// errOperation says that a resource has no such operation.
-var errOperation = errors.New("no such operation")
-
 // answerRequest does what an edge asks and answers.
 func (u *upstream) answerRequest(ctx context.Context, q *request) {
 	if q.session.hasEnded() {
@@ -231,38 +216,6 @@ func (u *upstream) sendAnswer(ctx context.Context, q *request, send func()) {
 	u.hub.downstream.enqueue(ctx, change{key: key{node: q.session.node}, answer: send})
 }
 
-// encodeResult is the content of the answer to a request. Queries for tokens, nodes and what
-// pods use are answered with the bare object or the bare error, others with a pair of both,
-// or with OK.
-func encodeResult(request string, o any, err error) ([]byte, error) {
-	failure := map[string]any{}
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-	case errors.As(err, &status):
-		failure["ErrStatus"] = status.Status()
-	default:
-		failure["ErrStatus"] = metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonInternalError, Code: 500}
-	}
-	isBare := strings.HasPrefix(request, message.Query+" ") && request != message.Query+" "+message.TypeLease
-	switch {
-	case err == nil && o == nil:
-		return []byte(message.OK), nil
-	case err == nil && isBare:
-		return json.Marshal(o)
-	case isBare:
-		return json.Marshal(failure)
-	}
-	var out struct {
-		Object any
-		Err    any
-	}
-	if out.Object = o; err != nil {
-		out.Object, out.Err = nil, failure
-	}
-	return json.Marshal(out)
-}
-
 // answerObject answers with a ConfigMap or Secret, which the edge acknowledges.
 func (u *upstream) answerObject(ctx context.Context, q *request, o any) {
 	c := u.hub.newChange(q.session.node, q.resource.Type, message.Response, metaOf(o))
@@ -283,55 +236,60 @@ func (u *upstream) answerObject(ctx context.Context, q *request, o any) {
 	})
 }
 
+// doRequest makes the call that a request asks for, or looks at what the hub's watches hold.
 func (u *upstream) doRequest(ctx context.Context, q *request) (any, error) {
-	c, m, r := u.hub.client, &q.message, q.resource
-	switch m.Route.Operation + " " + r.Type {
-	case "insert node":
-		return u.createNode(ctx, m)
-	case "query node":
-		return objectHeld[*corev1.Node](u.hub.nodes, r, r.Name)
-	case "query podlist":
-		return u.podsOf(q.session.node), nil
-	case "patch nodepatch":
-		patch, err := m.Text()
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+	content, err := decodeContent(q.message.Route.Operation+" "+q.resource.Type, q.message.Content)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	c, r := u.hub.client, q.resource
+	switch content := content.(type) {
+	case *corev1.Node:
+		return u.createNode(ctx, content)
+	case mergePatch:
+		if r.Type == message.TypeNodePatch {
+			return c.CoreV1().Nodes().Patch(ctx, r.Name, types.StrategicMergePatchType, content, metav1.PatchOptions{}, "status")
 		}
-		return c.CoreV1().Nodes().Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	case "patch podpatch":
-		patch, err := m.Text()
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		return c.CoreV1().Pods(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	case "update nodestatus":
-		return nil, u.writeStatus(ctx, m, r.Name)
-	case "delete pod":
-		var o metav1.DeleteOptions
-		if err := json.Unmarshal(m.Content, &o); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		err := c.CoreV1().Pods(r.Namespace).Delete(ctx, r.Name, o)
+		return c.CoreV1().Pods(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, content, metav1.PatchOptions{}, "status")
+	case *corev1.NodeStatus:
+		return nil, u.writeStatus(ctx, content, r.Name)
+	case *metav1.DeleteOptions:
+		err := c.CoreV1().Pods(r.Namespace).Delete(ctx, r.Name, *content)
 		if apierrors.IsNotFound(err) {
 			err = nil // what is gone is what the edge wants gone
 		}
 		return nil, err
-	case "update podstatus":
-		return nil, u.writePodStatus(ctx, m, r.Namespace)
-	case "query lease", "insert lease", "update lease":
-		return u.handleLease(ctx, m, r)
-	case "query configmap":
-		return objectHeld[*corev1.ConfigMap](u.hub.configs, r, r.Namespace+"/"+r.Name)
-	case "query secret":
-		return objectHeld[*corev1.Secret](u.hub.secrets, r, r.Namespace+"/"+r.Name)
-	case "query serviceaccounttoken":
-		var t authv1.TokenRequest
-		if err := json.Unmarshal(m.Content, &t); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+	case []message.PodStatus:
+		return nil, u.writePodStatus(ctx, content, r.Namespace)
+	case *coordv1.Lease:
+		if q.message.Route.Operation == message.Insert {
+			return c.CoordinationV1().Leases(r.Namespace).Create(ctx, content, metav1.CreateOptions{})
 		}
-		return c.CoreV1().ServiceAccounts(r.Namespace).CreateToken(ctx, r.Name, &t, metav1.CreateOptions{})
+		return c.CoordinationV1().Leases(r.Namespace).Update(ctx, content, metav1.UpdateOptions{})
+	case *authv1.TokenRequest:
+		return c.CoreV1().ServiceAccounts(r.Namespace).CreateToken(ctx, r.Name, content, metav1.CreateOptions{})
 	}
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s of %s: %v", m.Route.Operation, r.Type, errOperation))
+	return u.answerQuery(ctx, q)
+}
+
+// answerQuery reads what a query asks for: at the API server a lease that no watch brings, and
+// everything else in the hub's own watches.
+func (u *upstream) answerQuery(ctx context.Context, q *request) (any, error) {
+	h, r := u.hub, q.resource
+	switch r.Type {
+	case message.TypeNode:
+		return objectHeld[*corev1.Node](h.nodes, r, r.Name)
+	case message.TypePodList:
+		return u.podsOf(q.session.node), nil
+	case message.TypeConfigMap:
+		return objectHeld[*corev1.ConfigMap](h.configs, r, r.Namespace+"/"+r.Name)
+	case message.TypeSecret:
+		return objectHeld[*corev1.Secret](h.secrets, r, r.Namespace+"/"+r.Name)
+	}
+	if h.leases != nil {
+		return objectHeld[*coordv1.Lease](h.leases, r, r.Namespace+"/"+r.Name)
+	}
+	return h.client.CoordinationV1().Leases(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 }
 
 // objectHeld returns what the hub's own watch has of an object, by its key.
@@ -353,48 +311,22 @@ func (u *upstream) podsOf(node string) []corev1.Pod {
 	return out
 }
 
-func (u *upstream) handleLease(ctx context.Context, m *message.Message, r message.Resource) (any, error) {
-	leases := u.hub.client.CoordinationV1().Leases(r.Namespace)
-	if m.Route.Operation == message.Query && u.hub.leases != nil {
-		return objectHeld[*coordv1.Lease](u.hub.leases, r, r.Namespace+"/"+r.Name)
-	}
-	if m.Route.Operation == message.Query {
-		return leases.Get(ctx, r.Name, metav1.GetOptions{})
-	}
-	var l coordv1.Lease
-	if err := json.Unmarshal(m.Content, &l); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if m.Route.Operation == message.Insert {
-		return leases.Create(ctx, &l, metav1.CreateOptions{})
-	}
-	return leases.Update(ctx, &l, metav1.UpdateOptions{})
-}
-
 // writeStatus writes the status that an edge as old as v1.11 has sent: it reads the node
 // and writes all of it back.
-func (u *upstream) writeStatus(ctx context.Context, m *message.Message, node string) error {
-	var said struct{ Status *corev1.NodeStatus }
-	if err := json.Unmarshal(m.Content, &said); err != nil || said.Status == nil {
-		return apierrors.NewBadRequest("no status of a node")
-	}
+func (u *upstream) writeStatus(ctx context.Context, status *corev1.NodeStatus, node string) error {
 	nodes := u.hub.client.CoreV1().Nodes()
 	n, err := nodes.Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	n.Status = *said.Status
+	n.Status = *status
 	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
 	return err
 }
 
 // writePodStatus writes the statuses of pods that an edge as old as v1.11 has sent: the hub
 // reads each pod, writes its status, and deletes the pod when it is over and to be deleted.
-func (u *upstream) writePodStatus(ctx context.Context, m *message.Message, namespace string) error {
-	var said []message.PodStatus
-	if err := json.Unmarshal(m.Content, &said); err != nil {
-		return apierrors.NewBadRequest("no statuses of pods")
-	}
+func (u *upstream) writePodStatus(ctx context.Context, said []message.PodStatus, namespace string) error {
 	pods := u.hub.client.CoreV1().Pods(namespace)
 	for _, x := range said {
 		p, err := pods.Get(ctx, x.Name, metav1.GetOptions{})
@@ -416,32 +348,12 @@ func (u *upstream) writePodStatus(ctx context.Context, m *message.Message, names
 	return nil
 }
 
-// createNode makes a node: at KubeEdge's hub without the labels that are Kubernetes' own,
-// which a second call brings.
-func (u *upstream) createNode(ctx context.Context, m *message.Message) (any, error) {
-	var n corev1.Node
-	if err := json.Unmarshal(m.Content, &n); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	own := map[string]string{}
-	for name, value := range n.Labels {
-		domain, _, ok := strings.Cut(name, "/")
-		if u.hub.o.Join == JoinPatch && ok && (domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io")) {
-			own[name] = value
-			delete(n.Labels, name)
-		}
-	}
-	if n.Annotations == nil {
-		n.Annotations = map[string]string{}
-	}
-	n.Annotations[api.AnnotationHub] = u.hub.o.Address // connected before it joined
-	made, err := u.hub.client.CoreV1().Nodes().Create(ctx, &n, metav1.CreateOptions{})
-	if err != nil || len(own) == 0 {
+// createNode makes a node, at KubeEdge's hub with a second call for the labels that are Kubernetes' own.
+func (u *upstream) createNode(ctx context.Context, n *corev1.Node) (any, error) {
+	patch := prepareNode(n, &u.hub.o)
+	made, err := u.hub.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+	if err != nil || patch == nil {
 		return made, err
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": own}})
-	if err != nil {
-		return nil, err
 	}
 	return u.hub.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 }
