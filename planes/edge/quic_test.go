@@ -61,30 +61,13 @@ func TestQUICNotLetIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := trust.NewAuthority(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		node   string
-		a      *trust.Authority
-		header http.Header
-		reason string
-	}{
-		{"edge-0", g.authority, http.Header{"Connectionuse": {"msg"}}, "no name"},
-		{"edge-0", g.authority, http.Header{"Node_id": {"edge-0"}}, "no ConnectionUse"},
-		{"edge-1", g.authority, namedQUIC("edge-0"), "name of another"},
-		{"edge-1", g.authority, namedQUIC("edge-1"), "limit"},
-		{"edge-0", other, namedQUIC("edge-0"), "unknown authority"},
-	} {
-		switch _, _, err := g.dialQUIC(d, c.node, c.a, c.header); {
-		case err == nil:
-			t.Errorf("%s: let in", c.reason)
-		case c.a == g.authority && !errors.Is(err, link.ErrRefused):
-			t.Errorf("%s: %v, want to be told why", c.reason, err)
+	g.refuses(namedQUIC, func(node string, a *trust.Authority, header http.Header) error {
+		_, _, err := g.dialQUIC(d, node, a, header)
+		if err != nil && a == g.authority && !errors.Is(err, link.ErrRefused) {
+			t.Errorf("%s: %v, want to be told why", node, err)
 		}
-		repotest.Eventually(t, c.reason+" is counted", func() bool { return g.counter("edge_hub_connects_total", "result="+c.reason) == 1 })
-	}
+		return err
+	})
 	g.query(conn, good)
 	if err := conn.Send(make([]byte, link.DefaultLimit+1)); err != nil {
 		t.Log(err) // the hub may have ended it before it had all of it
