@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,33 +172,21 @@ func (d *delivery) reportService(component api.Component, at plan.Place, manifes
 	}
 }
 
-// delivered is what came of one component in one place.
-type delivered struct {
-	plan.Target
-	healthy bool
-	message string
-	err     error
-}
-
 // deployComponents delivers all components to all places: how each is there is looked at
-// first, and what is not healthy is applied, several at the same time. A component
-// waits for those that it depends on in the same place.
+// first, and what is due is applied, several at the same time.
 func (d *delivery) deployComponents(ctx context.Context, what plan.Deployment) (ok bool, message string, err error) {
 	targets, err := d.plan.Targets(what, d.app.c.clusters)
 	if err != nil {
 		return false, "", err
 	}
-	var all []*delivered
-	for _, t := range targets {
-		all = append(all, &delivered{Target: t})
-	}
+	all := newRollout(targets)
 	forEach(all, what.Parallelism, func(t *delivered) { t.healthy = d.isHealthy(ctx, t.Component, t.At) })
 	var mu sync.Mutex // of healthy: others look whether what they wait for is well by now
 	forEach(all, what.Parallelism, func(t *delivered) {
 		mu.Lock()
-		rests := t.healthy || waitsForLocked(t, all)
+		due := all.isDue(t)
 		mu.Unlock()
-		if rests {
+		if !due {
 			return
 		}
 		var healthy bool
@@ -208,16 +195,7 @@ func (d *delivery) deployComponents(ctx context.Context, what plan.Deployment) (
 		t.healthy = healthy
 		mu.Unlock()
 	})
-	var errs []error
-	var waiting []string
-	for _, t := range all {
-		if t.err != nil {
-			errs = append(errs, t.err)
-		} else if !t.healthy {
-			waiting = append(waiting, strings.TrimSpace(fmt.Sprintf("%s in %s is not healthy %s", t.Component.Name, nameOf(t.At), t.message)))
-		}
-	}
-	return len(errs)+len(waiting) == 0, fewWords(waiting), fewErrors(errs)
+	return all.result()
 }
 
 // isHealthy looks whether a component that this workflow has sent is well, without
@@ -234,37 +212,10 @@ func (d *delivery) isHealthy(ctx context.Context, component api.Component, at pl
 	return ok && err == nil
 }
 
-// waitsForLocked says whether what a component depends on is not well yet in its place.
-func waitsForLocked(t *delivered, all []*delivered) bool {
-	return slices.ContainsFunc(all, func(o *delivered) bool {
-		return o.At == t.At && !o.healthy && slices.Contains(t.Component.DependsOn, o.Component.Name)
-	})
-}
-
 // forEach calls f with every delivery, so many at the same time.
-func forEach(all []*delivered, limit int, f func(*delivered)) {
+func forEach(all rollout, limit int, f func(*delivered)) {
 	_ = runParallel(len(all), limit, func(i int) error { // f keeps its own errors
 		f(all[i])
 		return nil
 	})
-}
-
-func nameOf(at plan.Place) string { return cmp.Or(at.Cluster, cluster.Local) }
-
-// maxNamed is how many of what is wrong a step's message names: an application may
-// go to hundreds of clusters.
-const maxNamed = 3
-
-func fewWords(all []string) string {
-	if len(all) > maxNamed {
-		return strings.Join(all[:maxNamed], "; ") + fmt.Sprintf("; and %d more", len(all)-maxNamed)
-	}
-	return strings.Join(all, "; ")
-}
-
-func fewErrors(all []error) error {
-	if len(all) > maxNamed {
-		return fmt.Errorf("%w\nand %d more", errors.Join(all[:maxNamed]...), len(all)-maxNamed)
-	}
-	return errors.Join(all...)
 }

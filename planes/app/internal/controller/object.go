@@ -229,18 +229,9 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 		}
 		return nil, inMember(ctx, err)
 	}
-	if err := checkOwner(is.object, want); err != nil {
-		return nil, inMember(ctx, err)
-	}
-	if c.features.FoldSecrets {
-		foldStringData(want)
-	}
-	p, kind, err := threeWayPatch(is, want)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", want.GetKind(), want.GetName(), err)
-	}
-	if string(p) == "{}" && c.features.SkipEmptyPatch {
-		return is, nil
+	p, kind, err := c.features.patchTo(is, want)
+	if err != nil || p == nil {
+		return is, inMember(ctx, err)
 	}
 	defer c.metrics.timeRequestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
 	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
@@ -248,6 +239,25 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 		noted.addRepair(ctx, want, "was changed")
 	}
 	return nil, inMember(ctx, err)
+}
+
+// patchTo returns the patch that brings an object of the application to what is wanted; nil
+// where there is nothing to change. It changes want.
+func (f Features) patchTo(is *answer, want *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	if err := checkOwner(is.object, want); err != nil {
+		return nil, "", err
+	}
+	if f.FoldSecrets {
+		foldStringData(want)
+	}
+	p, kind, err := threeWayPatch(is, want)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s %s: %w", want.GetKind(), want.GetName(), err)
+	}
+	if string(p) == "{}" && f.SkipEmptyPatch {
+		return nil, "", nil
+	}
+	return p, kind, nil
 }
 
 // deleteObject deletes an object that was read.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
@@ -131,6 +132,44 @@ func TestDriftIsWhatAPatchChanges(t *testing.T) {
 	} {
 		if got := isDrift(aConfigMap(tt.is), aConfigMap(tt.want), []byte(tt.patch)); got != tt.drifted {
 			t.Errorf("%v to %v by %s: %v", tt.is, tt.want, tt.patch, got)
+		}
+	}
+}
+
+// TestPatches holds which patch brings an object to what is wanted, and whose objects are not
+// changed.
+func TestPatches(t *testing.T) {
+	labeled := func(app string, fields map[string]any) *unstructured.Unstructured {
+		o := aConfigMap(fields)
+		if app != "" {
+			o.SetLabels(map[string]string{api.LabelName: app, api.LabelNamespace: "n"})
+		}
+		return o
+	}
+	one, two := map[string]any{"data": map[string]any{"a": "1"}}, map[string]any{"data": map[string]any{"a": "2"}}
+	secret := map[string]any{"kind": "Secret", "data": map[string]any{"a": encodeBase64("1")}}
+	plain := map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "1"}}
+	for name, tt := range map[string]struct {
+		is, want *unstructured.Unstructured
+		f        Features
+		patch    string // empty: there is nothing to change
+		foreign  bool
+	}{
+		"as it is wanted":      {labeled("a", one), labeled("a", one), Features{SkipEmptyPatch: true}, "", false},
+		"patched nevertheless": {labeled("a", one), labeled("a", one), Features{}, "{}", false},
+		"changed":              {labeled("a", two), labeled("a", one), Features{SkipEmptyPatch: true}, `{"data":{"a":"1"}}`, false},
+		"stringData":           {labeled("a", secret), labeled("a", plain), Features{SkipEmptyPatch: true}, `{"stringData":{"a":"1"}}`, false},
+		"stringData as data":   {labeled("a", secret), labeled("a", plain), Features{SkipEmptyPatch: true, FoldSecrets: true}, "", false},
+		"nobody's":             {labeled("", one), labeled("a", one), Features{}, "", true},
+		"another's":            {labeled("b", one), labeled("a", one), Features{}, "", true},
+	} {
+		raw, err := tt.is.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := tt.f.patchTo(&answer{tt.is, raw}, tt.want)
+		if string(p) != tt.patch || errors.Is(err, errForeign) != tt.foreign || (err != nil) != tt.foreign {
+			t.Errorf("%s: %s, %v; want %q, of others %v", name, p, err, tt.patch, tt.foreign)
 		}
 	}
 }

@@ -96,6 +96,11 @@ func (o *Options) Validate() error {
 	return err
 }
 
+// restFor returns how long an application at rest is left alone, for a random number from 0 to 1.
+func (o *Options) restFor(random float64) time.Duration {
+	return o.Resync + time.Duration(random*o.Features.Jitter*float64(o.Resync))
+}
+
 // Words declares what a user may choose. The limiter is in no profile: a comparison is one
 // of mechanisms, at the same rate.
 func (o *Options) Words() words.Set {

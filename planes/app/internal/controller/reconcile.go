@@ -240,7 +240,7 @@ func (p *pass) settlePublished(ctx context.Context) error {
 	case !finished:
 		p.app.requeueAfter(garbageRetry)
 	default:
-		p.app.requeueAfter(p.c.o.Resync + time.Duration(p.c.rng.nextRandom()*f.Jitter*float64(p.c.o.Resync)))
+		p.app.requeueAfter(p.c.o.restFor(p.c.rng.nextRandom()))
 	}
 	return nil
 }

@@ -239,42 +239,16 @@ func TestFailedKeep(t *testing.T) {
 	}
 }
 
-// TestJitter holds that without resync-jitter the next passes of applications come
-// after the re-sync period, and with it are spread over the share of it that is asked
-// for, as the seed says.
+// TestJitter holds that the next pass over an application at rest comes after the resync period,
+// and with resync-jitter after up to that share of it more.
 func TestJitter(t *testing.T) {
-	t.Parallel()
-	h := newHub(t)
-	for _, jitter := range []float64{0, 0.1} {
-		const seed = 7
-		c := h.prepare(t, func(o *Options) { o.Seed, o.Features.Jitter = seed, jitter })
-		q := &timetable{TypedRateLimitingInterface: c.loop.Queue, after: map[string]time.Duration{}}
-		c.loop.Queue = q
-		stop := start(t, c)
-		seen := map[time.Duration]bool{}
-		for i := range 2 {
-			name := fmt.Sprintf("j-%g-%d", jitter, i)
-			h.create(t, name, nil)
-			repotest.Eventually(t, "its next pass is known", func() bool {
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				seen[q.after["default/"+name]] = true
-				return q.after["default/"+name] >= c.o.Resync
-			})
-		}
-		stop()
-		delete(seen, 0)
-		want := map[time.Duration]bool{}
-		for numbers := newChance(seed); len(want) < 20 && (jitter > 0 || len(want) == 0); {
-			want[c.o.Resync+time.Duration(numbers.nextRandom()*jitter*float64(c.o.Resync))] = true
-		}
-		if one := jitter == 0; one != (len(seen) == 1) {
-			t.Errorf("jitter %g: the next passes of two applications come after %v", jitter, seen)
-		}
-		for d := range seen {
-			if !want[d] || d > c.o.Resync+time.Duration(jitter*float64(c.o.Resync)) {
-				t.Errorf("jitter %g: a pass comes after %v, which is none of the seed's %v", jitter, d, want)
-			}
+	for _, c := range []struct {
+		jitter, random float64
+		want           time.Duration
+	}{{0, 0.5, time.Hour}, {0.1, 0, time.Hour}, {0.1, 0.5, 63 * time.Minute}, {1, 0.25, 75 * time.Minute}} {
+		o := Options{Resync: time.Hour, Features: Features{Jitter: c.jitter}}
+		if got := o.restFor(c.random); got != c.want {
+			t.Errorf("jitter %g, random number %g: the next pass is after %v, want %v", c.jitter, c.random, got, c.want)
 		}
 	}
 }
