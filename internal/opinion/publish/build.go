@@ -59,8 +59,10 @@ type Setting struct {
 
 // built is what follows from the files of a bundle.
 type built struct {
-	results Results
-	files   map[string][]byte // that are computed
+	measured measured
+	claims   []Claim
+	results  Results
+	files    map[string][]byte // that are computed
 }
 
 // judgingGC is as that of package judge: what is alive are lists of numbers.
@@ -90,11 +92,11 @@ func build(ctx context.Context, dir record.Dir, x *Index) (*built, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrClaims, err)
 	}
-	claims, err := readClaims(raw)
-	if err != nil {
+	if out.claims, err = readClaims(raw); err != nil {
 		return nil, err
 	}
-	if r.claims, err = m.checkClaims(claims); err != nil {
+	out.measured = m
+	if r.claims, err = m.checkClaims(out.claims); err != nil {
 		return nil, err
 	}
 	if err := out.setResults(dir, x, r, all); err != nil {

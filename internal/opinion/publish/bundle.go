@@ -60,6 +60,14 @@ type Index struct {
 	Experiment Experiment  `json:"experiment"`
 	Control    *Experiment `json:"control,omitempty"` // both sides alike, flown beside the experiment
 	Logs       []Log       `json:"logs"`
+	// Calibration is of the machine that the runs were flown on; nil: it was not measured there.
+	Calibration *Calibration `json:"calibration,omitempty"`
+}
+
+// Calibration says how fast a machine does the fixed work of package calibrate.
+type Calibration struct {
+	Version int       `json:"version"`
+	Seconds []float64 `json:"cpu_seconds"` // of each repeat
 }
 
 // Experiment is a set of runs of one scenario, on one side or two.
@@ -231,7 +239,7 @@ func (x *Index) unknownFiles(names []string) (out []string) {
 			rest, ok := strings.CutPrefix(name, run+"/")
 			return ok && runFile.MatchString(rest)
 		})
-		if !inRun && !slices.Contains(top, name) {
+		if !inRun && !slices.Contains(top, name) && !reproductionFile.MatchString(name) {
 			out = append(out, name)
 		}
 	}

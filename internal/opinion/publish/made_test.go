@@ -2,6 +2,7 @@ package publish_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
@@ -44,7 +45,9 @@ type flown struct {
 	length   time.Duration // default 10 s
 	address  string        // in the text of an event
 	fsync    bool
-	measured bool // what others used
+	measured bool   // what others used
+	cpu      string // of the machine; default: one
+	release  string // of Kubernetes; empty: not told
 }
 
 // write makes the run directory.
@@ -61,6 +64,10 @@ func (f flown) write(t testing.TB, path string) {
 		Format: record.Format, Scenario: "small", File: "small.yaml", Seed: uint64(1 + f.pair), Parameters: map[string]any{"limiter": limiter},
 		Command: []string{"/home/jane/bin/windtunnel", "ab"}, Started: time.Date(2026, 1, 2, 3, f.order, 0, 0, time.UTC),
 		Machine: record.Machine{Cores: 2, CPU: "one", MemoryBytes: 8 << 30, Arch: "amd64"},
+	}
+	m.Machine.CPU = cmp.Or(f.cpu, m.Machine.CPU)
+	if f.release != "" {
+		m.Versions = map[string]string{"kubernetes": f.release, "windtunnel": "v1"}
 	}
 	if f.fsync {
 		m.Plane = record.PlaneFacts{Kind: "embedded", Durability: "fsync", Components: []record.ComponentFact{{Name: "etcd"}}}

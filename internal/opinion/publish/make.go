@@ -35,6 +35,9 @@ type Options struct {
 	Key     ssh.Signer // nil: the bundle is not signed
 	Remove  []string   // texts that are taken out wherever they stand
 	MadeBy  string     // version of windtunnel
+
+	Calibration *Calibration   // of Machine; nil: none
+	Machine     record.Machine // runs of another have no calibration
 }
 
 // maker is one bundle that is being made in a folder.
@@ -64,6 +67,9 @@ func Make(ctx context.Context, w io.Writer, o Options) (*Results, error) {
 			return nil, err
 		}
 	}
+	if err := m.calibrate(); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(m.writeFile(ClaimsFile, o.Claims), m.writeJSON(RemovedFile, removedList{m.redact.Removed()})); err != nil {
 		return nil, err
 	}
@@ -75,6 +81,21 @@ func Make(ctx context.Context, w io.Writer, o Options) (*Results, error) {
 		return &b.results, nil
 	}
 	return &b.results, m.write(w, b)
+}
+
+// calibrate keeps the calibration if it is of the machine of all runs.
+func (m *maker) calibrate() error {
+	for _, p := range m.index.Experiment.paths() {
+		var manifest record.Manifest
+		if err := readJSON(m.dir, p+"/"+record.ManifestFile, &manifest); err != nil {
+			return err
+		}
+		if !compare.SameMachine(compare.Run{Manifest: manifest}, compare.Run{Manifest: record.Manifest{Machine: m.Machine}}) {
+			return nil
+		}
+	}
+	m.index.Calibration = m.Calibration
+	return nil
 }
 
 // build computes what follows. A run that cannot be judged is left out with the reason.

@@ -93,6 +93,14 @@ func LevelSentence(r *Results) string {
 	return fmt.Sprintf("Level: %s. Run rules of version %d that are not met: %s.", r.Level, r.Rules, strings.Join(unmet, "; "))
 }
 
+// Level says which level a bundle that holds has: that of its results, or reproduced.
+func (v *Verification) Level() string {
+	if len(v.Reproduced) > 0 {
+		return fmt.Sprintf("Level: %s by %s. All run rules of version %d are met.", LevelReproduced, strings.Join(v.Reproduced, ", "), v.Results.Rules)
+	}
+	return LevelSentence(v.Results)
+}
+
 // Sentence says what a claim says and what was measured.
 func (c *ClaimResult) Sentence() string {
 	value := func(v float64) string {

@@ -16,11 +16,12 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// The levels of a result: which run rules it keeps. A third one, reproduced, is for a
-// result that somebody else has flown again.
+// The levels of a result: which run rules it keeps, and that somebody else has flown it
+// again, which no author can say of it.
 const (
 	LevelMeasured    = "measured"
 	LevelPublishable = "publishable"
+	LevelReproduced  = "reproduced"
 )
 
 // Bounds of the run rules, version 1: docs/reference/run-rules.md.

@@ -33,6 +33,9 @@ type Verification struct {
 	Checks  []Check  `json:"checks"`
 	Results *Results `json:"results,omitempty"` // as computed here; nil: that far it did not get
 	Report  string   `json:"-"`                 // likewise, the page
+	// Reproduced are the trusted keys of others by whose flights every claim agrees, if the
+	// result is publishable.
+	Reproduced []string `json:"reproduced,omitempty"`
 }
 
 // verifier checks one bundle.
@@ -41,6 +44,8 @@ type verifier struct {
 	signers []string
 	madeBy  string
 	out     Verification
+
+	published *Published // of a bundle whose results were computed
 }
 
 // Verify checks the bundle at path. signers are fingerprints of who may have signed it;
@@ -48,18 +53,23 @@ type verifier struct {
 // or that there is no room for it, or is the cause of a context that ended; whatever is wrong inside is a check that fails.
 func Verify(ctx context.Context, path string, signers []string, madeBy string) (*Verification, error) {
 	v := &verifier{signers: signers, madeBy: madeBy}
+	return &v.out, v.check(ctx, path)
+}
+
+// check makes all checks.
+func (v *verifier) check(ctx context.Context, path string) error {
 	a, err := archive.Open(path)
 	switch {
 	case errors.Is(err, archive.ErrForm):
 		v.add("form", Fails, err.Error())
 	case err != nil:
-		return nil, err
+		return err
 	default:
 		defer a.Close()
 		v.archive = a
 		v.add("form", Holds, unit.Count(len(a.Digests()), "files")+" in canonical form")
 		if err := v.checkContents(ctx); err != nil {
-			return nil, fmt.Errorf("verify: %w", err)
+			return fmt.Errorf("verify: %w", err)
 		}
 	}
 	v.out.State = Holds
@@ -71,7 +81,7 @@ func Verify(ctx context.Context, path string, signers []string, madeBy string) (
 			break
 		}
 	}
-	return &v.out, nil
+	return nil
 }
 
 func (v *verifier) add(name, state, why string) {
@@ -183,6 +193,7 @@ func (v *verifier) checkResults(ctx context.Context, x *Index, statement []byte)
 		return nil
 	}
 	v.out.Results, v.out.Report = &b.results, string(b.files[ReportFile])
+	v.published = &Published{*x, b.results, archive.Root(v.sums()), b.measured, b.claims}
 	want, err := newStatement(v.sums(), v.contents(), &b.results).Encode()
 	differ := v.differing(b)
 	if err != nil || !bytes.Equal(want, statement) {
@@ -204,15 +215,16 @@ func (v *verifier) checkResults(ctx context.Context, x *Index, statement []byte)
 	} else {
 		v.add("complete", Holds, fmt.Sprintf("every run that is mentioned is there, or left out with a reason (%d)", len(b.results.LeftOut)))
 	}
+	v.checkReproductions()
 	return nil
 }
 
 // contents are the digests of the files that the Merkle tree is over.
 func (v *verifier) contents() map[string]archive.Digest {
 	out := maps.Clone(v.archive.Digests())
-	for _, name := range []string{SumsFile, StatementFile, EnvelopeFile} {
-		delete(out, name)
-	}
+	maps.DeleteFunc(out, func(name string, _ archive.Digest) bool {
+		return slices.Contains([]string{SumsFile, StatementFile, EnvelopeFile}, name) || reproductionFile.MatchString(name)
+	})
 	return out
 }
 
