@@ -201,22 +201,29 @@ func (x *arms) flyTurns(ctx context.Context, flags *compareFlags) error {
 		return err
 	}
 	defer unlock()
-	turns := turnOrder(x.repeats)
-	var flown [2][]compare.Run
-	stopped := false
+	flown, stopped, err := x.flyAll(ctx, turnOrder(x.repeats))
+	if err != nil {
+		return err
+	}
+	return x.compareFlown(flown, stopped, flags)
+}
+
+// flyAll flies of these turns what is not there yet, and returns what there is of both sides,
+// and whether somebody or something ended it before all was flown.
+func (x *arms) flyAll(ctx context.Context, turns []turn) (flown [2][]compare.Run, stopped bool, err error) {
 	for i, t := range turns {
 		r, there, err := x.openEarlier(t)
 		if err != nil {
-			return err
+			return flown, stopped, err
 		}
 		if !there {
 			if stopped || ctx.Err() != nil {
 				stopped = true
 				continue // later ones may be there
 			}
-			fmt.Fprintf(x.env.stderr, "run %d of %d: %s, pair %d\n", i+1, len(turns), x.armName(t), t.pair+1)
+			fmt.Fprintf(x.env.stderr, "run %d of %d: %s\n", i+1, len(turns), strings.TrimPrefix(fmt.Sprintf("%s, pair %d", x.armName(t), t.pair+1), ", "))
 			if r, there, err = x.flyAndOpen(ctx, t); err != nil {
-				return err
+				return flown, stopped, err
 			}
 			stopped = ctx.Err() != nil || x.lost >= maxLost
 		}
@@ -224,7 +231,7 @@ func (x *arms) flyTurns(ctx context.Context, flags *compareFlags) error {
 			flown[t.arm] = append(flown[t.arm], r)
 		}
 	}
-	return x.compareFlown(flown, stopped, flags)
+	return flown, stopped, nil
 }
 
 // compareFlown compares what there is. Runs that are missing because somebody or

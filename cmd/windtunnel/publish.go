@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/windtunnel/windtunnel/internal/machine/calibrate"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
@@ -41,7 +43,7 @@ func publishVerb(env *environment) *cobra.Command {
 		if out == "" {
 			return errors.New("publish: want -o FILE")
 		}
-		o.Source, o.MadeBy = args[0], version
+		o.Source, o.MadeBy, o.Machine = args[0], version, usage.Machine()
 		if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
 			o.Remove = append(o.Remove, host)
 		}
@@ -61,9 +63,21 @@ func publishVerb(env *environment) *cobra.Command {
 		}
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
+		if o.Calibration, err = calibration(ctx); err != nil {
+			return err
+		}
 		return env.publish(ctx, out, o)
 	}
 	return verb
+}
+
+// calibration measures this machine; nil where the system does not let it.
+func calibration(ctx context.Context) (*publish.Calibration, error) {
+	seconds, err := calibrate.Measure(ctx)
+	if errors.Is(err, calibrate.ErrSystem) {
+		return nil, nil
+	}
+	return &publish.Calibration{Version: calibrate.Version, Seconds: seconds}, err
 }
 
 // publish writes a bundle and says what is in it.
@@ -178,7 +192,7 @@ func (env *environment) printVerification(v *publish.Verification, output string
 		fmt.Fprintf(env.stdout, "%-8s %-10s %s\n", c.State, c.Name, text.Clean(c.Why))
 	}
 	if v.Results != nil {
-		fmt.Fprintln(env.stdout, text.Clean(publish.LevelSentence(v.Results)))
+		fmt.Fprintln(env.stdout, text.Clean(v.Level()))
 		for _, r := range v.Results.Runs {
 			if r.EndedEarly != "" {
 				fmt.Fprintf(env.stdout, "ended early: %s: %s\n", text.Clean(r.Name), text.Clean(r.EndedEarly))
