@@ -150,6 +150,9 @@ var turnName = regexp.MustCompile(`^([ab])-(\d+)$`)
 // maxRuns is how many runs a bundle may have: a comparison looks at each pair of them.
 const maxRuns = 1000
 
+// maxRepeats is how many repeats a calibration may have: each is held against each of another.
+const maxRepeats = 100
+
 // maxTurns is up to which number runs are looked for.
 const maxTurns = 10_000
 
@@ -217,6 +220,9 @@ func decodeIndex(raw []byte) (x Index, err error) {
 				return x, fmt.Errorf("%w: run %q", ErrIndex, p)
 			}
 		}
+	}
+	if x.Calibration != nil && len(x.Calibration.Seconds) > maxRepeats {
+		return x, fmt.Errorf("%w: %s of its calibration", ErrIndex, unit.Count(len(x.Calibration.Seconds), "repeats"))
 	}
 	runs := len(x.Experiment.paths())
 	if n := len(x.Experiment.Sides); n < 1 || n > 2 || runs == 0 || runs+len(x.Control.paths()) > maxRuns {

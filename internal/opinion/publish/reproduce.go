@@ -317,12 +317,11 @@ func (m measured) valuesOf(c Claim, key string) (out []float64, err error) {
 // ratioOf is the ratio of the figures of two samples with its interval; 1 where all are 0,
 // and not a number where only some are.
 func ratioOf(was, is []float64) (float64, [2]float64) {
-	zero := func(v float64) bool { return v == 0 }
 	all := slices.Concat(was, is)
-	switch zeros := len(slices.DeleteFunc(slices.Clone(all), func(v float64) bool { return !zero(v) })); {
-	case zeros == len(all) && min(len(was), len(is)) > 3:
+	switch positive := len(slices.DeleteFunc(slices.Clone(all), func(v float64) bool { return !(v > 0) })); {
+	case positive == 0 && min(len(was), len(is)) > 3:
 		return 1, [2]float64{1, 1}
-	case zeros > 0:
+	case positive < len(all):
 		return math.NaN(), [2]float64{}
 	}
 	r := stats.Ratio(was, is)
