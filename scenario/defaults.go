@@ -36,6 +36,7 @@ func (r *Requests) setDefaults() { r.Timeout = unit.Duration(DefaultCallTimeout)
 func (p *Probe) setDefaults()    { p.Keys, p.Timeout = 20, unit.Duration(DefaultCallTimeout) }
 func (w *Wait) setDefaults()     { w.Within, w.Unmet = unit.Duration(DefaultWaitWithin), UnknownRun }
 func (c *Settle) setDefaults()   { c.Within = unit.Duration(DefaultSettleWithin) }
+func (u *Upgrade) setDefaults()  { u.Batch = 10 }
 func (e *Exec) setDefaults()     { e.Timeout = unit.Duration(DefaultExecTimeout) }
 func (r *Retry) setDefaults()    { r.Delay = unit.Duration(DefaultRetryDelay) }
 func (c *Call) setDefaults()     { c.Weight = 1 }

@@ -257,7 +257,7 @@ func TestValidateWithoutAFile(t *testing.T) {
 	s.Name = "x"
 	s.Steps = []scenario.Step{{Name: "a", OnFailure: "stop"}}
 	if got, want := fmt.Sprint(s.Validate()), "namespaces.prefix: a name is needed\nstep \"a\": exactly one of create, scale, update, churn, delete, "+
-		"requests, probe, wait, pause, settle, fault, exec, network, parallel, sequence and repeat is needed"; got != want {
+		"requests, probe, wait, pause, settle, fault, upgrade, exec, network, parallel, sequence and repeat is needed"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

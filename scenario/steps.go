@@ -39,6 +39,7 @@ type Step struct {
 	Pause     unit.Duration `yaml:"pause"`     // do nothing for this time
 	Settle    *Settle       `yaml:"settle"`    // wait until the plane is quiet
 	Fault     *Disturbance  `yaml:"fault"`     // inject a fault
+	Upgrade   *Upgrade      `yaml:"upgrade"`   // take the plane to another release of Kubernetes
 	Exec      *Exec         `yaml:"exec"`      // run a local command
 	Network   *Network      `yaml:"network"`   // measure a path between two addresses
 	Parallel  []Step        `yaml:"parallel"`  // steps that run at the same time; it ends with the last one
@@ -287,6 +288,22 @@ type Disturbance struct {
 	Delay     unit.Duration `yaml:"delay"`     // slow nodes: added delay; skew: offset of lease times (may be negative)
 	Between   unit.Duration `yaml:"between"`   // roll: time from one process being ready to the end of the next; flap: mean time between failures of a node; pods: of all pods, default: at once
 	Down      unit.Duration `yaml:"down"`      // mean time until the node is back; crashing pods: exact time, default a kubelet's back-off
+}
+
+// Upgrade takes the plane from its release to another one, newer or older, one process
+// after another: etcd, API servers, controller managers, schedulers, nodes. With an older
+// release the order is the reverse. Each process ends by SIGTERM and starts with the
+// executable of the other release; the step goes on when it is ready, and fails when it does
+// not come back. A file whose releases the version skew policy of Kubernetes does not allow
+// together is refused. It needs plane.release.
+type Upgrade struct {
+	To                   string        `yaml:"to"`                   // Kubernetes release, such as v1.37.1, built by "windtunnel plane build"
+	Etcd                 string        `yaml:"etcd"`                 // etcd release; default: that of "windtunnel plane build" for the release
+	Parts                []string      `yaml:"parts"`                // what changes: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, nodes; default all
+	Hold                 unit.Duration `yaml:"hold"`                 // time between two parts: both releases run
+	Between              unit.Duration `yaml:"between"`              // time from one process, or batch of nodes, being ready to the end of the next
+	Batch                int           `yaml:"batch"`                // nodes that report the version of the other kubelet at the same time; default 10
+	AllowUnsupportedSkew bool          `yaml:"allowUnsupportedSkew"` // also do what the version skew policy does not allow
 }
 
 // Victims are nodes or pods of the fleet, chosen by the seed.

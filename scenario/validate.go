@@ -83,6 +83,7 @@ func (s *Scenario) checkAll(f *problems) {
 		c.checkGroup(fmt.Sprintf("groups[%d]", i), g)
 	}
 	stepChecker(c).checkSequence("steps", s.Steps, createdSteps{})
+	upgradeChecker(c).checkSkew()
 	lifecycleChecker(c).checkLifecycles()
 	objectives := map[string]bool{}
 	for i := range s.Objectives {

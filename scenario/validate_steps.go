@@ -91,6 +91,9 @@ func (c stepChecker) checkStep(path string, s *Step, before createdSteps) {
 	if s.Fault != nil {
 		disturbanceChecker(c).checkFault(path+".fault", s.Fault)
 	}
+	if s.Upgrade != nil {
+		upgradeChecker(c).checkUpgrade(path+".upgrade", s.Upgrade)
+	}
 	if s.Exec != nil {
 		c.checkExec(path+".exec", s.Exec)
 	}

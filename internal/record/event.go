@@ -28,6 +28,8 @@ const (
 	EventWatchGap     EventType = "watch-gap"     // Name: the resource of an interrupted watch; For: since its last event, where that is known; Text: why
 	EventDirty        EventType = "dirty"         // Name: what preflight, or a step that settles, did not find clean; Text: the evidence, a clause
 	EventFault        EventType = "fault"         // Name: the component, or the step of another fault; Text: what was done, or that it is over; Outage: where it is members'
+	EventPartBegan    EventType = "part-begin"    // Name: the process, or nodes, that an upgrade changes from now; Step; From and To: its releases
+	EventPartEnded    EventType = "part-end"      // as part-begin; Text: why it did not come back, else empty
 	EventProfiled     EventType = "profile"       // Name: the component of which profiles are taken from now, for some seconds
 	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines; MemoryLimit
 	EventWarned       EventType = "warning"       // Text: a sentence for the report
@@ -42,7 +44,7 @@ func eventTypes() []EventType {
 	return []EventType{
 		EventPlaneReady, EventFleetReady, EventRunBegan, EventRunEnded, EventStepBegan, EventStepEnded,
 		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventCallsFailed, EventScraped, EventScrapeFailed, EventCut, EventWatchGap,
-		EventDirty, EventFault, EventProfiled, EventDied, EventWarned, EventUnmet, EventWorkerClock, EventWorkerShare, EventWorkerLost,
+		EventDirty, EventFault, EventPartBegan, EventPartEnded, EventProfiled, EventDied, EventWarned, EventUnmet, EventWorkerClock, EventWorkerShare, EventWorkerLost,
 	}
 }
 
@@ -88,7 +90,9 @@ func Unmet(at clock.Time, asked string, state State, why string) Event {
 // Detail are the fields that few types have.
 type Detail struct {
 	Reason   EndReason     `json:"reason,omitempty"`
-	Step     string        `json:"step,omitempty"`     // the step that failed
+	Step     string        `json:"step,omitempty"`     // the step that failed, or that upgrades
+	From     string        `json:"from,omitempty"`     // the release before, such as v1.36.3; empty where it is not known
+	To       string        `json:"to,omitempty"`       // the release after
 	State    State         `json:"state,omitempty"`    // of what was asked for
 	Count    int           `json:"count,omitempty"`    // calls, nodes
 	Rate     float64       `json:"rate,omitempty"`     // calls per second; 0: none was asked for

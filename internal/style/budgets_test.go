@@ -16,16 +16,16 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4515},
+		"ground":            {max: 4700},
 		"internal/record":   {max: 5120},
 		"internal/machine":  {max: 3370},
 		"internal/api":      {max: 5790},
 		"internal/template": {max: 1475},
-		"scenario":          {max: 5900},
+		"scenario":          {max: 6050},
 		"internal/interop":  {max: 12370},
-		"internal/sim":      {max: 24530},
+		"internal/sim":      {max: 24_680},
 		"internal/opinion":  {max: 23_800},
-		"internal/fly":      {max: 24_700},
+		"internal/fly":      {max: 25_300},
 		"plane":             {max: 47},
 		"planes":            {max: 28_630},
 		"cmd":               {max: 6_230},
@@ -33,7 +33,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	packages: map[string]budget{
 		"internal/opinion/slo": {3600, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
 		"cmd/windtunnel":       {6_230, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
-		"scenario":             {5900, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"scenario":             {6050, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},

@@ -62,7 +62,7 @@ func (r *run) findPrograms() error {
 		return err
 	}
 	if r.ownsPlane() {
-		return plane.CheckPrograms(r.scenario.Plane, filepath.Dir(r.options.File))
+		return errors.Join(plane.CheckPrograms(r.scenario.Plane, filepath.Dir(r.options.File)), steps.CheckUpgrades(r.workload))
 	}
 	return plane.CheckKubeconfig(r.options.Kubeconfig)
 }

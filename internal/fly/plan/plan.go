@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/windtunnel/windtunnel/internal/component/skew"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -48,6 +49,7 @@ type Estimate struct {
 	Watches   int           // most held at once by the steps
 	OpenFiles int           // that this process needs
 	Processes Processes     // of the plane
+	Upgrades  []string      // what each upgrade step changes, in which order
 	Members   Members
 	Subjects  Subjects
 }
@@ -85,7 +87,7 @@ var ErrBody = errors.New("no object to plan with")
 
 // Of estimates a scenario. The errors are those of its sources, and ErrBody.
 func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
-	e := &estimator{s: s, from: from, made: map[string]*made{}, calls: map[[2]string]int{}}
+	e := &estimator{s: s, from: from, made: map[string]*made{}, calls: map[[2]string]int{}, releases: s.ReleasesOf()}
 	span, err := e.estimateSequence(s.Steps, 0)
 	if err != nil {
 		return Estimate{}, err
@@ -147,7 +149,8 @@ type estimator struct {
 	top    level
 	writes []write
 
-	members int // in which the step is done; 0: on the plane
+	releases skew.State // of the plane's parts
+	members  int        // in which the step is done; 0: on the plane
 }
 
 // object is one of the objects that a create step makes for each index.

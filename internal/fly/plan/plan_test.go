@@ -304,3 +304,31 @@ func TestRoundsCountWhatWasMade(t *testing.T) {
 		t.Errorf("at least: %v; %s", e.AtLeast, got)
 	}
 }
+
+func TestUpgradesSayTheirOrder(t *testing.T) {
+	text := "scenario: x\nplane: {release: v1.36.3, etcd: v3.6.12, etcdMembers: 3, apiservers: 2}\nfleet: {nodes: 25}\nsteps:\n" +
+		"- {name: up, upgrade: {to: v1.37.1, etcd: v3.7.0, hold: 10s, between: 1s}}\n- {name: down, upgrade: {to: v1.36.3, parts: [kube-apiserver, kube-scheduler]}}\n"
+	s, err := scenario.Parse("f", []byte(strings.Replace(text, "kube-scheduler]", "kube-scheduler], allowUnsupportedSkew: true", 1)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := plan.Of(s, sources())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "step up to v1.37.1: 3 of etcd, then 2 of kube-apiserver, then 1 of kube-controller-manager, then 1 of kube-scheduler, then 25 nodes\n" +
+		"step down to v1.36.3: 1 of kube-scheduler, then 2 of kube-apiserver"
+	if got := strings.Join(e.Upgrades, "\n"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := e.Steps[0]; got.Duration != 4*10*time.Second+(2+1+2)*time.Second || !got.Open || got.Verb != "upgrade" {
+		t.Errorf("%+v", got)
+	}
+	var b strings.Builder
+	if err := e.Write(&b); err != nil || !strings.Contains(b.String(), "\nupgrade    step up to v1.37.1: 3 of etcd, then ") {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+	if _, err := scenario.Parse("f", []byte(text), nil); err == nil || !strings.Contains(err.Error(), "kubelets must not be newer") {
+		t.Errorf("API servers older than nodes: %v", err)
+	}
+}

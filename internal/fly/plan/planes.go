@@ -3,8 +3,10 @@ package plan
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/component/skew"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -52,4 +54,28 @@ func (p Processes) unmetLimits(s *scenario.Scenario, l Limits) (out []string) {
 		}
 	}
 	return out
+}
+
+// estimateUpgrade says in which order an upgrade changes the plane, and how long its pauses
+// take at least.
+func (e *estimator) estimateUpgrade(u *scenario.Upgrade, one *Step) {
+	change := e.s.ChangeOf(u)
+	var parts []string
+	one.Open = true // until all are ready
+	order := change.Order(e.releases)
+	for i, part := range order {
+		n := e.s.Plane.Count(part)
+		text := fmt.Sprintf("%d of %s", n, part)
+		if part == skew.Nodes {
+			n = ceil(e.s.Fleet.Nodes, max(1, u.Batch))
+			text = unit.Count(e.s.Fleet.Nodes, "nodes")
+		}
+		one.Duration += time.Duration(n-1) * time.Duration(u.Between)
+		if i > 0 {
+			one.Duration += time.Duration(u.Hold)
+		}
+		parts = append(parts, text)
+	}
+	e.out.Upgrades = append(e.out.Upgrades, fmt.Sprintf("step %s to %s: %s", one.Name, u.To, strings.Join(parts, ", then ")))
+	e.releases = change.After(e.releases)
 }

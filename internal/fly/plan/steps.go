@@ -80,6 +80,8 @@ func (e *estimator) estimateStep(s *scenario.Step, begin time.Duration) (span, e
 		err = e.setTimes(s.Probe.Pace, s.Probe.Count, 1, &one)
 	case s.Fault != nil && s.Fault.Hold:
 		one.Duration = time.Duration(s.Fault.For)
+	case s.Upgrade != nil:
+		e.estimateUpgrade(s.Upgrade, &one)
 	case s.Network != nil:
 		one.Duration = time.Duration(s.Network.For)
 	case s.Wait != nil, s.Settle != nil, s.Exec != nil:

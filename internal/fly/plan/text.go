@@ -62,6 +62,9 @@ func (e Estimate) writeWhole(b *strings.Builder) {
 	if len(e.Processes.Counts) > 0 {
 		fmt.Fprintf(b, "plane      %v\n", e.Processes)
 	}
+	for _, u := range e.Upgrades {
+		fmt.Fprintf(b, "upgrade    %s\n", u)
+	}
 	if e.Members.Real+e.Members.Hollow > 0 {
 		fmt.Fprintf(b, "members    %v\n", e.Members)
 	}

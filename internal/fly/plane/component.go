@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -183,6 +184,8 @@ type supervisor struct {
 	// How it is known to be ready, and within what time; zero: as components are.
 	ready  func(context.Context) error
 	within time.Duration
+	// The command with the executables of another release; nil: it has none.
+	commandFor func(release.Plane) (path string, args []string)
 
 	mu      sync.Mutex
 	process *process.Process // the last; nil before the first

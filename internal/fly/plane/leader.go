@@ -3,13 +3,10 @@ package plane
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/component"
 )
 
@@ -57,17 +54,8 @@ func (c Component) leads(ctx context.Context) bool {
 		return false
 	}
 	defer ask.client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.MetricsURL, nil)
-	if err != nil {
-		return false
-	}
-	answer, err := ask.client.Do(req)
-	if err != nil {
-		return false
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
-	return err == nil && saysLeader(string(text))
+	text, err := ask.readText(ctx, c.MetricsURL)
+	return err == nil && saysLeader(text)
 }
 
 // saysLeader reads metrics: of etcd, and of who holds a Lease.
@@ -85,25 +73,14 @@ func saysLeader(metrics string) bool {
 // beginning last; between is the time from one being ready to the end of the next. It returns
 // when all are ready, or the first is not.
 func Roll(ctx context.Context, p *Plane, name string, between time.Duration) error {
-	all := processesOf(p, name)
-	if len(all) == 0 {
-		return fmt.Errorf("roll %s: the plane has no such component: %w", name, ErrNoFault)
-	}
-	if i := slices.IndexFunc(all, func(c Component) bool { return c.leads(ctx) }); i >= 0 {
-		all = append(slices.Delete(slices.Clone(all), i, i+1), all[i])
-	}
-	for i, c := range all {
-		if i > 0 {
-			if err := clock.Sleep(ctx, between); err != nil {
-				return err
-			}
-		}
+	err := ForEachProcess(ctx, p, name, between, func(c Component) error {
 		if err := c.Terminate(); err != nil {
 			return err
 		}
-		if err := c.Restart(ctx); err != nil {
-			return err
-		}
+		return c.Restart(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("roll: %w", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package plane_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,22 +35,58 @@ func TestMain(m *testing.M) {
 		case "hold":
 			os.Exit(hold(os.Args[2], os.Args[3]))
 		case "answer":
-			os.Exit(answer(os.Args[2], os.Args[3]))
+			os.Exit(answer(os.Args[2], os.Args[3], os.Args[4:]))
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// answer is a component that is ready, or not, or dies, as a file says.
-func answer(address, file string) int {
+// answer is a component that is ready, or not, or dies, as a file says. With a release and
+// its name it says them.
+func answer(address, file string, says []string) int {
 	raw, err := os.ReadFile(file)
 	mode := string(raw)
 	if err != nil || mode == "die" {
 		fmt.Println("panic: told to die", err)
 		return 3
 	}
-	err = http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if mode != "ready" {
+	release, name := "", ""
+	if len(says) == 2 {
+		release, name = says[0], says[1]
+	}
+	var asked atomic.Int32
+	var target atomic.Pointer[string]
+	err = http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/version":
+			fmt.Fprintf(w, `{"gitVersion":%q,"etcdserver":%q}`, release, strings.TrimPrefix(release, "v"))
+		case r.URL.Path == "/metrics":
+			fmt.Fprintf(w, "kubernetes_build_info{git_version=%q} 1\n", release)
+			if name == "etcd-1" {
+				fmt.Fprintln(w, "etcd_server_is_leader 1")
+			}
+		case r.URL.Path == "/v3/maintenance/downgrade":
+			var want struct{ Action, Version string }
+			if err := json.NewDecoder(r.Body).Decode(&want); err != nil || want.Action != "ENABLE" {
+				http.Error(w, want.Action, http.StatusBadRequest)
+				return
+			}
+			want.Version = strings.TrimSuffix(want.Version, ".0")
+			target.Store(&want.Version)
+			fmt.Fprint(w, "{}")
+		case r.URL.Path == "/v3/maintenance/target":
+			said := ""
+			if t := target.Load(); t != nil {
+				said = *t
+			}
+			fmt.Fprintf(w, `{"target":%q}`, said)
+		case r.URL.Path == "/v3/maintenance/status":
+			stored := "3.6.0"
+			if asked.Add(1) > 3 {
+				stored = "3.5.0"
+			}
+			fmt.Fprintf(w, `{"storageVersion":%q}`, stored)
+		case mode != "ready":
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 		}
 	}))

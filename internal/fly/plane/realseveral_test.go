@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -84,6 +85,8 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 		t.Error("the same process")
 	}
 	drain(restarted)
+	checkReplacement(t, p)
+	drain(restarted)
 	checkLeaders(t, p, restarted)
 	if code := answers(t, p); code != 200 {
 		t.Errorf("at the end: %d", code)
@@ -94,6 +97,35 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 	default:
 	}
 	end()
+}
+
+// checkReplacement starts one process of each component from the executables of a release,
+// here the same one, which it then reports.
+func checkReplacement(t *testing.T, p *plane.Plane) {
+	t.Helper()
+	to, ok := release.Beside(repotest.Binary(t))
+	if !ok || to.Err != nil {
+		t.Fatal(to.Err)
+	}
+	for _, name := range []string{"etcd-0", "kube-apiserver-2", "kube-controller-manager-1", "kube-scheduler-1"} {
+		c, _ := p.Component(name)
+		if err := c.Replace(t.Context(), to.Plane); err != nil {
+			t.Error(err)
+		}
+		want := to.Kubernetes
+		if component.Is(name, component.Etcd) {
+			want = to.Etcd
+		}
+		if got, err := c.ReportedRelease(t.Context()); err != nil || got != want {
+			t.Errorf("%s reports %s, %v, want %s", name, got, err, want)
+		}
+		if now, _ := p.Component(name); now.PID == c.PID {
+			t.Errorf("%s is the same process", name)
+		}
+	}
+	if err := plane.AllowEtcdDowngrade(t.Context(), p, to.Etcd); err != nil { // the same minor release
+		t.Error(err)
+	}
 }
 
 // checkLeaders ends the leader of etcd, which others follow, and rolls the API servers.

@@ -16,61 +16,87 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
-// stand is a plane of one component, this test binary, which behaves as a file
+// stand is a plane whose processes are this test binary, which behaves as a file
 // says.
 type stand struct {
 	plane  *Plane
 	mode   string // the file
+	folder string
 	mu     sync.Mutex
 	faults []FaultEvent
 }
 
 func newStand(t *testing.T) *stand {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
-	folder := t.TempDir()
-	s := &stand{mode: filepath.Join(folder, "mode")}
+	return newStandOf(t, "kube-apiserver")
+}
+
+func newStandOf(t *testing.T, names ...string) *stand {
+	t.Helper()
+	s := &stand{folder: t.TempDir()}
+	s.mode = filepath.Join(s.folder, "mode")
 	s.is(t, "ready")
-	const name = "kube-apiserver"
 	s.plane = &Plane{
-		died: make(chan Death, 1), log: slog.New(slog.DiscardHandler), clock: clock.Start(),
-		scrapes: map[string]endpoint.Endpoint{name: endpoint.New("http://"+address, nil, endpoint.Identity{})},
+		died: make(chan Death, len(names)), log: slog.New(slog.DiscardHandler), clock: clock.Start(), scrapes: map[string]endpoint.Endpoint{},
 		onFault: func(f FaultEvent) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.faults = append(s.faults, f)
 		},
 	}
-	own := &supervisor{plane: s.plane, turn: make(chan struct{}, 1), spec: process.Spec{
-		Name: name, Path: os.Args[0], Args: []string{"answer", address, s.mode}, LogFile: filepath.Join(folder, "log"),
-	}}
-	child, err := own.startProcess()
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		s.startProcess(t, name)
 	}
-	own.watchProcess(child)
-	s.plane.components = []Component{{Name: name, supervisor: own}}
 	t.Cleanup(func() {
 		if err := s.plane.Close(); err != nil {
 			t.Error(err)
 		}
-		if !hasEnded(own.currentProcess()) {
-			t.Error("a process is left")
+		for _, own := range s.plane.supervisors() {
+			if !hasEnded(own.currentProcess()) {
+				t.Errorf("a process of %s is left", own.spec.Name)
+			}
 		}
 	})
 	if err := s.plane.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// arguments are those of a process that says a release.
+func (s *stand) arguments(name, release string) []string {
+	address := strings.TrimPrefix(s.plane.scrapes[name].Server(), "http://")
+	return []string{"answer", address, s.mode, release, name}
+}
+
+func (s *stand) startProcess(t *testing.T, name string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + l.Addr().String()
+	_ = l.Close()
+	s.plane.scrapes[name] = endpoint.New(address, nil, endpoint.Identity{})
+	own := &supervisor{plane: s.plane, turn: make(chan struct{}, 1), spec: process.Spec{
+		Name: name, Path: os.Args[0], Args: s.arguments(name, "v0.0.0"), LogFile: filepath.Join(s.folder, name+".log"),
+	}}
+	own.commandFor = func(to release.Plane) (string, []string) {
+		of, _ := component.Of(name)
+		return os.Args[0], s.arguments(name, releaseOf(of, to))
+	}
+	child, err := own.startProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.watchProcess(child)
+	s.plane.components = append(s.plane.components, Component{Name: name, MetricsURL: address + "/metrics", Scrape: s.plane.scrapes[name], supervisor: own})
 }
 
 func (s *stand) is(t *testing.T, mode string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -235,7 +236,7 @@ func (f flight) launchComponent(name string) error {
 	}
 	path, args := f.run.release.Command(of)
 	flags := commandLine(flagsOf(name, f.site), own.Flags)
-	s := &supervisor{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
+	s := &supervisor{plane: p, turn: make(chan struct{}, 1), commandFor: f.commandFor(name), spec: process.Spec{
 		Name: name, Path: path, Args: append(args, flags...),
 		Env: append(ownEnvironment(), env...), Dir: f.o.BaseDir,
 		LogFile: filepath.Join(f.o.LogDir, name+".log"),
@@ -263,6 +264,17 @@ func (f flight) launchComponent(name string) error {
 	f.o.Log.Info("started", "component", name, "pid", child.PID(), "limited", child.Limited(),
 		"cpu", own.CPU, "memory", own.Memory.Human())
 	return nil
+}
+
+// commandFor returns how a process is started from the executables of another release.
+func (f flight) commandFor(name string) func(release.Plane) (path string, args []string) {
+	return func(to release.Plane) (string, []string) {
+		of, _ := component.Of(name)
+		there := f.site
+		there.etcd36 = atLeast(to.Etcd, 3, 6)
+		path, args := to.Command(of)
+		return path, append(args, commandLine(flagsOf(name, there), f.cfg.SettingsOf(name).Flags)...)
+	}
 }
 
 func (p *Plane) addWarning(warning string) {

@@ -64,6 +64,8 @@ func stepOf(s *scenario.Step, failed error) Step {
 		return Settle{s.Name, s.Settle}
 	case s.Fault != nil:
 		return Fault{s.Name, s.Fault}
+	case s.Upgrade != nil:
+		return Upgrade{s.Name, s.Upgrade}
 	case s.Exec != nil:
 		return Exec{s.Name, s.Exec}
 	case s.Network != nil:

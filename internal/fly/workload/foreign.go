@@ -45,11 +45,14 @@ func (w *Workload) CheckCalls(ctx context.Context, resources *discovery.Cache) e
 	return errors.Join(errs...)
 }
 
-// CheckFaults joins an error for each fault of the steps that cannot be injected into a
+// CheckFaults joins an error for each fault and upgrade of the steps that cannot be done to a
 // cluster that windtunnel has not started. It is asked before anything is started.
 func (w *Workload) CheckFaults() error {
 	var errs []error
 	for step := range w.Scenario.AllSteps() {
+		if step.Upgrade != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: upgrade: windtunnel cannot upgrade a cluster that it did not start; leave --kubeconfig out, or the step", w.File, step.Line, step.Name))
+		}
 		if step.Fault == nil {
 			continue
 		}

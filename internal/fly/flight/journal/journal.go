@@ -137,6 +137,21 @@ func (j Journal) writeFault(step, text string, members []string, over bool) {
 	j.writeEvent(e)
 }
 
+// PartBegan says that an upgrade step changes a process, or the nodes, from one release to
+// another.
+func (j Journal) PartBegan(step, part, from, to string) {
+	j.writeEvent(record.Event{Type: record.EventPartBegan, Name: part, Detail: record.Detail{Step: step, From: from, To: to}})
+}
+
+// PartEnded says that it has, or why not.
+func (j Journal) PartEnded(step, part, from, to string, err error) {
+	e := record.Event{Type: record.EventPartEnded, Name: part, Detail: record.Detail{Step: step, From: from, To: to}}
+	if err != nil {
+		e.Text = err.Error()
+	}
+	j.writeEvent(e)
+}
+
 // Profiled says that profiles of a component are taken from now, for some
 // seconds.
 func (j Journal) Profiled(component string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/component/skew"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
@@ -66,6 +67,9 @@ func (s Settings) checkFleets(w *workload.Workload) error {
 		errs = append(errs, err)
 	}
 	for step := range w.Scenario.AllSteps() {
+		if u := step.Upgrade; u != nil && slices.Contains(w.Scenario.ChangeOf(u).Parts, skew.Nodes) {
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: %w: it upgrades all nodes in turn, of which each worker knows its own; leave nodes out of its parts, or run it without --fleet-workers", w.File, step.Line, step.Name, message.ErrWorkers))
+		}
 		if d := step.Fault; d != nil && (d.Nodes != nil || d.Pods != nil) {
 			errs = append(errs, fmt.Errorf("%s:%d: step %q: %w: it chooses among all nodes and pods, of which each worker knows its own; run it without --fleet-workers", w.File, step.Line, step.Name, message.ErrWorkers))
 		}
