@@ -211,7 +211,7 @@ func runOf(line string) []string {
 // lacksProgram reports whether a plan was refused because the reader has to build, or to
 // bring, a program first: of an operator, or of another release.
 func lacksProgram(fault string) bool {
-	return strings.Contains(fault, "no such program") || strings.Contains(fault, "it is not in the cache: run `windtunnel subject build ") || strings.Contains(fault, "binaries: etcd is missing")
+	return strings.Contains(fault, "no such program") || strings.Contains(fault, "it is not in the cache: run `windtunnel subject build ") || strings.Contains(fault, "binaries: etcd is missing") || strings.Contains(fault, " is neither beside windtunnel nor in its cache: run `windtunnel plane build ")
 }
 
 func TestValid(t *testing.T) {

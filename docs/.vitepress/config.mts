@@ -47,6 +47,7 @@ export default defineConfig({
           { text: "Find the largest load", link: "/how-to/search" },
           { text: "Track results from build to build", link: "/how-to/builds" },
           { text: "Find the bottleneck", link: "/how-to/diagnosis" },
+          { text: "Check an upgrade", link: "/how-to/upgrading" },
           { text: "Check writes", link: "/how-to/writes" },
           { text: "Test your operator", link: "/how-to/testing-your-operator" },
           { text: "Lifecycles of your objects", link: "/how-to/lifecycles" },

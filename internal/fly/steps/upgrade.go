@@ -40,12 +40,14 @@ func CheckUpgrades(w *workload.Workload) error {
 	var errs []error
 	s := w.Scenario
 	now := s.ReleasesOf()
+	looked := false
 	for step := range s.AllSteps() {
 		u := step.Upgrade
 		if u == nil {
 			continue
 		}
-		if _, known := now[component.Etcd]; !known {
+		if !looked {
+			looked = true
 			if from, err := plane.FindRelease(release.Wanted{Kubernetes: s.Plane.Release, Etcd: s.Plane.Etcd}, ""); err == nil {
 				now[component.Etcd], _ = skew.Parse(from.Etcd)
 			} else {
@@ -155,6 +157,7 @@ func (r *roll) changePart(ctx context.Context, part string, lowers bool) error {
 // track takes one process, or the nodes, to the release, with its begin and end in the
 // records.
 func (r *roll) track(name, from, to string, do func() error) error {
+	r.Progress.Waiting(r.Step, 0, 0)
 	r.Progress.WaitingFor(r.Step, name+" as "+to)
 	r.Journal.PartBegan(r.Step, name, from, to)
 	err := do()

@@ -36,6 +36,8 @@ type view struct {
 	Bottlenecks causesView
 	Findings    []finding
 	StepRows    []stepRow
+	PartRows    []partRow
+	WorstPart   string
 	Faults      []pair
 	SpreadRows  []spreadRow
 	Parted      partedRows
@@ -80,7 +82,7 @@ func newView(r *content.Report) (*view, error) {
 	}
 	return &view{
 		Report: r, Head: newHeadView(r), Ranked: foldObjectives(r.Objectives), Bottlenecks: foldCauses(r.Causes), Findings: findingRows(r.Trust),
-		StepRows: stepRows(r), Faults: faultRows(r), SpreadRows: spreadRows(r.Startup), Parted: podBreakdown(r), Lifecycles: newLifecycleViews(r),
+		StepRows: stepRows(r), PartRows: partRows(r), WorstPart: worstPart(r), Faults: faultRows(r), SpreadRows: spreadRows(r.Startup), Parted: podBreakdown(r), Lifecycles: newLifecycleViews(r),
 		CallGroups: callGroups(r), MapView: newMapView(r.Map), MemberView: newMembersView(r), Usage: usageRows(r), WorkerRows: workerRows(r.Workers),
 		Figures: figureRows(r), Measures: measureRows(r.Judgement.Measures), Setup: setup,
 	}, nil

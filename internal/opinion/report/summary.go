@@ -27,6 +27,7 @@ func WriteSummary(w io.Writer, r *content.Report, width int) error {
 	t.writeObjectives(r)
 	t.writeFailures(r)
 	t.writeCauses(r)
+	t.writeUpgrade(r)
 	t.writeSpreads(r)
 	t.writeMembers(r)
 	t.writeComponents(r)

@@ -57,7 +57,7 @@ type chartMark struct {
 // have places of their own there.
 func drawnEvent(t record.EventType) bool {
 	switch t {
-	case record.EventRunBegan, record.EventStepBegan, record.EventStepEnded, record.EventLoadAsked, record.EventScraped, record.EventScrapeFailed:
+	case record.EventRunBegan, record.EventStepBegan, record.EventStepEnded, record.EventLoadAsked, record.EventScraped, record.EventScrapeFailed, record.EventPartEnded:
 		return false
 	}
 	return true
@@ -69,6 +69,8 @@ func newChartMark(e record.Event) chartMark {
 	switch e.Type {
 	case record.EventPlaneReady:
 		m.Text = fmt.Sprintf("%.3f", e.For.Seconds())
+	case record.EventPartBegan:
+		m.Text = "to " + e.To
 	case record.EventFleetReady:
 		m.Name = strconv.Itoa(e.Count)
 	case record.EventRunEnded:

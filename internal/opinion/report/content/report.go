@@ -92,6 +92,14 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 	return r
 }
 
+// Parts returns what upgrade steps changed, in the order of the steps.
+func (r *Report) Parts() (out []run.Part) {
+	for _, s := range r.Steps {
+		out = append(out, s.Parts...)
+	}
+	return out
+}
+
 // withoutDir is an error without the path of the run directory: a report says the
 // same wherever that lies.
 func withoutDir(err error, dir record.Dir) string {

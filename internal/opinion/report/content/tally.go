@@ -27,8 +27,9 @@ func newTally(r *run.Run) *tally {
 	t.span = span{f.First, f.Last}
 	t.base = newGrid(span{f.First / width * width, f.Last}, baseBins, f.Timeline.Width)
 	t.heat = t.heatGrid()
+	parts := f.Parts()
 	for _, s := range f.Steps {
-		t.steps = append(t.steps, t.newStep(s))
+		t.steps = append(t.steps, t.newStep(s, parts))
 	}
 	return t
 }
@@ -36,14 +37,20 @@ func newTally(r *run.Run) *tally {
 // Step is one step of the scenario as it went.
 type Step struct {
 	run.Step
-	Calls    int     // load calls that fell due
-	OK       int     // of those, answered with success
-	Achieved float64 // answers with success per second, as in the verdict's measures; 0 where that took no time
+	Calls    int        // load calls that fell due
+	OK       int        // of those, answered with success
+	Parts    []run.Part // that it upgraded
+	Achieved float64    // answers with success per second, as in the verdict's measures; 0 where that took no time
 	firstDue clock.Time
 }
 
-func (t *tally) newStep(s run.Step) Step {
+func (t *tally) newStep(s run.Step, parts []run.Part) Step {
 	out := Step{Step: s}
+	for _, p := range parts {
+		if p.Step == s.Name {
+			out.Parts = append(out.Parts, p)
+		}
+	}
 	var due, answered run.Span
 	for _, c := range t.facts.Calls {
 		if c.Source == run.Load && c.Op.Step == s.Name {
