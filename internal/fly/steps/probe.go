@@ -20,7 +20,7 @@ func (x Probe) Do(ctx context.Context, s *Session) error {
 	return probe.Run(ctx, probe.Options{
 		Step: x.Step, Spec: x.Spec, Namespace: s.Workload.NamespacesOf(&scenario.Create{})[0], Stamp: s.Workload.Stamp,
 		Pace: s.Workload.PaceOf(x.Step, x.Spec.Pace, x.Spec.Count), Servers: s.apiServers(), Client: s.Client,
-		Records: s.Journal.Records, Clock: s.Clock,
+		Records: s.Journal.Records, Clock: s.Clock, Over: afterBeside,
 		Send: func(ctx context.Context, p load.Plan) error { return s.sendPlan(ctx, planned{Plan: p}) },
 	})
 }

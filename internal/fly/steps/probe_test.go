@@ -20,7 +20,12 @@ import (
 // bench before.
 func checkProbe(t *testing.T, prepare func(*bench)) consistency.Report {
 	t.Helper()
-	b := newBench(t, head(1)+"- {name: writes, probe: {keys: 5, count: 60, pace: {constant: 500}}}\n")
+	return checkSteps(t, "- {name: writes, probe: {keys: 5, count: 60, pace: {constant: 500}}}\n", prepare)
+}
+
+func checkSteps(t *testing.T, steps string, prepare func(*bench)) consistency.Report {
+	t.Helper()
+	b := newBench(t, head(1)+steps)
 	prepare(b)
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
@@ -57,6 +62,16 @@ func TestProbeOfARightServer(t *testing.T) {
 		})
 	})
 	if len(r.Violations) > 0 || len(r.Incomplete) > 0 || r.Acknowledged < 10 || r.Unknown < 3 || r.Reads < 50 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A probe that ends with the steps beside it is checked up to there.
+func TestProbeBesideOthers(t *testing.T) {
+	const steps = "- parallel:\n  - {name: writes, beside: true, probe: {keys: 5, count: 1000000, pace: {constant: 200}}}\n" +
+		"  - wait: {objects: configmaps, selector: windtunnel.dev/probe=writes, condition: has(self.data), count: 3}\n"
+	r := checkSteps(t, steps, func(*bench) {})
+	if len(r.Violations) > 0 || len(r.Incomplete) > 0 || r.Acknowledged < 4 || r.Acknowledged > 500_000 { // three, and the last
 		t.Errorf("%+v", r)
 	}
 }

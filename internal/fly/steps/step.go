@@ -159,7 +159,7 @@ type parallel struct {
 
 func (p parallel) Do(ctx context.Context, s *Session) error {
 	errs := make([]error, len(p.steps))
-	besideCtx, end := context.WithCancelCause(ctx)
+	besideCtx, end := context.WithCancelCause(context.WithValue(ctx, wholeStep{}, ctx))
 	defer end(nil)
 	var main, beside guard.Group
 	for i := range p.steps {
@@ -177,6 +177,22 @@ func (p parallel) Do(ctx context.Context, s *Session) error {
 	end(errBeside)
 	beside.Wait()
 	return inOneLine(errs)
+}
+
+// wholeStep is the key by which the context of a step beside others has that of all of them.
+type wholeStep struct{}
+
+// afterBeside returns, when a context has ended because the steps beside it have, the one of
+// all of them, which goes on; nil when it has not, or has ended otherwise.
+func afterBeside(ctx context.Context) context.Context {
+	if !errors.Is(context.Cause(ctx), errBeside) {
+		return nil
+	}
+	whole, _ := ctx.Value(wholeStep{}).(context.Context)
+	if errors.Is(context.Cause(whole), errBeside) {
+		return afterBeside(whole)
+	}
+	return whole
 }
 
 func inOneLine(errs []error) (out error) {

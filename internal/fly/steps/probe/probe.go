@@ -33,6 +33,10 @@ type Options struct {
 	Records   *record.Writer
 	Clock     clock.Clock
 	Send      func(context.Context, load.Plan) error // sends the load
+	// Over returns what a context is replaced by that has ended because the steps beside
+	// the probe have: what was written until then is checked all the same. nil: it goes on,
+	// or ended otherwise.
+	Over func(context.Context) context.Context
 }
 
 // label selects the objects of a probe; its value is the step's name.
@@ -79,7 +83,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer watches.close()
-	if err := p.Send(ctx, p.planWrites()); err != nil {
+	err = p.Send(ctx, p.planWrites())
+	if over := p.Over(ctx); over != nil {
+		ctx, err = over, nil
+	}
+	if err != nil {
 		return err
 	}
 	last, err := p.writeLast(ctx)

@@ -47,7 +47,7 @@ type watches struct {
 func (p *probing) startWatches(ctx context.Context) (*watches, error) {
 	w := &watches{}
 	var watching context.Context
-	watching, w.cancel = context.WithCancel(ctx)
+	watching, w.cancel = context.WithCancel(context.WithoutCancel(ctx)) // until they are closed
 	for _, server := range p.Servers {
 		client, err := server.newClient(p.Options)
 		if err != nil {
