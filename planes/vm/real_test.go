@@ -66,7 +66,9 @@ func play(ctx context.Context, role string) error {
 	env, rate := process.Env{Config: config, Registry: registry, Clock: c, Log: log}, limiter.Rate{QPS: 50, Burst: 100}
 	switch role {
 	case "webhook":
-		return webhook.Run(ctx, webhook.Options{Env: env, Listen: "127.0.0.1:0", Review: webhook.ReviewAll})
+		o := webhook.Default()
+		o.Env = env
+		return webhook.Run(ctx, o)
 	case "agent":
 		o := agent.Default()
 		o.Env, o.Limiter, o.MaxDevices = env, rate, 110

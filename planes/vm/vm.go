@@ -49,7 +49,8 @@ func Verbs(host process.Host) []*cobra.Command {
 		}),
 		host.Verb(process.Spec{
 			Name: "vm-webhook", Short: "Run the admission webhook of the VM plane", Metrics: metricPrefix, Options: w.Words(), Env: &w.Env,
-			Run: func(ctx context.Context) error { return webhook.Run(ctx, w) },
+			Preset: process.Preset{Usage: "another release, or what is better than KubeVirt"},
+			Run:    func(ctx context.Context) error { return webhook.Run(ctx, w) },
 		}),
 	}
 }

@@ -7,14 +7,23 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 	"github.com/windtunnel/windtunnel/planes/vm"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/webhook"
 )
 
 // TestOptionsInDocs holds that the page has the controller's presets as they are declared.
 func TestOptionsInDocs(t *testing.T) {
 	o := controller.Default()
 	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kubevirt-density.md"), "options of vm-controller",
-		o.Words().Table("HEAD", controller.PresetV049, controller.PresetV044, words.ImprovedPreset))
+		o.Words().Table("HEAD", api.PresetV049, api.PresetV044, words.ImprovedPreset))
+}
+
+// TestWebhookOptionsInDocs does the same for the webhook.
+func TestWebhookOptionsInDocs(t *testing.T) {
+	o := webhook.Default()
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "how-to", "reproducing-kubevirt-density.md"), "options of vm-webhook",
+		o.Words().Table("HEAD", api.PresetV049, api.PresetV044, words.ImprovedPreset))
 }
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {

@@ -33,6 +33,7 @@ type Hook struct {
 	Path          string // with its leading slash
 	Validating    bool   // it refuses; otherwise it changes
 	Rule          registrationv1.RuleWithOperations
+	Labels        map[string]string // that an object has to have to be reviewed; empty: any
 	// Decide answers one request; its UID is filled in.
 	Decide func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 	// Took is told of each review; it may be nil.

@@ -55,9 +55,9 @@ func TestRegistration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := Hook{Configuration: "c", Name: "m.example.org", Path: "/m", Rule: registrationv1.RuleWithOperations{Operations: []registrationv1.OperationType{registrationv1.Create}}}
+	h := Hook{Configuration: "c", Name: "m.example.org", Path: "/m", Rule: registrationv1.RuleWithOperations{Operations: []registrationv1.OperationType{registrationv1.Create}}, Labels: map[string]string{"a": "b"}}
 	m, v := mutatingConfiguration(h, "https://127.0.0.1:1", ca), validatingConfiguration(h, "https://127.0.0.1:1", ca)
-	if w := m.Webhooks[0]; m.Name != "c" || !bytes.Equal(w.ClientConfig.CABundle, ca) || *w.ClientConfig.URL != "https://127.0.0.1:1/m" || len(w.Rules[0].Operations) != 1 || *w.FailurePolicy != registrationv1.Fail {
+	if w := m.Webhooks[0]; m.Name != "c" || !bytes.Equal(w.ClientConfig.CABundle, ca) || *w.ClientConfig.URL != "https://127.0.0.1:1/m" || len(w.Rules[0].Operations) != 1 || *w.FailurePolicy != registrationv1.Fail || w.ObjectSelector.MatchLabels["a"] != "b" {
 		t.Errorf("%+v", w)
 	}
 	if w := v.Webhooks[0]; v.Name != "c" || w.Name != "m.example.org" || *w.ClientConfig.URL != "https://127.0.0.1:1/m" {

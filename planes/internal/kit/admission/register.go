@@ -96,7 +96,8 @@ func mutatingConfiguration(h Hook, url string, ca []byte) *registrationv1.Mutati
 		ObjectMeta: metav1.ObjectMeta{Name: h.Configuration},
 		Webhooks: []registrationv1.MutatingWebhook{{
 			Name: h.Name, ClientConfig: clientConfig(h, url, ca), Rules: []registrationv1.RuleWithOperations{h.Rule},
-			FailurePolicy: new(registrationv1.Fail), SideEffects: new(registrationv1.SideEffectClassNone),
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: h.Labels},
+			FailurePolicy:  new(registrationv1.Fail), SideEffects: new(registrationv1.SideEffectClassNone),
 			TimeoutSeconds: new(int32(timeout)), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
@@ -107,7 +108,8 @@ func validatingConfiguration(h Hook, url string, ca []byte) *registrationv1.Vali
 		ObjectMeta: metav1.ObjectMeta{Name: h.Configuration},
 		Webhooks: []registrationv1.ValidatingWebhook{{
 			Name: h.Name, ClientConfig: clientConfig(h, url, ca), Rules: []registrationv1.RuleWithOperations{h.Rule},
-			FailurePolicy: new(registrationv1.Fail), SideEffects: new(registrationv1.SideEffectClassNone),
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: h.Labels},
+			FailurePolicy:  new(registrationv1.Fail), SideEffects: new(registrationv1.SideEffectClassNone),
 			TimeoutSeconds: new(int32(timeout)), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}

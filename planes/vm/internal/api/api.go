@@ -35,8 +35,10 @@ const (
 	AnnotationHeartbeat  = "kubevirt.io/heartbeat"               // on nodes
 	AnnotationLatest     = "kubevirt.io/latest-observed-api-version"
 	AnnotationStorage    = "kubevirt.io/storage-observed-api-version"
-	AnnotationDomain     = "kubevirt.io/domain"             // on pods: the instance's name
-	FinalizerInstance    = "foregroundDeleteVirtualMachine" // on instances: the controller removes it last
+	AnnotationDomain     = "kubevirt.io/domain"                         // on pods: the instance's name
+	AnnotationGeneration = "kubevirt.io/vm-generation"                  // on instances: generation of the machine that made them
+	FinalizerInstance    = "kubevirt.io/foregroundDeleteVirtualMachine" // on instances: the controller removes it last
+	FinalizerFormer      = "foregroundDeleteVirtualMachine"             // its name up to v0.49.1
 	FinalizerMachine     = "kubevirt.io/virtualMachineControllerFinalize"
 	ConditionUnpaused    = corev1.PodConditionType("kubevirt.io/virtual-machine-unpaused")
 	ContainerCompute     = "compute"
@@ -142,6 +144,9 @@ type MachineStatus struct {
 	Conditions             []Condition      `json:"conditions,omitempty"`
 	StartFailure           *StartFailure    `json:"startFailure,omitempty"`
 	VolumeSnapshotStatuses []SnapshotStatus `json:"volumeSnapshotStatuses,omitempty"`
+	RunStrategy            string           `json:"runStrategy,omitempty"`
+	DesiredGeneration      int64            `json:"desiredGeneration,omitempty"`
+	ObservedGeneration     int64            `json:"observedGeneration,omitempty"` // that its instance was made of
 
 	kept unknown
 }

@@ -37,7 +37,7 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 		return nil, fmt.Errorf("client for %s: no rate limiter", config.Host)
 	}
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // the server has one on the name of KubeVirt's finalizer, for every instance
+	config.WarningHandler = rest.NoWarnings{} // the server has one on the finalizer's former name, for every instance
 	core, err := typedcore.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)

@@ -26,6 +26,8 @@ type life struct {
 	events int  // of the machine that its snapshots were not looked at for
 	out    strings.Builder
 	calls  int
+	queued int // times that an event of the instance queued its node
+	o      Options
 }
 
 // TestCalls plays the life of one instance, or of a machine and its instance, under each preset.
@@ -35,11 +37,14 @@ func TestCalls(t *testing.T) {
 		set := o.Words()
 		set.Reset()
 		set.Apply(s.Args["preset"])
-		l := &life{rules: o.Rules, late: s.Args["late"] == "true"}
+		l := &life{o: o, rules: o.Rules, late: s.Args["late"] == "true"}
 		if s.Name == "machine" {
 			l.vm, l.events = newMachine(), 1
 		} else {
 			l.vmi = instance("Pending")
+			if s.Args["former"] == "true" || o.Rules.FormerFinalizer {
+				l.vmi.Finalizers = []string{api.FinalizerFormer}
+			}
 		}
 		l.start()
 		l.end()
@@ -49,7 +54,7 @@ func TestCalls(t *testing.T) {
 
 // newMachine is a machine with one volume that wants to run.
 func newMachine() *api.Machine {
-	vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: "v", Namespace: "n", UID: "m"}, Spec: api.MachineSpec{RunStrategy: "Always"}}
+	vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: "v", Namespace: "n", UID: "m", Generation: 1}, Spec: api.MachineSpec{RunStrategy: "Always"}}
 	vm.Spec.Template.Spec.Volumes = []api.Volume{{Name: "disk"}}
 	return vm
 }
@@ -64,11 +69,14 @@ func (l *life) start() {
 	l.settle("containers run")
 	l.pod.Status.Conditions = append(l.pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	l.settleUnlessLate("pod is ready")
-	l.vmi = l.vmi.Copy()
-	l.vmi.Status.Conditions = api.With(l.vmi.Status.Conditions, api.Condition{Type: api.ConditionMigratable, Status: corev1.ConditionTrue}, at(15))
+	l.change(func(vmi *api.Instance) {
+		vmi.Status.Conditions = api.With(vmi.Status.Conditions, api.Condition{Type: api.ConditionMigratable, Status: corev1.ConditionTrue}, at(15))
+	})
 	l.settleUnlessLate("agent says that the machine can migrate")
-	l.vmi.Status.Enter(api.Running, at(20))
+	l.change(func(vmi *api.Instance) { vmi.Status.Enter(api.Running, at(20)) })
 	l.settle("agent says that the machine runs")
+	l.change(func(vmi *api.Instance) { vmi.Status.Interfaces = []api.Interface{{IP: "10.0.0.1"}} })
+	l.settleUnlessLate("agent says the guest's address")
 	l.sum()
 }
 
@@ -76,26 +84,38 @@ func (l *life) start() {
 func (l *life) end() {
 	switch {
 	case l.vm == nil:
-		l.vmi.DeletionTimestamp = &metav1.Time{Time: at(30)}
+		l.change(deleted)
 		l.settle("instance is deleted")
 	case len(l.vm.Finalizers) > 0:
 		l.vm.DeletionTimestamp = &metav1.Time{Time: at(30)}
 		l.events++
 		l.settle("machine is deleted")
 	default:
-		l.vm, l.vmi.DeletionTimestamp = nil, &metav1.Time{Time: at(30)}
+		l.vm = nil
+		l.change(deleted)
 		l.settle("machine is deleted; the garbage collector deletes its instance")
 	}
 	l.pod = nil
 	l.settle("pod has gone")
-	l.vmi.Status.Enter(api.Succeeded, at(40))
+	l.change(func(vmi *api.Instance) { vmi.Status.Enter(api.Succeeded, at(40)) })
 	l.settle("agent says that the machine has ended")
 	l.sum()
 }
 
 func (l *life) sum() {
-	fmt.Fprintf(&l.out, "%d writes\n", l.calls)
-	l.calls = 0
+	fmt.Fprintf(&l.out, "%d writes, node queued %d times\n", l.calls, l.queued)
+	l.calls, l.queued = 0, 0
+}
+
+func deleted(vmi *api.Instance) { vmi.DeletionTimestamp = &metav1.Time{Time: at(30)} }
+
+// change is a write of the instance, whose event reaches the controller.
+func (l *life) change(write func(*api.Instance)) {
+	l.vmi = l.vmi.Copy()
+	write(l.vmi)
+	if len(l.vmi.Finalizers) > 0 && l.o.nodeOf(l.vmi) != "" { // without, it is gone: another event
+		l.queued++
+	}
 }
 
 // settle lets the controller do what follows, each time from what a cache would hold.
@@ -161,7 +181,7 @@ func (l *life) apply(s situation, a action) {
 			verb = "UPDATE"
 		}
 		l.note(verb + " virtualmachineinstances " + strings.Join(changesOf(l.vmi, next), ", "))
-		l.vmi = next
+		l.change(func(vmi *api.Instance) { *vmi = *next })
 	}
 }
 
@@ -200,8 +220,7 @@ func (l *life) lookAtMachine() {
 	}
 	if isReleased(vmi) {
 		l.note("PATCH virtualmachineinstances finalizers")
-		l.vmi = vmi.Copy()
-		l.vmi.Finalizers = withoutText(vmi.Finalizers, api.FinalizerMachine)
+		l.change(func(vmi *api.Instance) { vmi.Finalizers = withoutText(vmi.Finalizers, api.FinalizerMachine) })
 	}
 }
 
@@ -219,13 +238,12 @@ func (l *life) doStep(s step) {
 		}
 		l.note("POST virtualmachineinstances")
 		l.note("POST events")
-		l.vmi = instanceOf(l.vm)
-		l.vmi.Finalizers, l.vmi.Status.Phase = append(l.vmi.Finalizers, api.FinalizerInstance), api.Pending // by the webhook
+		l.vmi = instanceOf(l.vm, l.rules.Machine)
+		l.vmi.Finalizers, l.vmi.Status.Phase = append(l.vmi.Finalizers, l.rules.finalizer()), api.Pending // by the webhook
 	case s.remove:
 		l.note("DELETE virtualmachineinstances")
 		l.note("POST events")
-		l.vmi = l.vmi.Copy()
-		l.vmi.DeletionTimestamp = &metav1.Time{Time: at(30)}
+		l.change(deleted)
 	case s.leave:
 		l.note("PATCH virtualmachines finalizers")
 		l.vm = nil
@@ -274,6 +292,12 @@ func statusChangesOf(old, now api.MachineStatus) (out []string) {
 	}
 	if old.PrintableStatus != now.PrintableStatus {
 		out = append(out, now.PrintableStatus)
+	}
+	if old.RunStrategy != now.RunStrategy {
+		out = append(out, "runStrategy="+now.RunStrategy)
+	}
+	if old.ObservedGeneration != now.ObservedGeneration || old.DesiredGeneration != now.DesiredGeneration {
+		out = append(out, fmt.Sprint("generations=", now.ObservedGeneration, "/", now.DesiredGeneration))
 	}
 	return append(out, conditionChanges(old.Conditions, now.Conditions)...)
 }

@@ -85,6 +85,18 @@ func (c *Controller) onInstance(old, now *api.Instance) {
 		return
 	}
 	c.addInstance(now)
+	if node := c.o.nodeOf(now); node != "" && c.o.InShard(node) {
+		c.nodeLoop.Queue.Add(node)
+	}
+}
+
+// nodeOf returns the node that an event of an instance queues; "" if there is none. As in
+// KubeVirt, the end of an instance is no such event.
+func (o *Options) nodeOf(vmi *api.Instance) string {
+	if o.NodeQueue == NodesByNode {
+		return ""
+	}
+	return vmi.Status.NodeName
 }
 
 func (c *Controller) onInstanceGone(o any) {

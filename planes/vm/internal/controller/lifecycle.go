@@ -30,7 +30,9 @@ type Rules struct {
 	Class    bool   // the class of service of a bound pod, and that it is active, before the hand-over
 	PodLabel bool   // the node is written into the pod's labels
 	Gate     string // when the pod's readiness gate is opened
-	Machine  MachineRules
+
+	FormerFinalizer bool // instances have the finalizer by its former name
+	Machine         MachineRules
 }
 
 // When the gate of a launcher pod is opened.
@@ -164,6 +166,7 @@ func (s situation) podToLabel() *corev1.Pod {
 // given one when there is nothing to write.
 func (s situation) nextInstance() *api.Instance {
 	vmi := s.vmi.Copy()
+	s.renameFinalizer(vmi)
 	if s.needsVersions() {
 		vmi.Annotations = withVersions(vmi.Annotations)
 		return vmi
@@ -177,10 +180,27 @@ func (s situation) nextInstance() *api.Instance {
 	case phase.OnNode():
 		s.advanceOwned(vmi, pod)
 	case phase.Final() && len(s.pods) == 0:
-		vmi.Finalizers = withoutText(vmi.Finalizers, api.FinalizerInstance)
+		vmi.Finalizers = withoutText(withoutText(vmi.Finalizers, api.FinalizerInstance), api.FinalizerFormer)
 	}
 	s.setSyncCondition(vmi)
 	return vmi
+}
+
+// finalizer returns the name of the finalizer of instances.
+func (r Rules) finalizer() string {
+	if r.FormerFinalizer {
+		return api.FinalizerFormer
+	}
+	return api.FinalizerInstance
+}
+
+// renameFinalizer gives an instance of a former release the finalizer by its present name. An
+// object that is being deleted gets no further finalizer.
+func (s situation) renameFinalizer(vmi *api.Instance) {
+	if i := slices.Index(vmi.Finalizers, api.FinalizerFormer); i >= 0 && !s.rules.FormerFinalizer && vmi.DeletionTimestamp == nil && !vmi.Status.Phase.Final() {
+		vmi.Finalizers = slices.Clone(vmi.Finalizers)
+		vmi.Finalizers[i] = api.FinalizerInstance
+	}
 }
 
 // advancePending moves an instance that has no pod, or whose pod was just seen.
@@ -193,8 +213,8 @@ func (s situation) advancePending(vmi *api.Instance, pod *corev1.Pod) {
 		s.enterPhase(vmi, api.Failed)
 	case vmi.Status.Phase == "": // the webhook is off
 		s.enterPhase(vmi, api.Pending)
-		if !slices.Contains(vmi.Finalizers, api.FinalizerInstance) {
-			vmi.Finalizers = append(slices.Clip(vmi.Finalizers), api.FinalizerInstance)
+		if name := s.rules.finalizer(); !slices.Contains(vmi.Finalizers, name) {
+			vmi.Finalizers = append(slices.Clip(vmi.Finalizers), name)
 		}
 	case s.rules.NoPod && s.failed == nil:
 		s.setReady(vmi, corev1.ConditionFalse, "PodNotExists")

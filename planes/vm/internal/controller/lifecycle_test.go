@@ -318,7 +318,7 @@ func TestShardsShareEveryKeyOnce(t *testing.T) {
 
 // TestLeaseOfEachRelease holds who sends the requests for the lease.
 func TestLeaseOfEachRelease(t *testing.T) {
-	for preset, want := range map[string]string{"": "its own client writes", PresetV049: "the client of all reads and writes", PresetV044: "the client of all reads and writes", words.ImprovedPreset: "none"} {
+	for preset, want := range map[string]string{"": "its own client writes", api.PresetV049: "the client of all reads and writes", api.PresetV044: "the client of all reads and writes", words.ImprovedPreset: "none"} {
 		o := Default()
 		set := o.Words()
 		set.Reset()

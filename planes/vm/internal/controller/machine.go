@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,7 +25,9 @@ type MachineRules struct {
 	Finalizer bool   // it waits for its instance to be deleted
 	Revision  bool   // a ControllerRevision keeps what each start was made of
 	Status    string // what its status says, and when
-	Snapshots string // when its status says which volumes can have snapshots
+
+	Generations bool   // its status has its run strategy, its generation and its instance's
+	Snapshots   string // when its status says which volumes can have snapshots
 }
 
 // What a machine's status says, and when it says which volumes can have snapshots.
@@ -102,10 +105,20 @@ func decideMachine(vm *api.Machine, vmi *api.Instance, now time.Time, rules Rule
 }
 
 func shouldRun(s *api.MachineSpec) bool {
-	if s.Running != nil {
-		return *s.Running
+	return slices.Contains([]string{strategyAlways, "RerunOnFailure", "Once"}, strategyOf(s))
+}
+
+const strategyAlways = "Always"
+
+// strategyOf returns the run strategy of a machine, which it may have in short.
+func strategyOf(s *api.MachineSpec) string {
+	switch {
+	case s.Running == nil:
+		return s.RunStrategy
+	case *s.Running:
+		return strategyAlways
 	}
-	return slices.Contains([]string{"Always", "RerunOnFailure", "Once"}, s.RunStrategy)
+	return "Halted"
 }
 
 func (c *Controller) doStep(ctx context.Context, vm *api.Machine, vmi *api.Instance, s step) error {
@@ -169,7 +182,7 @@ func ignoreMissing(err error) error {
 }
 
 func (c *Controller) createInstance(ctx context.Context, key string, vm *api.Machine) error {
-	vmi := instanceOf(vm)
+	vmi := instanceOf(vm, c.o.Rules.Machine)
 	if c.o.Rules.Machine.Revision {
 		r, err := revisionOf(vm)
 		if err == nil {
@@ -195,17 +208,21 @@ func (c *Controller) createInstance(ctx context.Context, key string, vm *api.Mac
 }
 
 // instanceOf returns the instance that a machine makes.
-func instanceOf(vm *api.Machine) *api.Instance {
+func instanceOf(vm *api.Machine, rules MachineRules) *api.Instance {
 	meta := vm.Spec.Template.Metadata
 	labels := maps.Clone(meta.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[api.LabelName] = vm.Name
+	annotations := maps.Clone(meta.Annotations)
+	if rules.Generations {
+		annotations = withText(annotations, api.AnnotationGeneration, strconv.FormatInt(vm.Generation, 10))
+	}
 	return &api.Instance{
 		TypeMeta: metav1.TypeMeta{APIVersion: api.GroupVersion().String(), Kind: "VirtualMachineInstance"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: vm.Name, Namespace: vm.Namespace, Labels: labels, Annotations: maps.Clone(meta.Annotations),
+			Name: vm.Name, Namespace: vm.Namespace, Labels: labels, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(vm, api.GroupVersion().WithKind("VirtualMachine"))},
 			Finalizers:      []string{api.FinalizerMachine},
 		},
@@ -252,6 +269,9 @@ func machineStatus(vm *api.Machine, vmi *api.Instance, now time.Time, rules Mach
 	if vmi != nil && rules.Status == StatusAll {
 		out.Conditions = withConditionsOf(out.Conditions, vmi.Status.Conditions)
 	}
+	if rules.Generations {
+		setGenerations(&out, vm, vmi)
+	}
 	switch {
 	case vmi == nil:
 	case vmi.Status.Phase == api.Running:
@@ -260,6 +280,18 @@ func machineStatus(vm *api.Machine, vmi *api.Instance, now time.Time, rules Mach
 		out.StartFailure = nextFailure(out.StartFailure, vmi, now)
 	}
 	return out
+}
+
+// setGenerations says how a machine is to run and, as long as there is an instance, of which
+// generation that was made.
+func setGenerations(out *api.MachineStatus, vm *api.Machine, vmi *api.Instance) {
+	out.RunStrategy = strategyOf(&vm.Spec)
+	if vmi == nil {
+		return
+	}
+	if of, err := strconv.ParseInt(vmi.Annotations[api.AnnotationGeneration], 10, 64); err == nil {
+		out.ObservedGeneration, out.DesiredGeneration = of, vm.Generation
+	}
 }
 
 // readyCondition is that of a machine with an instance, or without one.

@@ -2,7 +2,8 @@
 // virt-api that the plane needs: it fills in what specifications leave open, gives an
 // instance its first phase and its finalizer when it is created, and refuses what cannot
 // run. Because instances have no status subresource, every later write of theirs passes
-// through it as well, twice, as KubeVirt's do.
+// through it as well, twice, as KubeVirt's do. A launcher pod that is created has its instance
+// read, and is left as it is.
 //
 // It validates little: what it costs is the call.
 package webhook
@@ -18,6 +19,7 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/admission"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
@@ -25,13 +27,15 @@ import (
 
 // The names of the webhook's configurations.
 const (
-	Name      = "windtunnel-vm-mutator"
-	Validator = "windtunnel-vm-validator"
+	Name       = "windtunnel-vm-mutator"
+	Validator  = "windtunnel-vm-validator"
+	PodMutator = "windtunnel-vm-pod-mutator"
 )
 
 const (
 	routeMutate   = "/mutate"
 	routeValidate = "/validate"
+	routePods     = "/pods"
 )
 
 // What is reviewed.
@@ -43,9 +47,12 @@ const (
 // Options are what a webhook is told.
 type Options struct {
 	process.Env
-	Listen     string // host:port to serve admission on; port 0 takes any
-	CreateOnly bool   // later writes do not pass through it
-	Review     string
+	Listen          string // host:port to serve admission on; port 0 takes any
+	CreateOnly      bool   // later writes do not pass through it
+	Review          string
+	Pods            bool         // launcher pods are reviewed, too
+	FormerFinalizer bool         // instances get the finalizer by its former name
+	Limiter         limiter.Rate // of reads of instances
 }
 
 // Default returns KubeVirt's options.
@@ -57,6 +64,11 @@ func (o *Options) Words() words.Set {
 		words.Of(&o.Listen, "admission-listen", "`HOST:PORT` of the admission webhook, TLS", words.Default("127.0.0.1:0", "")),
 		words.Of(&o.CreateOnly, "create-only", "review creations, and not later writes", words.Default(false, "")),
 		words.Of(&o.Review, "review", "fill in and validate machines and instances, or give instances their phase and finalizer only", words.Default(ReviewAll, ""), words.Or(ReviewPhase, "")),
+		words.Of(&o.Pods, "pods", "review each launcher pod that is created, whose instance is read for that", words.Default(true, ""),
+			words.In(api.PresetV049, false, ""), words.In(api.PresetV044, false, ""), words.Improved(false, "")),
+		words.Of(&o.FormerFinalizer, "former-finalizer", "give instances the finalizer by its former name", words.Default(false, ""),
+			words.In(api.PresetV049, true, ""), words.In(api.PresetV044, true, "")),
+		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of reads of instances", words.Default("200/400", "")),
 	}
 }
 
@@ -64,6 +76,13 @@ func (o *Options) Words() words.Set {
 func Run(ctx context.Context, o Options) error {
 	v := o.Registry.Histogram("windtunnel_vm_webhook_duration_seconds", "Time that the webhook took for a review.", "operation")
 	hooks := newHooks(o)
+	if o.Pods {
+		client, err := o.client()
+		if err != nil {
+			return err
+		}
+		hooks = append(hooks, podHook(o.podReview(ctx, client.Instances.Get)))
+	}
 	for i := range hooks {
 		hooks[i].Took = func(operation string, d time.Duration) { v.WithLabelValues(operation).Observe(d.Seconds()) }
 	}
@@ -74,7 +93,7 @@ func newHooks(o Options) []admission.Hook {
 	mutator := admission.Hook{
 		Configuration: Name, Name: "virtualmachineinstances-mutator.kubevirt.io", Path: routeMutate, Rule: o.rule(api.ResourceInstances),
 		Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-			return mutate(q, o.Now(), o.Review)
+			return mutate(q, o.Now(), &o)
 		},
 	}
 	if o.Review == ReviewPhase {
@@ -100,7 +119,7 @@ func (o *Options) rule(resources ...string) registrationv1.RuleWithOperations {
 }
 
 // mutate fills in what a new object leaves open.
-func mutate(q *admissionv1.AdmissionRequest, now time.Time, review string) *admissionv1.AdmissionResponse {
+func mutate(q *admissionv1.AdmissionRequest, now time.Time, o *Options) *admissionv1.AdmissionResponse {
 	var (
 		p   *api.Patch
 		err error
@@ -111,7 +130,7 @@ func mutate(q *admissionv1.AdmissionRequest, now time.Time, review string) *admi
 	case q.Resource.Resource == api.ResourceMachines:
 		p, err = machineMutation(q.Object.Raw)
 	default:
-		p, err = instanceMutation(q.Object.Raw, now, review)
+		p, err = instanceMutation(q.Object.Raw, now, o)
 	}
 	if err != nil {
 		return admission.Deny(err)
@@ -125,7 +144,7 @@ func mutate(q *admissionv1.AdmissionRequest, now time.Time, review string) *admi
 
 // instanceMutation gives a new instance its first phase, with its time, its finalizer and,
 // unless only these are wanted, what it leaves open.
-func instanceMutation(raw []byte, now time.Time, review string) (*api.Patch, error) {
+func instanceMutation(raw []byte, now time.Time, o *Options) (*api.Patch, error) {
 	vmi := &api.Instance{}
 	if err := json.Unmarshal(raw, vmi); err != nil {
 		return nil, err
@@ -133,19 +152,23 @@ func instanceMutation(raw []byte, now time.Time, review string) (*api.Patch, err
 	status := vmi.Status.Unprocessed()
 	status.Enter(api.Pending, now)
 	vmi.Status = status
-	if !slices.Contains(vmi.Finalizers, api.FinalizerInstance) {
-		vmi.Finalizers = append(slices.Clip(vmi.Finalizers), api.FinalizerInstance)
+	name := api.FinalizerInstance
+	if o.FormerFinalizer {
+		name = api.FinalizerFormer
+	}
+	if !slices.Contains(vmi.Finalizers, name) {
+		vmi.Finalizers = append(slices.Clip(vmi.Finalizers), name)
 	}
 	written, err := json.Marshal(vmi)
 	if err != nil {
 		return nil, err
 	}
-	o := readObject(written)
-	if review == ReviewPhase {
-		return o.patch([]string{"metadata", "finalizers"}, []string{"status"})
+	filled := readObject(written)
+	if o.Review == ReviewPhase {
+		return filled.patch([]string{"metadata", "finalizers"}, []string{"status"})
 	}
-	o.setInstanceDefaults()
-	return o.patch([]string{"metadata", "finalizers"}, []string{"metadata", "annotations"}, []string{"spec"}, []string{"status"})
+	filled.setInstanceDefaults()
+	return filled.patch([]string{"metadata", "finalizers"}, []string{"metadata", "annotations"}, []string{"spec"}, []string{"status"})
 }
 
 // machineMutation gives a new machine what its template leaves open.
