@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -12,12 +13,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -27,6 +31,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
@@ -142,16 +147,17 @@ type countedRig struct {
 	held         *sync.Map // rows that a step was compared with
 	host, member *callLog
 	client       kubernetes.Interface // of the host
+	inMember     kubernetes.Interface
 }
 
 func newCountedRig(t *testing.T, mode string, rows map[string]string, held *sync.Map) *countedRig {
 	r := &countedRig{t: t, mode: mode, rows: rows, held: held, o: Default()}
 	hosting := planetest.Cluster(t, "host", hollow.Models{Binder: true})
 	other := planetest.Cluster(t, "member", hollow.Models{Binder: true, Stages: []string{"fast"}})
-	r.client = planetest.Client(t, hosting.Endpoint())
+	r.client, r.inMember = planetest.Client(t, hosting.Endpoint()), planetest.Client(t, other.Endpoint())
 	makeNode(t, r.client, "ordinary", "")
 	for i := range 3 {
-		makeNode(t, planetest.Client(t, other.Endpoint()), fmt.Sprint("n", i), fmt.Sprint("z", i%2))
+		makeNode(t, r.inMember, fmt.Sprint("n", i), fmt.Sprint("z", i%2))
 	}
 	var host, member endpoint.Endpoint
 	host, r.host = recordCalls(t, hosting.Endpoint())
@@ -263,6 +269,8 @@ func TestCountedCalls(t *testing.T) {
 			r.holdNodes()
 			if mode == api.LeafNode {
 				r.holdPods()
+				r.holdDeletion()
+				r.hold("missing", "host", missing(t, &r.o))
 			}
 		})
 	}
@@ -351,6 +359,52 @@ func (r *countedRig) holdPods() {
 	repotest.Eventually(r.t, "the copy follows", func() bool { return r.measured("workqueue_work_duration_seconds", "name=copies") > worked && r.rests() })
 	r.hold("change", "host", r.host.take("GET configmaps", "PUT configmaps"))
 	r.hold("change", "member", r.member.take("GET configmaps", "PUT configmaps"))
+}
+
+// holdDeletion holds what a change of a pod costs that is being deleted, and that a finalizer
+// holds in the member.
+func (r *countedRig) holdDeletion() {
+	r.t.Helper()
+	ctx, hub, there := r.t.Context(), r.client.CoreV1().Pods("default"), r.inMember.CoreV1().Pods("default")
+	r.runPod("held", false)
+	patch := func(pods typedcore.PodInterface, body string) {
+		r.t.Helper()
+		if _, err := pods.Patch(ctx, "held", types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	patch(there, `{"metadata":{"finalizers":["example.org/held"]}}`)
+	if err := hub.Delete(ctx, "held", metav1.DeleteOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	repotest.Eventually(r.t, "it is being deleted in the member", func() bool {
+		p, err := there.Get(ctx, "held", metav1.GetOptions{})
+		return err == nil && p.DeletionTimestamp != nil && r.rests()
+	})
+	r.member.take()
+	worked := r.measured("workqueue_work_duration_seconds", "name=pods")
+	patch(hub, `{"metadata":{"labels":{"changed":"once"}}}`)
+	repotest.Eventually(r.t, "the change is seen", func() bool { return r.measured("workqueue_work_duration_seconds", "name=pods") > worked && r.rests() })
+	r.hold("held", "member", r.member.take("DELETE pods"))
+}
+
+// missing plays the worker of pods for a minute, without a server, with a pod that was seen
+// before it was bound and whose ConfigMap is missing.
+func missing(t *testing.T, o *Options) (reads []string) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*configMapsWithin+pollInterval/2)
+		defer cancel()
+		l := loop.New(loop.Options{Name: "pods", Threads: o.PodWorkers, Retry: o.retryLimiter(), Log: slog.New(slog.DiscardHandler), Reconcile: func(ctx context.Context, _ string) error {
+			return retryWithin(ctx, configMapsWithin, func() error {
+				reads = append(reads, "GET configmaps")
+				return errNotYet
+			})
+		}})
+		l.Queue.Add("default/p")
+		l.Queue.AddAfter("default/p", unboundAgain)
+		l.Run(ctx)
+	})
+	return reads
 }
 
 // holdPod holds what a pod costs.
