@@ -27,7 +27,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/opinion":  {max: 23_800},
 		"internal/fly":      {max: 25_300},
 		"plane":             {max: 47},
-		"planes":            {max: 28_720},
+		"planes":            {max: 28_860},
 		"cmd":               {max: 6_230},
 	},
 	packages: map[string]budget{

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
@@ -45,6 +45,9 @@ func TestWhatAnAgentDoes(t *testing.T) {
 		{phase: api.Scheduled, want: api.Scheduled, do: start},
 		{phase: api.Scheduled, state: starting, want: api.Scheduled, do: nothing},
 		{phase: api.Scheduled, state: starting, waited: 241 * time.Second, want: api.Failed, do: forget},
+		{phase: api.Scheduled, state: starting, waited: 239 * time.Second, want: api.Scheduled, do: nothing},
+		{phase: api.Scheduled, waited: 241 * time.Second, want: api.Failed, do: forget}, // before a worker came to it
+		{phase: api.Scheduled, state: running, waited: 241 * time.Second, want: api.Running, do: nothing},
 		{phase: api.Scheduled, state: running, want: api.Running, do: nothing},
 		{phase: api.Scheduled, state: broken, want: api.Failed, do: forget},
 		{phase: api.Running, want: api.Running, do: adopt},
@@ -76,7 +79,10 @@ func TestWhatAnAgentDoes(t *testing.T) {
 		if c.deleted {
 			vmi.DeletionTimestamp = gone
 		}
-		v := view{vmi: vmi, state: c.state, waited: c.waited, timeout: 240 * time.Second, clean: c.clean, ending: c.ending, address: "10.0.0.1", now: time.Unix(100, 0)}
+		if c.waited > 0 {
+			vmi.Status.PhaseTransitionTimestamps = []api.PhaseTime{{Phase: api.Scheduled, MicroTime: metav1.NewMicroTime(time.Unix(100, 0).Add(-c.waited))}}
+		}
+		v := view{vmi: vmi, state: c.state, timeout: 240 * time.Second, clean: c.clean, ending: c.ending, address: "10.0.0.1", now: time.Unix(100, 0)}
 		got, do := v.nextAction()
 		name := fmt.Sprintf("%s, machine %d, deleted %v, pod ends %v", c.phase, c.state, c.deleted, c.ending)
 		if got.Status.Phase != c.want || do != c.do {
@@ -104,7 +110,7 @@ func TestStartsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := Model{Concurrency: 2, Start: 4 * time.Second, Guest: time.Second, Stop: 2 * time.Second, Bandwidth: 1}
 		var heard told
-		d := newDomains(modelled{dice{1, m}}, clock.Start(), m.Concurrency, heard.changed)
+		d := newDomains(modelled{dice{1, m}}, m.Concurrency, heard.changed)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all []*api.Instance
 		for i := range 6 {
@@ -115,7 +121,7 @@ func TestStartsTakeTurns(t *testing.T) {
 		}
 		in := func(want state) (n int) {
 			for _, vmi := range all {
-				if s, _ := d.stateOf(vmi.UID); s == want {
+				if d.stateOf(vmi.UID) == want {
 					n++
 				}
 			}
@@ -132,11 +138,11 @@ func TestStartsTakeTurns(t *testing.T) {
 			t.Errorf("%d guests answer", in(answering))
 		}
 		d.stopMachine(ctx, all[0])
-		if s, _ := d.stateOf(all[0].UID); s != stopping {
+		if s := d.stateOf(all[0].UID); s != stopping {
 			t.Errorf("state %d", s)
 		}
 		time.Sleep(3 * time.Second)
-		if s, _ := d.stateOf(all[0].UID); s != stopped {
+		if s := d.stateOf(all[0].UID); s != stopped {
 			t.Errorf("state %d", s)
 		}
 		late := instance("late", api.Scheduled)
@@ -144,7 +150,7 @@ func TestStartsTakeTurns(t *testing.T) {
 		time.Sleep(time.Second)
 		d.stopMachine(ctx, late) // before it has started
 		time.Sleep(10 * time.Second)
-		if s, _ := d.stateOf(late.UID); s != stopped {
+		if s := d.stateOf(late.UID); s != stopped {
 			t.Errorf("stopped while it started: state %d", s)
 		}
 		cancel()
@@ -152,6 +158,61 @@ func TestStartsTakeTurns(t *testing.T) {
 		if want := 6*2 + 1 + 1; len(heard.keys) != want {
 			t.Errorf("told %d times, want %d: %v", len(heard.keys), want, heard.keys)
 		}
+	})
+}
+
+// TestAStartHoldsAWorker lets two workers look at six instances that are to start, with slots
+// for all: as KubeVirt's, they start two at a time, and nothing of the others happens meanwhile.
+func TestAStartHoldsAWorker(t *testing.T) {
+	for starts, want := range map[string][]int{StartsWorker: {2, 4, 6}, StartsSlot: {6}} {
+		synctest.Test(t, func(t *testing.T) {
+			m := Model{Concurrency: 6, Start: 4 * time.Second, Guest: time.Second, Bandwidth: 1}
+			n := &node{Agents: &Agents{o: Options{Starts: starts, Model: m, QEMUTimeout: time.Minute}}, events: record.NewFakeRecorder(6)}
+			n.domains = newDomains(modelled{dice{1, m}}, m.Concurrency, func(string) {})
+			ctx, cancel := context.WithCancel(t.Context())
+			n.loop = loop.New(loop.Options{Name: "vm", Threads: 2, Log: slog.New(slog.DiscardHandler), Reconcile: func(ctx context.Context, key string) error {
+				return n.doAction(ctx, key, instance(key, api.Scheduled), start)
+			}})
+			for i := range 6 {
+				n.loop.Queue.Add(fmt.Sprint(i))
+			}
+			done := make(chan struct{})
+			go func() { defer close(done); n.loop.Run(ctx) }()
+			for step, known := range want { // one step is a start
+				synctest.Wait()
+				n.domains.mu.Lock()
+				if got := len(n.domains.byUID); got != known {
+					t.Errorf("%s: after %d s %d have begun to start, want %d", starts, 4*step, got, known)
+				}
+				n.domains.mu.Unlock()
+				time.Sleep(4 * time.Second)
+			}
+			cancel()
+			<-done
+			n.domains.wait.Wait()
+		})
+	}
+}
+
+// TestAStartEndsForItsWorker holds that a worker does not wait for a machine that is stopped
+// while it starts, nor for longer than its launcher.
+func TestAStartEndsForItsWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := Model{Concurrency: 1, Start: time.Hour, Bandwidth: 1}
+		d := newDomains(modelled{dice{1, m}}, m.Concurrency, func(string) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped, kept := instance("stopped", api.Scheduled), instance("kept", api.Scheduled)
+		over := d.startMachine(ctx, stopped)
+		d.stopMachine(ctx, stopped)
+		begin := time.Now()
+		awaitStart(ctx, over, 0)
+		awaitStart(ctx, d.startMachine(ctx, kept), time.Minute)
+		awaitStart(ctx, d.startMachine(ctx, kept), 0) // it starts already
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("workers waited for %v", took)
+		}
+		cancel()
+		d.wait.Wait()
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,7 +35,6 @@ type machine interface {
 // in a bounded number of slots, in the order in which they were asked for.
 type domains struct {
 	machine machine
-	clock   clock.Clock
 	changed func(key string) // called without the lock
 	slots   chan struct{}
 	wait    sync.WaitGroup
@@ -47,35 +45,38 @@ type domains struct {
 
 type domain struct {
 	state  state
-	asked  clock.Time // when its start was asked for
-	clean  bool       // its disks are unmounted
-	busy   string     // the migration that it does
+	clean  bool   // its disks are unmounted
+	busy   string // the migration that it does
 	cancel context.CancelFunc
 }
 
-func newDomains(m machine, c clock.Clock, slots int, changed func(string)) *domains {
-	return &domains{machine: m, clock: c, changed: changed, slots: make(chan struct{}, slots), byUID: map[types.UID]*domain{}}
+func newDomains(m machine, slots int, changed func(string)) *domains {
+	return &domains{machine: m, changed: changed, slots: make(chan struct{}, slots), byUID: map[types.UID]*domain{}}
 }
 
-// stateOf returns what a machine does and for how long it was asked to start.
-func (d *domains) stateOf(uid types.UID) (state, time.Duration) {
+// stateOf returns what a machine does.
+func (d *domains) stateOf(uid types.UID) state {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	x := d.byUID[uid]
-	if x == nil {
-		return absent, 0
+	if x := d.byUID[uid]; x != nil {
+		return x.state
 	}
-	return x.state, d.clock.Now().Sub(x.asked)
+	return absent
 }
 
-// startMachine starts a machine in the background; its end is told by changed.
-func (d *domains) startMachine(ctx context.Context, vmi *api.Instance) {
+// startMachine starts a machine in the background; its end is told by changed. What it returns
+// is closed when the machine runs, or does not start any more.
+func (d *domains) startMachine(ctx context.Context, vmi *api.Instance) <-chan struct{} {
+	over := make(chan struct{})
 	ctx, x := d.addDomain(ctx, vmi.UID, starting)
 	if x == nil {
-		return
+		close(over)
+		return over
 	}
 	d.wait.Go(func() {
-		if err := d.runInSlot(ctx, func() error { return d.machine.Start(ctx, vmi) }); err != nil {
+		err := d.runInSlot(ctx, func() error { return d.machine.Start(ctx, vmi) })
+		close(over)
+		if err != nil {
 			if ctx.Err() == nil {
 				d.moveState(vmi, x, starting, broken)
 			}
@@ -85,6 +86,7 @@ func (d *domains) startMachine(ctx context.Context, vmi *api.Instance) {
 			d.awaitGuest(ctx, vmi, x)
 		}
 	})
+	return over
 }
 
 // adoptMachine takes a machine that runs already: an earlier agent started it, or it
@@ -180,7 +182,7 @@ func (d *domains) addDomain(ctx context.Context, uid types.UID, s state) (contex
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	x := &domain{state: s, asked: d.clock.Now(), cancel: cancel}
+	x := &domain{state: s, cancel: cancel}
 	d.byUID[uid] = x
 	return ctx, x
 }

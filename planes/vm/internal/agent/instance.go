@@ -20,8 +20,7 @@ import (
 type view struct {
 	vmi     *api.Instance
 	state   state
-	waited  time.Duration // since its start was asked for
-	timeout time.Duration // of its launcher
+	timeout time.Duration // of its launcher, from when the instance was handed over; 0: none
 	clean   bool          // its disks are unmounted
 	ending  bool          // its launcher pod has got the signal to end, which shuts the machine down
 	address string        // that its guest would say
@@ -60,13 +59,14 @@ func (v view) nextWhileStarting(vmi *api.Instance) action {
 	s := &vmi.Status
 	s.Conditions = api.With(s.Conditions, api.Condition{Type: api.ConditionMigratable, Status: corev1.ConditionTrue}, v.now)
 	switch v.state {
-	case absent:
-		return start
-	case starting:
-		if v.timeout > 0 && v.waited > v.timeout {
+	case absent, starting:
+		if v.isTooLate() {
 			s.Enter(api.Failed, v.now)
 			s.Reason = "LauncherTimeout"
 			return forget
+		}
+		if v.state == absent {
+			return start
 		}
 	case running, answering:
 		s.Enter(api.Running, v.now)
@@ -76,6 +76,12 @@ func (v view) nextWhileStarting(vmi *api.Instance) action {
 		return forget
 	}
 	return nothing
+}
+
+// isTooLate says that the launcher, which began with its pod, has given up to wait for its machine.
+func (v view) isTooLate() bool {
+	since := api.Entered(v.vmi.Status.PhaseTransitionTimestamps, api.Scheduled)
+	return v.timeout > 0 && !since.IsZero() && v.now.Sub(since) > v.timeout
 }
 
 func (v view) nextWhileRunning(vmi *api.Instance) action {
@@ -130,7 +136,7 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 		return errors.Join(failed, n.finishDeparture(ctx, vmi))
 	}
 	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.o.Now(), address: n.guestAddress(vmi)}
-	v.state, v.waited = n.domains.stateOf(vmi.UID)
+	v.state = n.domains.stateOf(vmi.UID)
 	v.clean, v.ending = n.domains.setUnmounted(vmi.UID, false), n.podEnds(vmi)
 	out, do := v.nextAction()
 	if err := n.doAction(ctx, key, vmi, do); err != nil {
@@ -149,7 +155,10 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 func (n *node) doAction(ctx context.Context, key string, vmi *api.Instance, do action) error {
 	switch do {
 	case start:
-		n.domains.startMachine(ctx, vmi)
+		over := n.domains.startMachine(ctx, vmi)
+		if n.o.Starts == StartsWorker {
+			awaitStart(ctx, over, n.o.QEMUTimeout)
+		}
 		n.events.Event(vmi, corev1.EventTypeNormal, "Created", "VirtualMachineInstance defined.")
 		if n.o.QEMUTimeout > 0 {
 			n.loop.Queue.AddAfter(key, n.o.QEMUTimeout+time.Second)
@@ -164,6 +173,19 @@ func (n *node) doAction(ctx context.Context, key string, vmi *api.Instance, do a
 		return n.unmountDisks(ctx, key, vmi)
 	}
 	return nil
+}
+
+// awaitStart waits until a start is over, at most for as long as a launcher does; 0: without a bound.
+func awaitStart(ctx context.Context, over <-chan struct{}, most time.Duration) {
+	if most > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }
 
 // unmountDisks cleans up after a machine, or fails as the faults say.

@@ -98,7 +98,7 @@ func (n *node) handOver(ctx context.Context, vmi *api.Instance, failed bool) (do
 		return err == nil, err
 	}
 	m := activeMigration(now)
-	if s, _ := n.domains.stateOf(vmi.UID); m == nil || m.SourceNode != n.name || s >= stopping {
+	if s := n.domains.stateOf(vmi.UID); m == nil || m.SourceNode != n.name || s >= stopping {
 		return true, nil // somebody else's, or shut down in the meantime
 	}
 	end := *m

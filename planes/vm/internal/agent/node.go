@@ -59,7 +59,7 @@ func (a *Agents) newNodeLocked(name string) (*node, error) {
 		return nil, err
 	}
 	n.loop = loop.New(loop.Options{Name: "virt-handler-vm", Threads: a.o.Threads, Metrics: a.o.Registry.Queues(), Reconcile: n.reconcile, Log: n.log})
-	n.domains = newDomains(a.machine, a.o.Clock, a.o.Model.Concurrency, n.loop.Queue.Add)
+	n.domains = newDomains(a.machine, a.o.Model.Concurrency, n.loop.Queue.Add)
 	n.source = n.client.Instances.Informer(api.LabelNode+"="+name, 0, nil)
 	n.target = n.client.Instances.Informer(api.LabelTargetNode+"="+name, 0, nil)
 	if a.o.Scope == ScopeCluster {

@@ -18,6 +18,12 @@ const (
 	ScopeCluster = "cluster" // every instance of the cluster, as virt-handler does since v1.6
 )
 
+// What a start of a machine occupies beside one of the model's slots.
+const (
+	StartsWorker = "worker" // a worker of the node, until the machine runs
+	StartsSlot   = "slot"   // nothing
+)
+
 // What runs machines.
 const (
 	HypervisorModel = "model"
@@ -29,6 +35,7 @@ type Options struct {
 	process.Env                    // of the selected nodes, the agents are those of the shard
 	Limiter           limiter.Rate // of each node's client
 	Threads           int          // workers of each node
+	Starts            string       // StartsWorker or StartsSlot
 	Nodes             string       // label selector of the nodes that get an agent
 	Scope             string       // ScopeNode or ScopeCluster
 	MaxDevices        int          // machines that fit on a node, by its devices
@@ -72,6 +79,8 @@ func (o *Options) Words() words.Set {
 	return words.Set{
 		words.Custom(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of each node", words.Default("5/10", "")), // virt-handler's before v1.7
 		words.Of(&o.Threads, "threads", "`NUMBER` of workers of each node", words.Default(10, "")).AtLeast(1),
+		words.Of(&o.Starts, "starts", "what a start of a machine occupies beside --concurrency",
+			words.Default(StartsWorker, "a worker of its node, until the machine runs"), words.Or(StartsSlot, "nothing")),
 		words.Of(&o.Nodes, "nodes", "label `SELECTOR` of the nodes that get an agent; default all; in a cluster that is not the run's own, only nodes of the run"),
 		words.Of(&o.Scope, "scope", "instances that each agent watches",
 			words.Default(ScopeNode, "those of its node"), words.Or(ScopeCluster, "every instance of the cluster, too")),
