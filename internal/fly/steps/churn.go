@@ -118,12 +118,25 @@ func (c *churning) runCycle(ctx context.Context, cycle int) error {
 		} else {
 			err = wait.Do(ctx, c.session)
 		}
+		if err != nil && ctx.Err() == nil && c.Spec.Wait[i].Unmet == scenario.FailRun {
+			return unmetError{err}
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// unmetError is a wait of a churn that was not met, which fails the run. Whatever else ends
+// the step does not.
+type unmetError struct{ error }
+
+// Refuted says that the answer was no.
+func (unmetError) Refuted() bool { return true }
+
+// Unwrap is why.
+func (e unmetError) Unwrap() error { return e.error }
 
 // takeBatches are what a cycle takes of each cluster.
 func (c *churning) takeBatches(take func(churned) batch) []batch {

@@ -94,9 +94,11 @@ func (a demands) unmetSteps() (out []Unmet) {
 	if !a.f.Began() || end.Reason != record.Done && end.Reason != record.Broken {
 		return nil
 	}
-	held, began := map[string]bool{}, map[string]bool{}
+	held, began := map[string]*scenario.Step{}, map[string]bool{}
 	for s := range a.sc.AllSteps() {
-		held[s.Name] = holdsWait(s) // an objective says it
+		if holdsWait(s) {
+			held[s.Name] = s
+		}
 	}
 	for _, s := range a.f.Steps {
 		began[s.Name] = true
@@ -104,7 +106,8 @@ func (a demands) unmetSteps() (out []Unmet) {
 		switch {
 		case !s.Ended && end.Reason == record.Done:
 			out = append(out, Unmet{"step " + s.Name, record.NotDone, "the records have no end of it"})
-		case s.Note == "" || s.Inside != "" || held[s.Name]:
+		case s.Note == "" || s.Inside != "":
+		case held[s.Name] != nil && isUnmetWait(held[s.Name], s): // an objective says it
 		case state == record.Refuted || end.Reason == record.Done || end.Step != s.Name:
 			out = append(out, Unmet{"step " + s.Name, state, s.Note})
 		}

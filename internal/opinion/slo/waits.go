@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -24,8 +25,14 @@ func waitObjectives(sc *scenario.Scenario) (out []scenario.Objective) {
 
 // holdsWait reports whether a step has an objective of its own for what it waits for.
 func holdsWait(s *scenario.Step) bool {
-	fails := func(w scenario.Wait) bool { return w.Unmet == scenario.FailRun }
-	return s.Wait != nil && fails(*s.Wait) || s.Churn != nil && slices.ContainsFunc(s.Churn.Wait, fails)
+	return s.Wait != nil && s.Wait.Unmet == scenario.FailRun ||
+		s.Churn != nil && slices.ContainsFunc(s.Churn.Wait, func(w scenario.Wait) bool { return w.Unmet == scenario.FailRun })
+}
+
+// isUnmetWait reports whether a step with such an objective ended because of a wait. A churn may
+// also end because of what it does before it waits; its records say which it was.
+func isUnmetWait(s *scenario.Step, ended run.Step) bool {
+	return ended.Note != "" && (s.Wait != nil || ended.State == record.Refuted)
 }
 
 // abortedRun is what the objective counts that a scenario with abortOn has.
@@ -57,14 +64,24 @@ func (c records) judgeAborted(r *Result) {
 func (c records) judgeWait(r *Result, step string) {
 	r.Unit = "waits"
 	unmet, done := 0, 0
+	var of *scenario.Step
+	for s := range c.sc.AllSteps() {
+		if s.Name == step {
+			of = s
+		}
+	}
 	for _, s := range c.f.Steps {
 		if s.Name != step || !s.Ended {
 			continue
 		}
-		if done++; s.Note != "" {
+		switch {
+		case isUnmetWait(of, s):
 			unmet++
 			r.Warnings = append(r.Warnings, s.Note)
+		case s.Note != "":
+			continue // it did not come to its waits
 		}
+		done++
 	}
 	if done == 0 {
 		setUnmeasured(r, fmt.Sprintf("the run did not come to the end of step %s", step))

@@ -39,3 +39,31 @@ func TestWaitsThatAreNotMet(t *testing.T) {
 		})
 	}
 }
+
+// TestChurnsThatEnd: the objective of a churn is about what it waits for. What ends it before,
+// such as an object that is not gone, is not a wait that was not met.
+func TestChurnsThatEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name, note string
+		state      record.State
+		want       slo.Verdict
+		reason     string
+	}{
+		{"met", "", "", slo.Pass, ""},
+		{"not met", "cycle 1: 3 of 5 ran", record.Refuted, slo.Fail, "wait not met (churn): cycle 1: 3 of 5 ran."},
+		{"not gone", "cycle 1: pods a/b was deleted and did not go", "", slo.Unknown, "Step churn was not completed: cycle 1: pods a/b was deleted and did not go."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFlight(t)
+			f.sc.Steps = []scenario.Step{{Name: "churn", Churn: &scenario.Churn{Wait: []scenario.Wait{{}, {Unmet: scenario.FailRun}}}}}
+			f.calls(100)
+			f.event(40, record.EventStepBegan, "churn", "")
+			f.w.Event(record.Event{At: at(41), Type: record.EventStepEnded, Name: "churn", Text: tt.note, Detail: record.Detail{State: tt.state}})
+			f.end(record.Done)
+			j := f.judge()
+			if why := strings.Join(j.Reasons, " "); j.Verdict != tt.want || !strings.Contains(why, tt.reason) || tt.reason == "" && why != "" {
+				t.Errorf("verdict %s, reasons %q", j.Verdict, j.Reasons)
+			}
+		})
+	}
+}
