@@ -257,7 +257,7 @@ type Wait struct {
 	Deleted   bool          `yaml:"deleted"`   // with objects, instead of condition: until at most count remain
 	Count     int           `yaml:"count"`     // number; with of: default all; with deleted: how many may remain, default 0
 	All       bool          `yaml:"all"`       // with objects: all existing ones, and at least count, default 1
-	Optional  bool          `yaml:"optional"`  // with all: no object at all is enough, too
+	Optional  bool          `yaml:"optional"`  // with all: no object at all is enough, too; with deleted, and pods that are deleted: it is enough that none was ever seen
 	Within    unit.Duration `yaml:"within"`    // timeout, default 10m; then the step fails
 	Unmet     string        `yaml:"unmet"`     // verdict after the timeout: unknown (default) or fail
 }

@@ -31,8 +31,11 @@ func (c waitChecker) checkPods(path string, x *Wait) {
 		c.reportAt(path+".pods", "wait.pods: no earlier create step makes group %q%s", clipText(x.Pods), suggestName(x.Pods, groups))
 	}
 	c.checkWord(path+".are", "wait.are", x.Are)
-	for _, name := range setFields(x, "of", "namespace", "selector", "condition", "deleted", "all", "optional") {
+	for _, name := range setFields(x, "of", "namespace", "selector", "condition", "deleted", "all") {
 		c.reportAt(path+"."+name, "wait.%s: belongs to objects, not to pods", name)
+	}
+	if x.Optional && x.Are != "deleted" {
+		c.reportAt(path+".optional", "wait.optional: belongs to objects, and to pods that are deleted")
 	}
 	if x.Count == 0 && x.Are != "deleted" {
 		c.reportAt(path+".count", "wait.count: how many pods is needed")
@@ -55,8 +58,8 @@ func (c waitChecker) checkObjects(path string, x *Wait, before createdSteps) {
 	if x.All && x.Deleted {
 		c.reportAt(path+".all", "wait.all: belongs to condition, not to deleted")
 	}
-	if x.Optional && (!x.All || x.Count > 0) {
-		c.reportAt(path+".optional", "wait.optional: belongs to all without count")
+	if x.Optional && !x.Deleted && (!x.All || x.Count > 0) {
+		c.reportAt(path+".optional", "wait.optional: belongs to all without count, and to deleted")
 	}
 	if x.Of != "" {
 		c.checkReference(path+".of", "wait.of", x.Of, before)

@@ -71,8 +71,8 @@ type churned struct {
 // addCluster adds what there is in a cluster.
 func (c *churning) addCluster(s *Session) error {
 	o, err := s.Created.findUsable(c.Spec.Step)
-	if o != nil && err == nil && o.noneThere() {
-		s.noteLacks(c.Step, []string{fmt.Sprintf("none of the objects of step %s is there: it churned none", c.Spec.Step)})
+	if o != nil && err == nil {
+		s.noteLacks(c.Step, o.lacks("churned"))
 	}
 	if o != nil && err == nil {
 		c.clusters = append(c.clusters, churned{s, o})

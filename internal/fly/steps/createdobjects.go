@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/template/protobuf"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -17,12 +20,46 @@ import (
 type Created struct {
 	mu      sync.Mutex
 	steps   map[string]*Objects
-	tracked bool     // their changes are remembered
-	aged    sync.Map // names of definitions that were looked at, see awaitAge
+	tracked bool               // their changes are remembered
+	seen    map[[2]string]bool // resources and selectors of which some wait has seen objects
+	aged    sync.Map           // names of definitions that were looked at, see awaitAge
 }
 
 // NewCreated returns an empty table.
-func NewCreated() *Created { return &Created{steps: map[string]*Objects{}} }
+func NewCreated() *Created {
+	return &Created{steps: map[string]*Objects{}, seen: map[[2]string]bool{}}
+}
+
+// noteSeen remembers that objects of a resource with such labels were there.
+func (c *Created) noteSeen(resource, selector string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[[2]string{resource, selector}], c.seen[[2]string{resource, ""}] = true, true
+}
+
+// hasSeen tells whether a wait has seen such objects.
+func (c *Created) hasSeen(resource, selector string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[[2]string{resource, selector}]
+}
+
+// mayHaveBrought tells whether the run has made objects of a resource with such labels, or
+// objects with a template of such, from which a controller makes them.
+func (c *Created) mayHaveBrought(r discovery.Resource, selector string) bool {
+	fits, err := labels.Parse(selector)
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.steps {
+		if o.mayHaveBrought(r, fits) {
+			return true
+		}
+	}
+	return false
+}
 
 // find returns what a create step made; nil when it was not reached.
 func (c *Created) find(step string) *Objects {

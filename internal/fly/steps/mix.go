@@ -134,14 +134,17 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 	return out, nil
 }
 
-// whyNone says why none of an entry's calls can be sent; empty where some can.
-func (e *mixEntry) whyNone() string {
+// whyLacking says why an entry's calls cannot be sent, none or not all of them; empty where
+// all can.
+func (e *mixEntry) whyLacking() string {
 	c := e.call
 	switch {
 	case e.selectsObjects() && len(e.found) == 0 && !c.Optional:
 		return fmt.Sprintf("no %s have the labels %s: its calls of %s were not sent", c.Resource, c.Selector, c.Verb)
 	case e.objects != nil && !e.ofCollection() && e.objects.noneThere():
 		return fmt.Sprintf("none of the objects of step %s is there: its calls of %s were not sent", c.Of, c.Verb)
+	case e.objects != nil && !e.ofCollection() && e.objects.allMade() != nil:
+		return fmt.Sprintf("its calls of %s were sent only for those that are there: %v", c.Verb, e.objects.allMade())
 	}
 	return ""
 }

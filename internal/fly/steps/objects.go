@@ -124,6 +124,18 @@ func (o *Objects) noneThere() bool {
 	return o.Empty() && slices.ContainsFunc(o.items, func(i item) bool { return !i.optional })
 }
 
+// lacks says which of the objects that a step works on it does not find, because they could
+// not be made, and what that step did with the others.
+func (o *Objects) lacks(did string) []string {
+	if o.noneThere() {
+		return []string{fmt.Sprintf("none of the objects of step %s is there: it %s none", o.step, did)}
+	}
+	if err := o.allMade(); err != nil {
+		return []string{fmt.Sprintf("it %s only those that are there: %v", did, err)}
+	}
+	return nil
+}
+
 // isThere tells whether an object is there, as far as the answers say.
 func (o *Objects) isThere(n inventory.Ordinal) bool { return o.Has(o.layout.NumberOf(n)) }
 
@@ -196,6 +208,12 @@ func (o *Objects) ownAddress(n inventory.Ordinal, raw []byte) (namespace, name s
 		return "", "", fmt.Errorf("object %d of step %q: %w", n.Index, o.step, errNameless)
 	}
 	return namespace, name, nil
+}
+
+// makes tells whether objects of a resource are among those of the step. Bodies that leave
+// out all of their objects may be of any.
+func (o *Objects) makes(resource discovery.Resource) bool {
+	return slices.ContainsFunc(o.items, func(i item) bool { return i.resource == resource || i.resource.Name == "" })
 }
 
 // countResource returns how many of the objects of a resource are there.

@@ -32,7 +32,7 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 		if err != nil {
 			return planned{}, err
 		}
-		if why := e.whyNone(); why != "" {
+		if why := e.whyLacking(); why != "" {
 			lacks = append(lacks, why)
 		}
 		e.op, e.seed, e.rounds = len(ops), s.Workload.SeedOf(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -308,20 +311,7 @@ func TestSelectsNothing(t *testing.T) {
 - {name: churned, churn: {step: made, percent: 50, cycles: 2, pace: {burst: true}}}
 - {name: again, delete: {step: made, pace: {burst: true}}}
 `)
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Journal.Records.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	_, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
-		return record.Visitor{Event: func(e record.Event) {
-			if e.Type == record.EventUnmet {
-				got = append(got, fmt.Sprintf("%s %s: %s", e.Name, e.State, e.Text))
-			}
-		}}
-	})
+	got := b.unmetOf(t, Run(t.Context(), b.Session))
 	const none = ": none of the objects of step made is there: "
 	want := []string{
 		"step away " + string(record.NotDone) + ": no configmaps have the labels a=b: its calls of delete were not sent",
@@ -329,8 +319,75 @@ func TestSelectsNothing(t *testing.T) {
 		"step changed " + string(record.NotDone) + none + "it changed none",
 		"step churned " + string(record.NotDone) + none + "it churned none",
 	}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %q (%v), want %q", got, err, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// unmetOf returns what the records of a run say of what did not come about.
+func (b *bench) unmetOf(t *testing.T, flown error) (out []string) {
+	t.Helper()
+	if err := errors.Join(flown, b.Journal.Records.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{Event: func(e record.Event) {
+			if e.Type == record.EventUnmet {
+				out = append(out, fmt.Sprintf("%s %s: %s", e.Name, e.State, e.Text))
+			}
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestSomeAreLacking: a step that works on objects of which some could not be made has not
+// done all that it was asked for, and says so. Deletions take what there is.
+func TestSomeAreLacking(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: made, create: {body: map, count: 4, pace: {closed: 1}}}
+- {name: read, requests: {count: 8, pace: {burst: true}, mix: [{verb: get, of: made}, {verb: list, of: made}]}}
+- {name: changed, update: {step: made, pace: {burst: true}}}
+- {name: churned, churn: {step: made, percent: 1, cycles: 1, pace: {burst: true}}}
+- {name: gone, delete: {step: made, pace: {burst: true}}}
+`)
+	var posts atomic.Int64
+	b.server.Inject(func(r *http.Request) *apitest.Injection {
+		if r.Method == http.MethodPost && posts.Add(1) == 2 {
+			return &apitest.Injection{Code: http.StatusUnprocessableEntity}
+		}
+		return nil
+	})
+	got := b.unmetOf(t, Run(t.Context(), b.Session))
+	for i, want := range []string{
+		"step read " + string(record.NotDone) + `: its calls of get were sent only for those that are there: 1 of 4 objects of step "made" could not be made: `,
+		"step changed " + string(record.NotDone) + `: it changed only those that are there: 1 of 4 objects of step "made" could not be made: `,
+		"step churned " + string(record.NotDone) + `: it churned only those that are there: 1 of 4 objects of step "made" could not be made: `,
+	} {
+		if len(got) != 3 || !strings.HasPrefix(got[i], want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestTemplatesBring: what a controller makes of an object has the labels of the template in it.
+func TestTemplatesBring(t *testing.T) {
+	for object, want := range map[string]bool{
+		`{"metadata": {"labels": {"app": "web"}}}`:                                                                                false,
+		`{"spec": {"template": {"metadata": {"labels": {"app": "web"}}}}}`:                                                        true,
+		`{"spec": {"template": {"metadata": {"labels": {"app": "db"}}}}}`:                                                         false,
+		`{"spec": {"jobTemplate": {"spec": {"template": {"metadata": {"labels": {"app": "web"}}}}}}}`:                             true,
+		`{"spec": {"volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"spec": {}, "metadata": {"labels": {"app": "web"}}}]}}`: true,
+	} {
+		var all map[string]any
+		if err := json.Unmarshal([]byte(object), &all); err != nil {
+			t.Fatal(err)
+		}
+		if got := hasTemplate(all, labels.SelectorFromSet(labels.Set{"app": "web"})); got != want {
+			t.Errorf("%s: %v", object, got)
+		}
 	}
 }
 
@@ -430,6 +487,18 @@ func TestWaitsForObjects(t *testing.T) {
 		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: has(self.data.e), within: 2m}\n" +
 			"  - sequence: [{pause: 100ms}, {update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}]", ""},
 		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, deleted: true, within: 2m}", ""},
+		{"until what never was is gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, selector: none=such, deleted: true, within: 2s}",
+			"step failed: wait-3: no configmaps with the labels none=such were seen, before or within 2s: whether they are gone cannot be told; if none is enough, set wait.optional"},
+		{"until what never was is gone, as is well", fill + "- wait: {objects: configmaps, selector: none=such, deleted: true, optional: true, within: 2m}", ""},
+		{"until others are gone", fill + "- wait: {objects: deployments.apps, deleted: true, within: 2s}",
+			"step failed: wait-2: no deployments.apps were seen, before or within 2s: whether they are gone cannot be told; if none is enough, set wait.optional"},
+		{"until pods of no group are gone", fill + "- {name: p, create: {body: map, group: p, count: 1, pace: {burst: true}}}\n- wait: {pods: p, are: deleted, within: 2s}",
+			`step failed: wait-3: no pods of group "p" were seen, before or within 2s: whether they are gone cannot be told; if none is enough, set wait.optional`},
+		{"until no pods are gone", fill + "- {name: p, create: {body: map, group: p, count: 0, pace: {burst: true}}}\n- wait: {pods: p, are: deleted, within: 2m}", ""},
+		{"until no objects are gone", "- {name: p, create: {body: map, count: 0, pace: {burst: true}}}\n- wait: {objects: configmaps, selector: x=1, deleted: true, within: 2m}", ""},
+		{"until pods of no group are gone, as is well", fill + "- {name: p, create: {body: map, group: p, count: 1, pace: {burst: true}}}\n- wait: {pods: p, are: deleted, optional: true, within: 2m}", ""},
+		{"of another kind", fill + "- wait: {objects: deployments.apps, of: a, condition: has(self.data.a), within: 2m}", `step failed: wait-2: step "a" makes no deployments.apps`},
+		{"of another kind that is gone", fill + "- wait: {objects: deployments.apps, of: a, deleted: true, within: 2m}", `step failed: wait-2: step "a" makes no deployments.apps`},
 		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted; behind: n-1/a-0; n-1/a-2"},
 		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 2s}", "step failed: wait-2: 3 configmaps are still there after 2s, at most 1 may be; behind: n-1/a-0; n-1/a-2; n-2/a-1"},
 		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 2s}",

@@ -3,7 +3,6 @@ package steps
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
@@ -50,11 +49,7 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 		return planned{}, err
 	}
 	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
-	out := planned{Plan: p}
-	if o.noneThere() {
-		out.lacks = []string{fmt.Sprintf("none of the objects of step %s is there: it changed none", x.Spec.Step)}
-	}
-	return out, nil
+	return planned{Plan: p, lacks: o.lacks("changed")}, nil
 }
 
 // planUpdate are what the step sends. Of each item there are two

@@ -40,11 +40,16 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 	defer tick.Stop()
 	for {
 		have, ok := w.countPods(s)
+		known := w.knowsPods(s)
+		ok = ok && known
 		s.Progress.Waiting(w.Step, have, w.Spec.Count)
 		if ok {
 			return nil
 		}
 		if s.Clock.Now() > deadline {
+			if !known {
+				return fmt.Errorf("no pods of group %q were seen, before or within %v: whether they are gone cannot be told; if none is enough, set wait.optional", w.Spec.Pods, w.Spec.Within)
+			}
 			if w.Spec.Are == "deleted" {
 				return fmt.Errorf("%s of group %q %s still there after %v, at most %d may be%v", unit.Count(have, "pods"), w.Spec.Pods, unit.Verb(have, "is", "are"), w.Spec.Within, w.Spec.Count,
 					s.podsBehind(ctx, w.Spec.Pods, w.Spec.Are))
@@ -122,6 +127,12 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	if w.Spec.Of != "" && !w.Spec.Deleted {
 		made = s.Created.find(w.Spec.Of).allMade
 	}
+	known := w.knowsObjects(s, resource)
+	defer func() {
+		if o.Seen() {
+			s.Created.noteSeen(w.Spec.Objects, w.Spec.Selector)
+		}
+	}()
 	ctx, cancel := context.WithTimeoutCause(run, time.Duration(w.Spec.Within), errWithin)
 	defer cancel()
 	watching, stop := context.WithCancelCause(ctx)
@@ -137,7 +148,7 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 		c := o.Counts()
 		have, ok := w.isSatisfied(c, want)
 		s.Progress.Waiting(w.Step, have, want)
-		if ok {
+		if ok && (known || o.Seen()) {
 			return made()
 		}
 		select {
@@ -149,12 +160,40 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	if !errors.Is(cause, errWithin) {
 		return cause
 	}
+	if !known && !o.Seen() {
+		return fmt.Errorf("no %s%s were seen, before or within %v: whether they are gone cannot be told; if none is enough, set wait.optional", w.Spec.Objects, withLabels(w.Spec.Selector), w.Spec.Within)
+	}
 	behind := s.readBehind(run, resource, o.Behind(namedBehind))
 	err = fmt.Errorf("%w%v%s", w.unsatisfiedError(o.Counts(), want), behind, behind.describeUnseen(w.Spec.Condition))
 	if not := made(); not != nil {
 		return fmt.Errorf("%w; %w", err, not)
 	}
 	return err
+}
+
+// knowsPods tells whether a wait for the end of pods may take none for the end: some were there,
+// or the group was to have none.
+func (w Wait) knowsPods(s *Session) bool {
+	if w.Spec.Are != "deleted" || w.Spec.Optional || s.member != nil || s.Pods.Counts(w.Spec.Pods).Created > 0 {
+		return true
+	}
+	of := s.Created.ofGroup(w.Spec.Pods)
+	return len(of) > 0 && !slices.ContainsFunc(of, func(o *Objects) bool { return o.UpToEver() > 0 })
+}
+
+// knowsObjects tells whether there is a reason other than the wait's own watch to think that
+// the objects were ever there. Only a wait for their end needs one: what is gone before the
+// watch begins, and what a mistyped selector does not fit, look alike.
+func (w Wait) knowsObjects(s *Session, r discovery.Resource) bool {
+	return !w.Spec.Deleted || w.Spec.Optional || w.Spec.Of != "" || s.member != nil || s.Created.hasSeen(w.Spec.Objects, w.Spec.Selector) || s.Created.mayHaveBrought(r, w.Spec.Selector)
+}
+
+// withLabels says which labels objects were to have.
+func withLabels(selector string) string {
+	if selector == "" {
+		return ""
+	}
+	return " with the labels " + selector
 }
 
 // isSatisfied tells how many objects are as they should be, and whether that is
@@ -211,6 +250,9 @@ func (w Wait) newObserver(s *Session, resource discovery.Resource) (*condition.O
 		made, err := s.Created.findReached(w.Spec.Of)
 		if err != nil {
 			return nil, 0, err
+		}
+		if !made.makes(resource) {
+			return nil, 0, fmt.Errorf("step %q makes no %s", w.Spec.Of, w.Spec.Objects)
 		}
 		if want == 0 && !w.Spec.Deleted {
 			want = made.countResource(resource)

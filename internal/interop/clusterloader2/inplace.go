@@ -38,7 +38,7 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 		steps = waitStep(c.identifier, w)
 	}
 	if count == 0 || l.hadMorePods(s, namespace, count) {
-		wait := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Count: count, Within: within}
+		wait := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Optional: true, Count: count, Within: within}
 		steps = append(steps, waitStep(c.identifier, wait)...)
 	}
 	if c.readTruth("isFatal", false) {
@@ -166,7 +166,7 @@ func waitPhase(resource, count string) func(*lowering, call, int) []scenario.Ste
 			w.Namespace, w.Condition = "*", `self.status.phase in ["Available", "Bound"]`
 		}
 		if w.Count == 0 {
-			w.Condition, w.Deleted = "", true
+			w.Condition, w.Deleted, w.Optional = "", true, true
 		}
 		return waitStep(c.identifier, w)
 	}

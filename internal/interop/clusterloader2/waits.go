@@ -62,7 +62,7 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 		w.Condition, w.Count, w.All, w.Optional = podsRunCondition(kind, updated, margin), now, true, now == 0
 		return waitStep(c.identifier, w)
 	}
-	w.Deleted = true
+	w.Deleted, w.Optional = true, true
 	if _, exact := l.options.Env.Lookup(exactTimeout); !exact {
 		w.Within *= 2 // as ClusterLoader2 allows
 	}
@@ -125,10 +125,10 @@ func (l *lowering) podsGone(c call, with map[string]string, within unit.Duration
 		return nil
 	}
 	selected := labels.SelectorFromSet(with)
-	w := scenario.Wait{Objects: "pods", Selector: selected.String(), Deleted: true, Within: within}
+	w := scenario.Wait{Objects: "pods", Selector: selected.String(), Deleted: true, Optional: true, Within: within}
 	for _, g := range l.out.Groups {
 		if s, ok := selectorOf(g.Selector); ok && g.Namespace == "" && s.Matches(labels.Set(with)) && g.Selector != anyPod {
-			w = scenario.Wait{Pods: g.Name, Are: "deleted", Within: within}
+			w = scenario.Wait{Pods: g.Name, Are: "deleted", Optional: true, Within: within}
 			selected = s
 			break
 		}

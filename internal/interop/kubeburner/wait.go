@@ -147,7 +147,7 @@ func (s jobSteps) removeSelection(name string, of selection, wait bool) []scenar
 // waitGone waits until nothing of a selection is left.
 func (s jobSteps) waitGone(name string, of selection, within time.Duration) scenario.Step {
 	return scenario.Step{Name: s.uniqueStep(name, "gone"), Wait: &scenario.Wait{
-		Objects: of.resource, Namespace: "*", Selector: selectorText(of.labels), Deleted: true, Within: unit.Duration(within),
+		Objects: of.resource, Namespace: "*", Selector: selectorText(of.labels), Deleted: true, Optional: true, Within: unit.Duration(within),
 	}}
 }
 

@@ -50,6 +50,7 @@ type Observer struct {
 	mu      sync.Mutex
 	objects map[key]state
 	counts  Counts
+	seen    bool // some object was there
 	listed  watch.Relist[key]
 }
 
@@ -91,6 +92,13 @@ func (o *Observer) Counts() Counts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.counts
+}
+
+// Seen tells whether any object has been there since the watch began.
+func (o *Observer) Seen() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen
 }
 
 // Behind names the first objects, by namespace and name, of which the condition
@@ -149,6 +157,7 @@ func (h handler) Event(e watch.Event) {
 	if e.Kind == watch.Deleted {
 		o.mu.Lock()
 		defer o.mu.Unlock()
+		o.seen = true
 		o.dropLocked(k)
 		o.notifyChange()
 		return
@@ -159,6 +168,7 @@ func (h handler) Event(e watch.Event) {
 	o.listed.Add(k)
 	o.dropLocked(k)
 	o.objects[k] = now
+	o.seen = true
 	o.counts.Existing++
 	switch now {
 	case holding:
