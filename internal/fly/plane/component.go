@@ -142,6 +142,9 @@ func (p *Plane) reportFault(f FaultEvent) {
 
 // Inject does what a fault says of a component. What it returns takes that back.
 func (c Component) Inject(ctx context.Context, d *scenario.Disturbance) (mend func(context.Context) error, err error) {
+	if d.Action != "restart" && c.supervisor != nil && hasEnded(c.supervisor.currentProcess()) {
+		return nil, fmt.Errorf("%s %s: %w", d.Action, c.Name, ErrNotRunning)
+	}
 	switch d.Action {
 	case "kill":
 		return c.Restart, c.Kill()

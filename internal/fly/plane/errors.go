@@ -16,6 +16,9 @@ var (
 	ErrNotOurs = errors.New("not started by windtunnel")
 	// ErrNoFault says that a plane, a member or a fleet cannot be disturbed in a way.
 	ErrNoFault = errors.New("it cannot be disturbed like that")
+	// ErrNotRunning says that a component has ended already, as after an earlier fault that
+	// still holds: another would be none, and end the first one too early.
+	ErrNotRunning = errors.New("it does not run: an earlier fault has ended it, or it has exited")
 	// ErrEnded says that a component ended, as somebody had asked for, before
 	// it was ready.
 	ErrEnded = errors.New("was ended before it was ready")

@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // stand is a plane whose processes are this test binary, which behaves as a file
@@ -293,5 +294,30 @@ func TestSlowLastsThroughARestart(t *testing.T) {
 	}
 	if text := s.faults[0].Text; !strings.HasPrefix(text, "0.4 cores by ") {
 		t.Errorf("fault says %q", text)
+	}
+}
+
+// TestWhatHasEndedIsNotBroken: a fault of a component that an earlier one has killed would do
+// nothing, and bring the component back before the first is over.
+func TestWhatHasEndedIsNotBroken(t *testing.T) {
+	s := newStand(t)
+	mend, err := s.component().Inject(t.Context(), &scenario.Disturbance{Action: "kill"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range []string{"kill", "term", "pause", "slow"} {
+		if _, err := s.component().Inject(t.Context(), &scenario.Disturbance{Action: action, Share: 0.5}); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("%s of what was killed: %v", action, err)
+		}
+	}
+	if err := mend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mend, err = s.component().Inject(t.Context(), &scenario.Disturbance{Action: "pause"})
+	if err == nil {
+		err = mend(t.Context())
+	}
+	if got := s.kinds(); err != nil || got != "kill start ready pause continue" {
+		t.Errorf("faults %q, %v", got, err)
 	}
 }
