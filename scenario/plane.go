@@ -24,6 +24,8 @@ type Plane struct {
 	Schedulers         int      `yaml:"schedulers"`         // number of schedulers, default 1; several elect a leader, and one that exits is started again
 	ControllerManagers int      `yaml:"controllerManagers"` // number of controller managers, default 1; several elect a leader, and one that exits is started again
 	Balancer           Balancer `yaml:"balancer"`           // spreads the connections of all clients over several API servers
+
+	Audit bool `yaml:"audit"` // counts the requests of each client of the plane, by verb and resource, from the API server's audit log; default false
 }
 
 // Balancer is a TCP load balancer: each new connection goes to the next API server that is

@@ -68,9 +68,28 @@ func (c fileChecker) checkPlane() {
 	c.checkWord("plane.durability", "plane.durability", p.Durability)
 	c.checkReleases(p)
 	c.checkCounts(p)
+	c.checkAudit(p)
 	c.checkLimits("plane.limits", p.Limits)
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
 		c.checkComponent(p, name, p.Components[name])
+	}
+}
+
+// checkAudit refuses flags of the user's that move or thin out the log that plane.audit reads.
+func (c fileChecker) checkAudit(p Plane) {
+	if !p.Audit {
+		return
+	}
+	for _, name := range p.namesOfComponents() {
+		if of, _ := component.Of(name); of != component.APIServer {
+			continue
+		}
+		for _, flag := range slices.Sorted(maps.Keys(p.Components[name].Flags)) {
+			word := strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
+			if word == "audit-policy-file" || strings.HasPrefix(word, "audit-log-") {
+				c.reportAt("plane.components."+name+".flags."+flag, "component.flags: plane.audit sets %s itself: leave out one or the other", word)
+			}
+		}
 	}
 }
 

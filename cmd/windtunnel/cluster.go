@@ -21,6 +21,7 @@ type clusterFlags struct {
 func (c *clusterFlags) addFlags(verb *cobra.Command, what string) {
 	f := verb.Flags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", what)
+	f.StringVar(&c.trust.AuditLog, "audit-log", "", "with --kubeconfig: count the requests of each client from this audit log `FILE` of the API server, JSON lines of level Metadata or above")
 	f.StringArrayVar(&c.trust.Adopt, "adopt", nil, "with --kubeconfig: allow a subject to change this existing `OBJECT`, as RESOURCE/[NAMESPACE/]NAME; repeatable")
 	f.BoolVar(&c.trust.Destructive, "allow-destructive", false, "with --kubeconfig: allow requests that change or delete objects that the run did not create")
 	f.BoolVar(&c.trust.OwnPods, "own-pods", false, "with --kubeconfig: read and record only pods with the label of this run")
@@ -38,6 +39,9 @@ func (c *clusterFlags) effectsWriter(env *environment) func(plan.Effects) {
 func (c *clusterFlags) checkFlags() error {
 	if c.given != nil && c.given() && c.kubeconfig == "" {
 		return errors.New("--kubeconfig: the name that was given is empty")
+	}
+	if c.trust.AuditLog != "" && c.kubeconfig == "" {
+		return errors.New("--audit-log: it belongs to a cluster of --kubeconfig; for a plane that windtunnel starts, set plane.audit in the scenario")
 	}
 	return nil
 }

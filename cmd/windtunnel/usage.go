@@ -33,7 +33,7 @@ func verbGroups() []group {
 // flagGroups are the flags of verbs that have many, by what they are about.
 func flagGroups(verb string) []group {
 	scenario := group{"Scenario", []string{"set", "seed", "no-exec", "max-neighbours"}}
-	cluster := group{"Cluster under test", []string{"kubeconfig", "own-pods", "adopt", "allow-destructive"}}
+	cluster := group{"Cluster under test", []string{"kubeconfig", "audit-log", "own-pods", "adopt", "allow-destructive"}}
 	switch verb {
 	case "run":
 		return []group{

@@ -171,6 +171,9 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 	if r.instruments, err = newInstruments(r); err != nil {
 		return err
 	}
+	if err := r.startAudit(); err != nil {
+		return err
+	}
 	if own := r.newStamp(); r.options.OwnPods && own.Run != "" && r.instruments.podObserver() != nil {
 		r.instruments.podObserver().WithLabel(object.RunLabel, own.Run)
 	}

@@ -83,6 +83,7 @@ type Trust struct {
 	Destructive bool     // requests may change and delete what the run has not made
 	NoExec      bool     // it may run no program, and let no component use files of this machine
 	OwnPods     bool     // of a cluster that is not the run's own only the pods with the run's label are read and recorded
+	AuditLog    string   // file of this machine to which the API server of others writes its audit log; empty: it is not read
 }
 
 // Result is what a run left.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/observe/audit"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/scrape"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
@@ -28,6 +29,7 @@ type instruments struct {
 	meter   *usage.Sampler    // of the components' processes
 	scraper *scrape.Scraper
 	traffic *traffic
+	audit   *audit.Reader // nil: requests are not counted by client
 }
 
 // newInstruments makes them ready. A component whose metrics cannot be read is
@@ -76,6 +78,9 @@ func (i *instruments) startAll(ctx context.Context, failed context.CancelCauseFu
 	wait.Go(func() { i.scraper.Run(ctx) })
 	wait.Go(func() { i.meter.Run(ctx) })
 	wait.Go(func() { i.traffic.samplePeriodically(ctx) })
+	if i.audit != nil {
+		wait.Go(func() { i.audit.Run(ctx) })
+	}
 	return stop, nil
 }
 
@@ -103,6 +108,11 @@ func (i *instruments) declaredSynced(ctx context.Context) error {
 // sampleNow reads CPU, memory and metrics now, beside the usual times.
 func (i *instruments) sampleNow(ctx context.Context) {
 	i.meter.Sample()
+	if i.audit != nil {
+		// Before the scrape as well: the counts of clients and those of the server are of one moment.
+		i.audit.Sample()
+		defer i.audit.Sample()
+	}
 	i.scraper.Scrape(ctx)
 }
 

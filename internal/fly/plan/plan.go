@@ -52,6 +52,7 @@ type Estimate struct {
 	Upgrades  []string      // what each upgrade step changes, in which order
 	Members   Members
 	Subjects  Subjects
+	Audit     bool // requests are counted by client
 }
 
 // Count is a number of calls of one kind.
@@ -103,6 +104,7 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 	})
 	out.Objects, out.Pods, out.Watches = e.top.objects, e.top.pods, e.top.watches
 	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + peakGarbage(e.writes)))
+	out.Audit = s.Plane.Audit
 	out.Processes, out.Members, out.Subjects = processesOf(s.Plane), membersOf(s), subjectsOf(s)
 	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + out.Members.OpenFiles
 	return out, nil

@@ -71,6 +71,9 @@ func (e Estimate) writeWhole(b *strings.Builder) {
 	if e.Subjects.hasNeeds() {
 		fmt.Fprintf(b, "subjects   %v\n", e.Subjects)
 	}
+	if e.Audit {
+		fmt.Fprintf(b, "clients    their requests are counted from the audit log of kube-apiserver\n")
+	}
 	if e.Watches > 0 {
 		fmt.Fprintf(b, "watches    at most %s held at once\n", unit.Number(float64(e.Watches)))
 	}

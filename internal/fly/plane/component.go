@@ -25,6 +25,7 @@ type Component struct {
 	MetricsURL  string            // https://127.0.0.1:PORT/metrics
 	Scrape      endpoint.Endpoint // its Client may get MetricsURL; never through a proxy
 	LogFile     string
+	AuditLog    string            // JSON lines of level Metadata; empty: none is written
 	CPULimit    float64           // cores asked for; 0 = none
 	MemoryLimit uint64            // bytes asked for; 0 = none
 	Limited     bool              // the limits above are in force

@@ -139,7 +139,7 @@ func etcdFlags(s site, process string) []flagValue {
 const serviceRange = "10.96.0.0/12"
 
 func apiServerFlags(s site, process string, number int) []flagValue {
-	return []flagValue{
+	out := []flagValue{
 		{"advertise-address", advertisedTo + strconv.Itoa(number+1)},
 		{"bind-address", loopback},
 		{"secure-port", strconv.Itoa(s.ports[process])},
@@ -169,6 +169,7 @@ func apiServerFlags(s site, process string, number int) []flagValue {
 		{"tls-cert-file", s.pki.Cert("apiserver")},
 		{"tls-private-key-file", s.pki.Key("apiserver")},
 	}
+	return append(out, auditFlags(s, process)...)
 }
 
 // advertisedTo begins what the Service "kubernetes" gets as its endpoints, one for each API

@@ -35,6 +35,11 @@ func TestCommandLines(t *testing.T) {
 	for _, name := range []string{"etcd-2", "kube-apiserver-1", "kube-scheduler-1"} {
 		fmt.Fprintf(&b, "%s of several\n  %s\n", name, strings.Join(commandLine(flagsOf(name, s), nil), "\n  "))
 	}
+	s.folder, s.counts.Audit = "/run", true
+	fmt.Fprintf(&b, "kube-apiserver-1 with an audit log\n  %s\n", strings.Join(commandLine(auditFlags(s, "kube-apiserver-1"), nil), "\n  "))
+	if other := auditFlags(s, "kube-scheduler-1"); other != nil {
+		t.Errorf("the scheduler has no audit log, and gets %v", other)
+	}
 	repotest.Golden(t, "testdata/flags.golden", b.String())
 }
 

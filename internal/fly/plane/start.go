@@ -167,6 +167,9 @@ func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run pro
 		}
 	}
 	p.facts = record.PlaneFacts{Kind: run.kind, Durability: cfg.Durability, DataOn: dataOn(cfg, s), Build: buildFact(run.release)}
+	if err := s.writeAuditPolicy(); err != nil {
+		return err
+	}
 	p.makeCgroup(cfg.Limits)
 	return flight{p, cfg, run, o, s}.bringUp(ctx)
 }
@@ -247,7 +250,7 @@ func (f flight) launchComponent(name string) error {
 		return err
 	}
 	if err := p.addComponent(Component{
-		Name: name, MetricsURL: f.site.serverURL(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(),
+		Name: name, MetricsURL: f.site.serverURL(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(), AuditLog: f.site.auditLog(name),
 		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), supervisor: s,
 	}); err != nil {
 		child.Kill()
