@@ -6,6 +6,9 @@ const sig = "https://github.com/kubernetes/community/tree/master/sig-scalability
 // reference is where Kubernetes lists its metrics.
 const reference = "https://kubernetes.io/docs/reference/instrumentation/metrics/"
 
+// audited is where indicators of clients are read.
+const audited = "the API server's audit log"
+
 // showP99 is what most indicators of durations show.
 func showP99() []string { return []string{"p99"} }
 
@@ -161,6 +164,15 @@ func clientIndicators() []Indicator {
 			Kind: Histogram, Family: "rest_client_request_duration_seconds"},
 		{Name: "client-requests", Unit: "requests", Text: "requests that a component sent", Source: reference,
 			Labels: anyLabels(Component, "method", "code", "host"), Per: per, Statistics: rateStatistics(), Kind: Counter, Family: "rest_client_requests_total", Shown: []string{"rate"}},
+		{Name: "requests-by-client", Unit: "requests", Text: "requests of a client that the API server answered, from its audit log (`plane.audit`); client is the first product of the user agent, and 0 is a value: the client sent no such request",
+			Source: audited, Labels: anyLabels("client", "version", "user", "verb", "resource", "subresource", "code"), Per: []string{"client"}, Statistics: rateStatistics(),
+			Kind: Counter, Family: "windtunnel_client_requests_total"},
+		{Name: "request-time-by-client", Unit: "seconds", Rate: "requests", Text: "time of a client's requests from receipt to answer, all together, without watches and streams; its rate is how many run at a time on average",
+			Source: audited, Labels: anyLabels("client", "version", "user", "verb", "resource", "subresource", "code"), Per: []string{"client"}, Statistics: rateStatistics(),
+			Kind: Counter, Family: "windtunnel_client_request_seconds_total"},
+		{Name: "watches-by-client", Unit: "watches", Text: "watches that a client began",
+			Source: audited, Labels: anyLabels("client", "version", "user", "resource"), Per: []string{"client"}, Statistics: rateStatistics(),
+			Kind: Counter, Family: "windtunnel_client_watches_total"},
 		{Name: "connection-sent", Unit: "bytes", Text: "bytes that windtunnel sent on a connection, TLS and all; connection is its number", Source: "windtunnel's own connections",
 			Labels: anyLabels("client", "connection"), Per: []string{"client"}, Statistics: rateStatistics(), Kind: Counter, Family: "windtunnel_connection_sent_bytes_total"},
 		{Name: "connection-received", Unit: "bytes", Text: "bytes that windtunnel received on a connection, TLS and all; connection is its number", Source: "windtunnel's own connections",

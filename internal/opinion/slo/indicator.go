@@ -21,6 +21,9 @@ type indicators struct{ f *run.Facts }
 func (i indicators) judgeIndicator(r Result, o *scenario.Objective, x sli.Indicator) []Result {
 	r.Unit = x.UnitOf(r.Statistic)
 	figures, trouble := i.readFigures(x, o.Labels, splitLabels(o, x))
+	if i.judgeOfClients(&r, x, len(figures) > 0) {
+		return []Result{r}
+	}
 	if len(figures) == 0 {
 		if scrapes := i.countSilentScrapes(x, o.Labels); scrapes > 0 {
 			holdAgainstThreshold(&r, exactEstimate(0, float64(scrapes)), false)
@@ -212,22 +215,9 @@ func labelOf(s *series.Series, x sli.Indicator, name string) string {
 			return s.Label("resource") + "." + g
 		}
 	case name == "verb" && x.Calls:
-		return apiVerb(s.Label("verb"))
+		return run.ServedVerb(s.Label("verb"))
 	}
 	return s.Label(name)
-}
-
-// apiVerb is the API verb that the server's metrics know by another name.
-func apiVerb(verb string) string {
-	switch verb {
-	case "POST":
-		return "create"
-	case "PUT":
-		return "update"
-	case "APPLY":
-		return "patch"
-	}
-	return strings.ToLower(verb)
 }
 
 // setMeasures sets what the table shows of each run that has data.

@@ -46,6 +46,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	out.Lifecycles = l.summarizeAll()
 	planeMeasures(out.Measures, f, r.Manifest)
 	callMeasures(out.Measures, f)
+	attributedMeasures(out.Measures, f)
 	podMeasures(out.Measures, f)
 	namespaceMeasures(out.Measures, f)
 	networks{j.records}.setMeasures(out.Measures)

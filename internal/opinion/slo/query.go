@@ -3,6 +3,7 @@ package slo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -110,6 +111,11 @@ func askQuestion(db *promql.DB, q Question) Answer {
 
 // findAnswer returns the answer to a query; an error says why there is none.
 func (q *queries) findAnswer(a asked) (Answer, error) {
+	if isOfClients(a.query) {
+		if err := whyNotAttributed(q.f); err != nil {
+			return Answer{}, err
+		}
+	}
 	question, ok := q.newQuestion(a)
 	if !ok {
 		return Answer{}, fmt.Errorf("the run did not get as far as the steps that it is asked of")
@@ -190,7 +196,7 @@ func (q *queries) setMeasures(m Measures) {
 			continue
 		}
 		answer, err := q.findAnswer(asked{x.Query, x.Since, x.Until})
-		if err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return isFinite(v.Value) }) {
+		if errors.Is(err, errNotAttributed) || err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return isFinite(v.Value) }) {
 			q.unanswered = append(q.unanswered, x)
 		}
 		for _, v := range answer.Values {
