@@ -87,11 +87,29 @@ func addServerCounts(f *run.Facts, totals map[Count]float64) {
 	kind := func(l func(string) string) string {
 		return "watch events: " + strings.TrimSpace(cmp.Or(l("resource"), l("kind"))+" "+l("group"))
 	}
+	addClientCounts(f, totals)
 	add(watchEvents, "events", kind)
 	add(watchBytes, "bytes", kind)
 	add(storageCalls, "requests", func(l func(string) string) string {
 		return "etcd: " + strings.TrimSpace(l("operation")+" "+cmp.Or(l("resource"), l("type")))
 	})
+}
+
+// addClientCounts adds what each client asked for, where an audit log has all of it. What
+// windtunnel itself sent stands there as its calls.
+func addClientCounts(f *run.Facts, totals map[Count]float64) {
+	a := f.Attribute()
+	if a == nil || !a.Enough() {
+		return
+	}
+	for _, c := range a.ByName() {
+		if strings.HasPrefix(c.Name, run.Instrument) {
+			continue
+		}
+		for key, n := range c.Kinds {
+			totals[Count{Name: "client " + c.Name + ": " + callSubject(key.Verb, cmp.Or(key.Resource, "(no resource)"), key.Subresource), Unit: "requests"}] += n
+		}
+	}
 }
 
 func callSubject(verb, resource, sub string) string {

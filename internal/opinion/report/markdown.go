@@ -35,6 +35,7 @@ func WriteMarkdown(w io.Writer, r *content.Report) error {
 		m.writeSpreads("Lifecycle "+escapeMarkdown(l.Name), spreadRows(l.Spreads))
 	}
 	m.writeComponents(usageRows(r))
+	m.writeClients(clientsByName(r, markdownClients))
 	var facts []string
 	for _, f := range listFacts(r) {
 		facts = append(facts, strings.ToLower(f.Name)+" "+escapeMarkdown(f.Text))

@@ -46,6 +46,8 @@ type view struct {
 	MapView     *mapView
 	MemberView  *membersView
 	Usage       []usageRow
+	Clients     []clientRow
+	ClientModel string
 	WorkerRows  []workerRow
 	Figures     []figureRow
 	Measures    []pair
@@ -84,7 +86,7 @@ func newView(r *content.Report) (*view, error) {
 		Report: r, Head: newHeadView(r), Ranked: foldObjectives(r.Objectives), Bottlenecks: foldCauses(r.Causes), Findings: findingRows(r.Trust),
 		StepRows: stepRows(r), PartRows: partRows(r), WorstPart: worstPart(r), Faults: faultRows(r), SpreadRows: spreadRows(r.Startup), Parted: podBreakdown(r), Lifecycles: newLifecycleViews(r),
 		CallGroups: callGroups(r), MapView: newMapView(r.Map), MemberView: newMembersView(r), Usage: usageRows(r), WorkerRows: workerRows(r.Workers),
-		Figures: figureRows(r), Measures: measureRows(r.Judgement.Measures), Setup: setup,
+		Figures: figureRows(r), Clients: pageClientRows(r), ClientModel: clientModel, Measures: measureRows(r.Judgement.Measures), Setup: setup,
 	}, nil
 }
 

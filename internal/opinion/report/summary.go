@@ -31,6 +31,7 @@ func WriteSummary(w io.Writer, r *content.Report, width int) error {
 	t.writeSpreads(r)
 	t.writeMembers(r)
 	t.writeComponents(r)
+	t.writeClients(r)
 	t.writeWorkers(r)
 	t.writePublished(r)
 	t.writeTrust(r)

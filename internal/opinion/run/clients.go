@@ -226,11 +226,7 @@ func (a *Attribution) ByName() []Client {
 		for version := range strings.SplitSeq(c.Version, ", ") {
 			sum.addVersion(version)
 		}
-		sum.Requests, sum.Failed, sum.Watches, sum.Seconds = sum.Requests+c.Requests, sum.Failed+c.Failed, sum.Watches+c.Watches, sum.Seconds+c.Seconds
-		sum.Share, sum.CPU, sum.Allocated = sum.Share+c.Share, sum.CPU+c.CPU, sum.Allocated+c.Allocated
-		for key, n := range c.Kinds {
-			sum.Kinds[key] += n
-		}
+		sum.Add(c)
 	}
 	var out []Client
 	for _, c := range all {
@@ -238,6 +234,15 @@ func (a *Attribution) ByName() []Client {
 	}
 	sortClients(out)
 	return out
+}
+
+// Add adds what another client asked for.
+func (c *Client) Add(o Client) {
+	c.Requests, c.Failed, c.Watches, c.Seconds = c.Requests+o.Requests, c.Failed+o.Failed, c.Watches+o.Watches, c.Seconds+o.Seconds
+	c.Share, c.CPU, c.Allocated = c.Share+o.Share, c.CPU+o.CPU, c.Allocated+o.Allocated
+	for key, n := range o.Kinds {
+		c.Kinds[key] += n
+	}
 }
 
 // Busiest returns the kinds of request that a client sent most, at most n.

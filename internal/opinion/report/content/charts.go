@@ -124,7 +124,7 @@ func (t *tally) newCharts(r *Report) Data {
 			c.Marks = append(c.Marks, newChartMark(e))
 		}
 	}
-	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.clusterCharts(), t.startupChart(), askedCharts(t.run), t.queueCharts(), t.usageCharts(r)} {
+	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.clusterCharts(), t.startupChart(), askedCharts(t.run), t.queueCharts(), clientsChart(t.run), t.usageCharts(r)} {
 		c.Time = append(c.Time, charts...)
 	}
 	return c

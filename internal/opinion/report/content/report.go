@@ -30,6 +30,7 @@ type Report struct {
 	Members    []MemberRow // that calls were sent to, the slowest first
 	Map        *Map        // nil without clusters beside the plane and paths
 	Components []ComponentRow
+	Clients    *run.Attribution // who asked what of the API server; nil where no audit log was read
 	Published  []Published
 	Causes     []diagnose.Finding // what gave way, first of all what did so first; empty without a diagnosis
 	Breakdown  []Breakdown
@@ -70,6 +71,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Members:    memberRows(in),
 		Map:        newMap(in, j),
 		Components: t.componentRows(m.Processes()),
+		Clients:    in.Facts.Attribute(),
 		Published:  besideMeasured(published, j.Measures),
 		Causes:     found,
 		Breakdown:  newBreakdowns(in.Facts, pods, podParting()),
@@ -84,7 +86,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 	all := countObjects(pods)
 	r.Pods = cmp.Or(countObjects(in.Facts.Pods(nil)), all)
 	r.OtherPods = all - r.Pods
-	r.Trust = slices.Concat(trustFindings(in.Facts, m, j), cleanStart(m.Preflight), settledFinding(in))
+	r.Trust = slices.Concat(trustFindings(in.Facts, m, j), clientsFinding(r.Clients), cleanStart(m.Preflight), settledFinding(in))
 	r.Charts = t.newCharts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
 		r.step = r.Steps[n-1].Name
