@@ -43,7 +43,7 @@ func (k RequestKey) String() string {
 	return strings.TrimSpace(k.Verb + " " + cmp.Or(k.Resource, "(no resource)"))
 }
 
-// Client is what one client asked of the API servers between two scrapes.
+// Client is what one client asked of the API servers between the run's begin and its end.
 type Client struct {
 	Name     string // first product of its user agent
 	Version  string // of that product; those of several, with commas
@@ -60,17 +60,25 @@ type Client struct {
 
 // Attribution is who asked what of the API servers.
 type Attribution struct {
-	From, To   clock.Time // scrapes of the API server between which it is counted
+	From, To   clock.Time // scrapes of the API server between which it counted: the last one before the run's begin, and the last one in it
 	Clients    []Client   // by name and user, the greatest share first
-	Attributed float64    // requests for resources
-	Served     float64    // the same by the servers' own counters; 0: they were not read
+	Attributed float64    // of Served, those that the audit log has
+	Served     float64    // requests for resources by the servers' own counters; 0: they were not read
 	Bytes      float64    // of audit log that were read
 	Unreadable float64    // lines of it that are no events
 	Kinds      map[RequestKey]Counted
 }
 
-// Counted is one kind of request by the audit log and by the server's own counter.
-type Counted struct{ Attributed, Served float64 }
+// Counted is one kind of request by the audit log and by the server's own counter. The log is
+// read right before and right after the server's counters, so that there are two counts of it;
+// requests that ended in between may be in the server's or not.
+type Counted struct{ Least, Most, Served float64 }
+
+// Attributed is how many of the requests that the server counted are in the audit log.
+func (c Counted) Attributed() float64 { return min(c.Served, c.Most) }
+
+// Agree tells whether the audit log has as many requests as the server counted.
+func (c Counted) Agree() bool { return c.Least <= c.Served && c.Served <= c.Most }
 
 // CoveredShare is the share of the servers' own count of requests that is attributed; false where
 // the servers' count is not known.
@@ -88,9 +96,6 @@ func (a *Attribution) Enough() bool {
 }
 
 // Attribute counts the requests of each client in a run; nil where no audit log was read.
-//
-// It counts from the last scrape of the API server before the run's begin to the last one in
-// the run, so that the audit log and the server's own counters are of one time.
 func (f *Facts) Attribute() *Attribution {
 	if len(f.Series.Named(AuditBytes)) == 0 || !f.Began() {
 		return nil
@@ -104,17 +109,21 @@ func (f *Facts) Attribute() *Attribution {
 			a.To = max(a.From, at)
 		}
 	}
-	a.Bytes, a.Unreadable = a.sum(f.Series.Named(AuditBytes)), a.sum(f.Series.Named(AuditUnreadable))
+	a.Bytes, a.Unreadable = f.sumIncreases(f.Series.Named(AuditBytes)), f.sumIncreases(f.Series.Named(AuditUnreadable))
 	a.countServed(f)
+	a.countLogged(f)
+	for _, c := range a.Kinds {
+		a.Served, a.Attributed = a.Served+c.Served, a.Attributed+c.Attributed()
+	}
 	a.countClients(f)
 	cpu, _ := f.CPUSeconds(component.APIServer)
-	a.shareOut(cpu, a.sum(f.Series.Select(component.APIServer, allocatedBytes, nil)))
+	a.shareOut(cpu, f.sumIncreases(f.Series.Select(component.APIServer, allocatedBytes, nil)))
 	return a
 }
 
-func (a *Attribution) sum(all []*series.Series) (sum float64) {
+func (f *Facts) sumIncreases(all []*series.Series) (sum float64) {
 	for _, s := range all {
-		if rise, ok := s.Increase(a.From, a.To); ok {
+		if rise, ok := s.Increase(f.Begin, f.End); ok {
 			sum += rise
 		}
 	}
@@ -131,7 +140,23 @@ func (a *Attribution) countServed(f *Facts) {
 			}
 			c := a.Kinds[key]
 			c.Served += rise
-			a.Kinds[key], a.Served = c, a.Served+rise
+			a.Kinds[key] = c
+		}
+	}
+}
+
+// countLogged takes the audit logs' counts of requests for resources.
+func (a *Attribution) countLogged(f *Facts) {
+	for _, s := range f.Series.Named(ClientRequests) {
+		key := RequestKey{s.Label("verb"), s.Label("resource"), s.Label("subresource")}
+		if key.Resource == "" {
+			continue
+		}
+		least, _ := s.Increase(f.Begin, a.To)
+		most, _ := s.Increase(a.From, f.End)
+		if c := a.Kinds[key]; most > 0 {
+			c.Least, c.Most = c.Least+least, c.Most+most
+			a.Kinds[key] = c
 		}
 	}
 }
@@ -154,7 +179,7 @@ func (a *Attribution) countClients(f *Facts) {
 	all := map[[2]string]*Client{}
 	each := func(metric string, add func(c *Client, s *series.Series, rise float64)) {
 		for _, s := range f.Series.Named(metric) {
-			rise, ok := s.Increase(a.From, a.To)
+			rise, ok := s.Increase(f.Begin, f.End)
 			if !ok || rise == 0 {
 				continue
 			}
@@ -172,11 +197,6 @@ func (a *Attribution) countClients(f *Facts) {
 		c.Kinds[key] += rise
 		if s.Label("code") >= "400" {
 			c.Failed += rise
-		}
-		if key.Resource != "" {
-			k := a.Kinds[key]
-			k.Attributed += rise
-			a.Kinds[key], a.Attributed = k, a.Attributed+rise
 		}
 	})
 	each(ClientSeconds, func(c *Client, _ *series.Series, rise float64) { c.Seconds += rise })

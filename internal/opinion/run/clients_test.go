@@ -45,7 +45,7 @@ func (a *attributed) add(target, name string, labels map[string]string, samples 
 
 func (a *attributed) request(client, user, verb, resource, code string, count, took float64) {
 	l := map[string]string{"client": client, "user": user, "verb": verb, "resource": resource, "code": code, "version": "v1"}
-	a.add(Instrument, ClientRequests, l, 9, 100, 18, 100+count, 19.5, 1000) // what comes after the last scrape is not counted
+	a.add(Instrument, ClientRequests, l, 9, 100, 18, 100+count)
 	a.add(Instrument, ClientSeconds, l, 9, 5, 18, 5+took)
 }
 
@@ -73,7 +73,7 @@ func TestAttribute(t *testing.T) {
 	if share, known := got.CoveredShare(); !known || share != 1 || !got.Enough() || got.Bytes != 4096 || got.Unreadable != 2 {
 		t.Errorf("%v of the server's count, %+v", share, got)
 	}
-	if k := got.Kinds[RequestKey{"update", "pods", ""}]; k != (Counted{40, 40}) {
+	if k := got.Kinds[RequestKey{"update", "pods", ""}]; k != (Counted{40, 40, 40}) || !k.Agree() {
 		t.Errorf("updates of pods: %+v", k)
 	}
 	if len(got.Clients) != 3 {
@@ -109,5 +109,24 @@ func TestAttributionWithoutCounters(t *testing.T) {
 	got := a.facts.Attribute()
 	if _, known := got.CoveredShare(); known || got.Enough() || len(got.Clients) != 3 || got.Clients[0].Share != 0 || got.Clients[0].User != "0" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestRequestsAroundAScrape counts requests that ended while the server's counters were read: the
+// server may have counted them or not.
+func TestRequestsAroundAScrape(t *testing.T) {
+	for served, agree := range map[float64]bool{9: false, 10: true, 12: true, 15: true, 16: false} {
+		a := newAttributed()
+		a.add(Instrument, AuditBytes, nil, 9, 0, 18, 4096)
+		// Read at 8.9 and 9.5 s, around the scrape at 9, and at 18.9 and 19.5 s, around that at 19.
+		a.add(Instrument, ClientRequests, map[string]string{"client": "a", "verb": "get", "resource": "pods"}, 8.9, 100, 9.5, 102, 18.9, 112, 19.5, 115)
+		a.add("kube-apiserver", servedRequests, map[string]string{"verb": "GET", "resource": "pods"}, 9, 7, 19, 7+served)
+		got := a.facts.Attribute()
+		if k := got.Kinds[RequestKey{Verb: "get", Resource: "pods"}]; k.Agree() != agree || k.Least != 10 || k.Most != 15 {
+			t.Errorf("%v served: %+v", served, k)
+		}
+		if share, _ := got.CoveredShare(); share != min(1, 15/served) {
+			t.Errorf("%v served: a share of %v", served, share)
+		}
 	}
 }

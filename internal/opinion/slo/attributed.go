@@ -62,7 +62,7 @@ func attributedMeasures(m Measures, f *run.Facts) {
 		return
 	}
 	for _, c := range a.ByName() {
-		m.set(joinKey("client_requests", c.Name), c.Requests, "requests")
-		m.set(joinKey("client_cpu_seconds", c.Name), c.CPU, "seconds")
+		m.set(joinKey("requests_by_client", c.Name), c.Requests, "requests")
+		m.set(joinKey("modeled_cpu_seconds", c.Name), c.CPU, "seconds")
 	}
 }

@@ -41,7 +41,7 @@ func TestRequestsByClient(t *testing.T) {
 			t.Errorf("%s: %s, %+v, want %s", name, o.Verdict, o, want)
 		}
 	}
-	if m := all.Measures; m["requests_attributed"].Value != 1 || m["client_requests_manager"].Value != 100 || m["each"].Value != 100 {
+	if m := all.Measures; m["requests_attributed"].Value != 1 || m["requests_by_client_manager"].Value != 100 || m["each"].Value != 100 {
 		t.Errorf("%+v", m)
 	}
 }
@@ -65,7 +65,7 @@ func TestRequestsThatAreNotAttributed(t *testing.T) {
 		}
 		keys := 0
 		for key := range c.j.Measures {
-			if strings.HasPrefix(key, "client_") || key == "each" || key == "requests_attributed" {
+			if strings.HasSuffix(key, "_manager") || key == "each" || key == "requests_attributed" {
 				keys++
 			}
 		}
