@@ -43,6 +43,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/api/wire.conn":                      {35, "the path of a call, as above"},
 		"internal/interop/kubeburner.job":             {49, "the fields of a job of kube-burner's"},
 		"internal/interop/kwok/configuration.Options": {31, "the fields of kwok's own options"},
+		"internal/opinion/report/content.Report":      {26, "one for each section of a report"},
 		"internal/sim/hollow/h2.conn":                 {34, "one connection of HTTP/2, as above"},
 		"internal/text/strictyaml.Dialect":            {30, "in which YAML files of several tools differ, one message or decision each"},
 		"planes/clusters/internal/tree.Options":       {26, "one for each flag of the manager"},
