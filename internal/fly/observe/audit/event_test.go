@@ -168,3 +168,17 @@ func FuzzTally(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkAddLine counts one line of an audit log, as long as those of an API server.
+func BenchmarkAddLine(b *testing.B) {
+	text := []byte(event("ResponseComplete", "patch", "manager/v0.1 (linux/amd64) kubernetes/abc", "system:serviceaccount:default:manager",
+		`,"objectRef":{"resource":"deployments","namespace":"default","name":"web","apiGroup":"apps","apiVersion":"v1","subresource":"status"}`, "200", at0, at5))
+	b.SetBytes(int64(len(text)))
+	var tally Tally
+	for b.Loop() {
+		tally.AddLine(text)
+	}
+	if tally.Unreadable > 0 {
+		b.Error("the line was not counted")
+	}
+}
