@@ -50,6 +50,7 @@ export default defineConfig({
           { text: "Check an upgrade", link: "/how-to/upgrading" },
           { text: "Check writes", link: "/how-to/writes" },
           { text: "Test your operator", link: "/how-to/testing-your-operator" },
+          { text: "Cost of a controller", link: "/how-to/client-costs" },
           { text: "Lifecycles of your objects", link: "/how-to/lifecycles" },
           { text: "Several workers", link: "/how-to/workers" },
           { text: "Many clusters", link: "/how-to/clusters" },
