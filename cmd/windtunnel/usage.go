@@ -48,6 +48,11 @@ func flagGroups(verb string) []group {
 		return []group{{"Sides", []string{"a", "b", "repeats"}}, scenario, cluster, {"Results", []string{"measure", "fail-above", "all", "html", "out", "output"}}}
 	case "bisect":
 		return []group{{"Sides", []string{"good", "bad", "between", "measure", "runs"}}, scenario, cluster, {"Results", []string{"out", "output"}}}
+	case "reproduce":
+		return []group{
+			{"Bundle", []string{"signer", "scenario", "allow-exec", "repeats", "max-neighbours"}},
+			{"Cluster under test", []string{"kubeconfig"}}, {"Results", []string{"out", "output", "add", "key"}},
+		}
 	case "search":
 		return []group{
 			{"Search", []string{"vary", "goal", "rate", "resolution", "columns", "repeats", "runs", "budget"}},

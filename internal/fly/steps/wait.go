@@ -163,8 +163,8 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	if !known && !o.Seen() {
 		return fmt.Errorf("no %s%s were seen, before or within %v: whether they are gone cannot be told; if none is enough, set wait.optional", w.Spec.Objects, withLabels(w.Spec.Selector), w.Spec.Within)
 	}
-	behind := s.readBehind(run, resource, o.Behind(namedBehind))
-	err = fmt.Errorf("%w%v%s", w.unsatisfiedError(o.Counts(), want), behind, behind.describeUnseen(w.Spec.Condition))
+	late := s.readBehind(run, resource, o.Behind(namedBehind))
+	err = fmt.Errorf("%w%v%s", w.unsatisfiedError(o.Counts(), want), late, late.DescribeUnseen(w.Spec.Condition))
 	if not := made(); not != nil {
 		return fmt.Errorf("%w; %w", err, not)
 	}

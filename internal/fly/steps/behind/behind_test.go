@@ -1,8 +1,10 @@
-package steps
+package behind_test
 
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/fly/steps/behind"
 )
 
 func TestBehindSaysWhatObjectsWaitFor(t *testing.T) {
@@ -19,12 +21,12 @@ func TestBehindSaysWhatObjectsWaitFor(t *testing.T) {
 			"", "; behind: n/p terminating, finalizer a/b, finalizer c, Pending"},
 		{`{"metadata":{"name":"m"}}`, "self.status.conditions.exists(c, c.type == 'Ready')", `; behind: m; no condition of type "Ready": seen none`},
 	} {
-		var one standing
+		var one behind.Object
 		if err := json.Unmarshal([]byte(tt.object), &one); err != nil {
 			t.Fatal(err)
 		}
-		b := behind{one}
-		if got := b.String() + b.describeUnseen(tt.condition); got != tt.want {
+		b := behind.Objects{one}
+		if got := b.String() + b.DescribeUnseen(tt.condition); got != tt.want {
 			t.Errorf("\n got %s\nwant %s", got, tt.want)
 		}
 	}
@@ -42,13 +44,13 @@ func TestPodsThatAreBehind(t *testing.T) {
 		{`{"spec":{"nodeName":"a"},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`,
 			map[string]bool{"created": true, "bound": true, "running": true, "ready": true}},
 	} {
-		var one standing
+		var one behind.Object
 		if err := json.Unmarshal([]byte(tt.pod), &one); err != nil {
 			t.Fatal(err)
 		}
 		for _, phase := range []string{"created", "bound", "running", "ready"} {
-			if one.isInPhase(phase) != tt.want[phase] {
-				t.Errorf("%s: %s is %v", tt.pod, phase, one.isInPhase(phase))
+			if one.IsInPhase(phase) != tt.want[phase] {
+				t.Errorf("%s: %s is %v", tt.pod, phase, one.IsInPhase(phase))
 			}
 		}
 	}
