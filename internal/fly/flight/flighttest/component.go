@@ -5,7 +5,7 @@ package flighttest
 import (
 	"fmt"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,33 +36,43 @@ func Component(t *testing.T, metrics func() string) plane.Component {
 	return plane.Component{Name: "kcm", MetricsURL: e.Server() + "/metrics", Scrape: e}
 }
 
-// HotQueue is a plane with a component whose queue gets 100 times rate items back
-// a second.
-func HotQueue(t *testing.T) (p *plane.Plane, rate *atomic.Int64) {
+// Retries is how many items have come back to a queue, by the clock: a busy machine loses
+// none.
+type Retries struct {
+	mu    sync.Mutex
+	rate  float64 // a second
+	count float64 // until since
+	since time.Time
+}
+
+// SetRate has so many items a second come back from now on.
+func (r *Retries) SetRate(rate float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if !r.since.IsZero() {
+		r.count += r.rate * now.Sub(r.since).Seconds()
+	}
+	r.rate, r.since = rate, now
+}
+
+func (r *Retries) total() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count + r.rate*time.Since(r.since).Seconds()
+}
+
+// HotQueue is a plane with a component to whose queue 100 items come back a second.
+func HotQueue(t *testing.T) (*plane.Plane, *Retries) {
 	t.Helper()
-	rate = &atomic.Int64{}
-	done, stopped := make(chan struct{}), make(chan struct{})
-	var count atomic.Int64
-	go func() {
-		defer close(stopped)
-		for tick := time.NewTicker(10 * time.Millisecond); ; {
-			select {
-			case <-tick.C:
-				count.Add(rate.Load())
-			case <-done:
-				tick.Stop()
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { close(done); <-stopped })
-	p = &plane.Plane{}
+	retries := &Retries{count: 100_000}
+	retries.SetRate(100)
+	p := &plane.Plane{}
 	err := p.Join(Component(t, func() string {
-		return fmt.Sprintf("workqueue_depth{name=\"job\"} 0\nworkqueue_retries_total{name=\"job\"} %d\n", 100000+count.Load())
+		return fmt.Sprintf("workqueue_depth{name=\"job\"} 0\nworkqueue_retries_total{name=\"job\"} %.0f\n", retries.total())
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rate.Store(1)
-	return p, rate
+	return p, retries
 }
