@@ -55,9 +55,9 @@ func (x Fault) injectFault(ctx context.Context, s *Session) (mend func(context.C
 	d := x.Spec
 	switch {
 	case d.Component != "":
-		return injectComponent(ctx, s.Plane, d)
+		return s.injectComponent(ctx, d)
 	case d.Client != "":
-		return s.injectClient(d)
+		return s.Injected.hold(d, d.Client, func() (func(context.Context) error, error) { return s.injectClient(d) })
 	case d.Cluster != "":
 		return s.injectMembers(ctx, d)
 	case s.Fleet == nil:
@@ -76,15 +76,15 @@ func Inject(ctx context.Context, p *plane.Plane, f *fleet.Fleet, d *scenario.Dis
 	return Fault{Spec: d}.injectFault(ctx, &Session{Plane: p, Fleet: f, Own: true, Injected: &Injected{}})
 }
 
-func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {
+func (s *Session) injectComponent(ctx context.Context, d *scenario.Disturbance) (func(context.Context) error, error) {
 	if d.Action == "roll" {
-		return func(context.Context) error { return nil }, plane.Roll(ctx, p, d.Component, time.Duration(d.Between))
+		return func(context.Context) error { return nil }, plane.Roll(ctx, s.Plane, d.Component, time.Duration(d.Between))
 	}
-	c, err := p.Find(ctx, d.Component)
+	c, err := s.Plane.Find(ctx, d.Component)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", d.Action, d.Component, err)
 	}
-	return c.Inject(ctx, d)
+	return s.Injected.hold(d, c.Name, func() (func(context.Context) error, error) { return c.Inject(ctx, d) })
 }
 
 func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) error, error) {
@@ -125,7 +125,7 @@ func (s *Session) injectMembers(ctx context.Context, d *scenario.Disturbance) (m
 		}))
 	}
 	errs := forEachMember(ctx, atOnce, members, func(i int, m *Member) (err error) {
-		mends[i], err = m.Inject(ctx, s.Plane, d)
+		mends[i], err = s.Injected.hold(d, m.Name, func() (func(context.Context) error, error) { return m.Inject(ctx, s.Plane, d) })
 		return err
 	})
 	if err := ofMembers(members, errs); err != nil {

@@ -63,6 +63,40 @@ func TestFaultThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// TestOverlappingFaults: the end of one fault must not be the end of another that was asked
+// for, of the same target and kind.
+func TestOverlappingFaults(t *testing.T) {
+	f := &Injected{}
+	mended := 0
+	inject := func(action, target string) (func(context.Context) error, error) {
+		return f.hold(&scenario.Disturbance{Action: action}, target, func() (func(context.Context) error, error) {
+			return func(context.Context) error { mended++; return nil }, nil
+		})
+	}
+	first, err := inject("delay", "load")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range [][2]string{{"slow", "load"}, {"delay", "fleet"}, {"restart", "etcd"}, {"restart", "etcd"}} {
+		if _, err := inject(other[0], other[1]); err != nil {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+	if _, err := inject("delay", "load"); !errors.Is(err, errHeld) || !strings.HasPrefix(err.Error(), "delay load: ") {
+		t.Errorf("a second one that would end with the first: %v", err)
+	}
+	if err := first(t.Context()); err != nil || mended != 1 {
+		t.Errorf("mended %d times, %v", mended, err)
+	}
+	why := errors.New("why")
+	if _, err := f.hold(&scenario.Disturbance{Action: "delay"}, "load", func() (func(context.Context) error, error) { return nil, why }); !errors.Is(err, why) {
+		t.Errorf("after the first is over: %v", err)
+	}
+	if _, err := inject("delay", "load"); err != nil {
+		t.Errorf("after one that could not be made: %v", err)
+	}
+}
+
 func TestDisturbedClients(t *testing.T) {
 	s, err := scenario.Parse("f", []byte("scenario: x\nsteps:\n- fault: {client: load, action: cut, for: 1s}\n- parallel: [{fault: {client: etcd, action: delay, roundTrip: 1s}}, {fault: {client: load, action: cut}}, {fault: {component: etcd, action: kill}}]\n"), nil)
 	if err != nil {

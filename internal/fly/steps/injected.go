@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -21,6 +22,43 @@ type Injected struct {
 	wait guard.Group
 	mu   sync.Mutex
 	over []chan struct{} // closed when the run ends
+	held map[string]bool // what faults that hold have changed
+}
+
+// errHeld says that a fault would change what an earlier one has changed and will take back.
+var errHeld = errors.New("an earlier fault of this kind still holds: the end of one would end both")
+
+// hold has a fault change something of a target until it is mended, unless an earlier one
+// holds that.
+func (f *Injected) hold(d *scenario.Disturbance, target string, inject func() (func(context.Context) error, error)) (func(context.Context) error, error) {
+	if d.Action == "restart" || d.Action == "rollback" {
+		return inject() // over in a moment: nothing is taken back
+	}
+	what := d.Action + " " + target
+	if !f.setHeld(what, true) {
+		return nil, fmt.Errorf("%s: %w", what, errHeld)
+	}
+	mend, err := inject()
+	if err != nil {
+		f.setHeld(what, false)
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer f.setHeld(what, false)
+		return mend(ctx)
+	}, nil
+}
+
+// setHeld notes that something is changed, or no longer, and says whether that is new.
+func (f *Injected) setHeld(what string, held bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held == nil {
+		f.held = map[string]bool{}
+	}
+	was := f.held[what]
+	f.held[what] = held
+	return was != held
 }
 
 // beginFault breaks something by making, and mends it later: at the end of the

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
@@ -39,33 +39,32 @@ func Component(t *testing.T, metrics func() string) plane.Component {
 // Retries is how many items have come back to a queue, by the clock: a busy machine loses
 // none.
 type Retries struct {
+	clock clock.Clock
 	mu    sync.Mutex
 	rate  float64 // a second
 	count float64 // until since
-	since time.Time
+	since clock.Time
 }
 
 // SetRate has so many items a second come back from now on.
 func (r *Retries) SetRate(rate float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	if !r.since.IsZero() {
-		r.count += r.rate * now.Sub(r.since).Seconds()
-	}
+	now := r.clock.Now()
+	r.count += r.rate * now.Sub(r.since).Seconds()
 	r.rate, r.since = rate, now
 }
 
 func (r *Retries) total() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.count + r.rate*time.Since(r.since).Seconds()
+	return r.count + r.rate*r.clock.Now().Sub(r.since).Seconds()
 }
 
 // HotQueue is a plane with a component to whose queue 100 items come back a second.
 func HotQueue(t *testing.T) (*plane.Plane, *Retries) {
 	t.Helper()
-	retries := &Retries{count: 100_000}
+	retries := &Retries{clock: clock.Start(), count: 100_000}
 	retries.SetRate(100)
 	p := &plane.Plane{}
 	err := p.Join(Component(t, func() string {
