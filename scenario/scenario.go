@@ -6,6 +6,7 @@ package scenario
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -115,7 +116,7 @@ type Objective struct {
 	Measure     string `yaml:"measure"`     // instead of sli and query: name of one of measures; its query is judged, over the same time
 	Unit        string `yaml:"unit"`        // with query: unit of its values: seconds, bytes ...
 	Since       string `yaml:"since"`       // with query: start of this step; default: start of the run
-	Until       string `yaml:"until"`       // with query: end of this step; default: end of the run
+	Until       string `yaml:"until"`       // with query: end of this step, when the counters are read; default: end of the run
 	Unsupported string `yaml:"unsupported"` // the reason why this cannot be measured; only name is needed besides. The verdict is unknown
 	Line        int    `yaml:"-"`
 }
@@ -139,6 +140,13 @@ type Measure struct {
 	Better string `yaml:"better"` // lower or higher is better: comparisons judge the measure; default: they show it as a count
 
 	Optional bool `yaml:"optional"` // a query without an answer does not change the verdict; default: the verdict is unknown
+}
+
+// AsksOf tells whether a query is asked of a step: from its begin, until its end, or both.
+func (s *Scenario) AsksOf(step string) bool {
+	named := func(query string, steps ...string) bool { return query != "" && slices.Contains(steps, step) }
+	return step != "" && (slices.ContainsFunc(s.Objectives, func(o Objective) bool { return named(o.Query, o.Step, o.Since, o.Until) }) ||
+		slices.ContainsFunc(s.Measures, func(m Measure) bool { return named(m.Query, m.Since, m.Until) }))
 }
 
 // Chart draws the values of a query over the run: one line for each series of the

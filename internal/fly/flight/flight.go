@@ -316,7 +316,21 @@ func (r *run) trackPart(ctx context.Context, name string, do func() error) error
 }
 
 func (r *run) newTracker() steps.Tracker {
-	return steps.Tracker{Journal: r.dir.newJournal(), Progress: r.progress}
+	return steps.Tracker{Journal: r.dir.newJournal(), Progress: r.progress, Sample: r.sampleStep}
+}
+
+// sampleWithin bounds the reading of counters at a step's end: a target that hangs, as by a
+// fault, must not hold the load up.
+const sampleWithin = 2 * time.Second
+
+// sampleStep reads CPU, memory and metrics if a query is asked of the step's begin or end.
+func (r *run) sampleStep(ctx context.Context, step string) {
+	if r.instruments == nil || !r.scenario.AsksOf(step) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
+	defer cancel()
+	r.instruments.sampleNow(ctx)
 }
 
 // newSession is what a step needs of what there is of the run until now.

@@ -71,6 +71,10 @@ type Progress interface {
 type Tracker struct {
 	Journal  journal.Journal
 	Progress Progress
+	// Sample reads the counters of the plane and its subjects as a step begins and before it
+	// ends, if a query is asked of that moment: what it counts is otherwise as old as the
+	// last scrape. Nil: nothing is read.
+	Sample func(ctx context.Context, step string)
 }
 
 // Track does a part of a run that has a name.
@@ -80,9 +84,17 @@ func (t Tracker) Track(ctx context.Context, name string, do func() error) error 
 	}
 	defer t.Progress.Enter(name)()
 	t.Journal.StepBegan(name)
+	t.sample(ctx, name)
 	err := do()
+	t.sample(context.WithoutCancel(ctx), name)
 	t.Journal.StepEnded(name, err)
 	return err
+}
+
+func (t Tracker) sample(ctx context.Context, step string) {
+	if t.Sample != nil {
+		t.Sample(ctx, step)
+	}
 }
 
 // pollEvery is how often what a step waits for is looked at; nothing measured

@@ -50,3 +50,26 @@ func TestSettleWithRetries(t *testing.T) {
 		t.Errorf("ten times as many retries: %v", err)
 	}
 }
+
+// TestSamplesAroundAStep: what a query counts until a step's end is read before the end is in
+// the records, also where the run was stopped by then.
+func TestSamplesAroundAStep(t *testing.T) {
+	b := newBench(t, head(1)+"- pause: 1s\n")
+	var order []string
+	ctx, stop := context.WithCancel(t.Context())
+	b.Sample = func(ctx context.Context, step string) {
+		if ctx.Err() != nil {
+			t.Error("what has been stopped is not read")
+		}
+		order = append(order, "read "+step)
+	}
+	if err := b.Track(ctx, "fill", func() error { order = append(order, "done"); stop(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(order, ", "); got != "read fill, done, read fill" {
+		t.Error(got)
+	}
+	if err := b.Track(ctx, "never", func() error { return nil }); err == nil || len(order) != 3 {
+		t.Errorf("a step after the stop: %v, %q", err, order)
+	}
+}
