@@ -22,7 +22,7 @@ type Injected struct {
 	wait guard.Group
 	mu   sync.Mutex
 	over []chan struct{} // closed when the run ends
-	held map[string]bool // what faults that hold have changed
+	held sync.Map        // what faults that hold have changed: a set of strings
 }
 
 // errHeld says that a fault would change what an earlier one has changed and will take back.
@@ -35,30 +35,18 @@ func (f *Injected) hold(d *scenario.Disturbance, target string, inject func() (f
 		return inject() // over in a moment: nothing is taken back
 	}
 	what := d.Action + " " + target
-	if !f.setHeld(what, true) {
+	if _, taken := f.held.LoadOrStore(what, true); taken {
 		return nil, fmt.Errorf("%s: %w", what, errHeld)
 	}
 	mend, err := inject()
 	if err != nil {
-		f.setHeld(what, false)
+		f.held.Delete(what)
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		defer f.setHeld(what, false)
+		defer f.held.Delete(what)
 		return mend(ctx)
 	}, nil
-}
-
-// setHeld notes that something is changed, or no longer, and says whether that is new.
-func (f *Injected) setHeld(what string, held bool) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.held == nil {
-		f.held = map[string]bool{}
-	}
-	was := f.held[what]
-	f.held[what] = held
-	return was != held
 }
 
 // beginFault breaks something by making, and mends it later: at the end of the
