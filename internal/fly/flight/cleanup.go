@@ -64,6 +64,11 @@ func (r *run) cleanUp(ctx context.Context) {
 	}
 	sweeper := cleanup.Sweeper{Client: r.visit.client, Within: cleanUpTime, Namespaces: r.workload.Rights().Namespaces(), Exact: !r.workload.WatchesPods()}
 	err := sweeper.Sweep(ctx, r.id, nil)
+	// A subject makes again what is taken from it, such as its lease, until it ends; before
+	// that it takes its finalizers off.
+	if r.plane != nil && r.plane.EndPrograms() && !errors.Is(err, cleanup.ErrNoAnswer) {
+		err = sweeper.Sweep(ctx, r.id, nil)
+	}
 	if !errors.Is(err, cleanup.ErrNoAnswer) { // nor would it answer a deletion of nodes
 		err = errors.Join(err, r.deleteNodes(ctx))
 	}

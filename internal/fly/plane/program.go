@@ -240,6 +240,19 @@ func FreePorts(n int) ([]int, error) {
 	return out, nil
 }
 
+// EndPrograms ends the programs for good, and says whether there were any.
+func (p *Plane) EndPrograms() bool {
+	found := false
+	for _, s := range p.supervisors() {
+		if s.guest {
+			s.preventStarts()
+			found = true
+		}
+	}
+	p.stopPrograms()
+	return found
+}
+
 // stopPrograms ends the programs, the last started included, all at once.
 func (p *Plane) stopPrograms() {
 	var all guard.Group
