@@ -150,7 +150,7 @@ func (p *Plane) Close() error {
 
 func (p *Plane) close() error {
 	p.leaveSeats()
-	p.stopPrograms()
+	p.EndPrograms()
 	p.stopServers()
 	p.stopComponents(graceClients, component.Scheduler, component.ControllerManager)
 	p.balancer.stop()

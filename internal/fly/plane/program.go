@@ -240,26 +240,17 @@ func FreePorts(n int) ([]int, error) {
 	return out, nil
 }
 
-// EndPrograms ends the programs for good, and says whether there were any.
+// EndPrograms ends the programs for good, all at once, and says whether there were any.
 func (p *Plane) EndPrograms() bool {
+	var all guard.Group
 	found := false
 	for _, s := range p.supervisors() {
 		if s.guest {
-			s.preventStarts()
 			found = true
-		}
-	}
-	p.stopPrograms()
-	return found
-}
-
-// stopPrograms ends the programs, the last started included, all at once.
-func (p *Plane) stopPrograms() {
-	var all guard.Group
-	for _, s := range p.supervisors() {
-		if s.guest {
+			s.preventStarts()
 			all.Go(func() { s.currentProcess().Stop(programGrace) })
 		}
 	}
 	all.Wait()
+	return found
 }
