@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/windtunnel/windtunnel/internal/machine/calibrate"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
@@ -52,14 +53,8 @@ func publishVerb(env *environment) *cobra.Command {
 				return fmt.Errorf("read claims: %w", err)
 			}
 		}
-		if key != "" {
-			raw, err := os.ReadFile(key)
-			if err != nil {
-				return fmt.Errorf("read key: %w", err)
-			}
-			if o.Key, err = seal.PrivateKey(raw); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
+		if o.Key, err = readKey(key); err != nil {
+			return err
 		}
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
@@ -143,13 +138,9 @@ func verifyVerb(env *environment) *cobra.Command {
 			if err := wantOneOf("--output", output, "text", "markdown", "json"); err != nil {
 				return err
 			}
-			var trust []string
-			for _, s := range signers {
-				keys, err := readSigner(s)
-				if err != nil {
-					return fmt.Errorf("--signer %s: %w", s, err)
-				}
-				trust = append(trust, keys...)
+			trust, err := readSigners(signers)
+			if err != nil {
+				return err
 			}
 			ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 			defer cancel()
@@ -166,6 +157,34 @@ func verifyVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&signers, "signer", nil, "accept the signature of this `KEY`: a fingerprint SHA256:..., or a file of public keys or allowed signers; repeatable")
 	verb.Flags().StringVar(&output, "output", "text", "output `FORMAT`: text, markdown (the bundle's page) or json")
 	return verb
+}
+
+// readKey returns the private key in a file; nil where none is named.
+func readKey(file string) (ssh.Signer, error) {
+	if file == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	key, err := seal.PrivateKey(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return key, nil
+}
+
+// readSigners returns the fingerprints of all signers that --signer names.
+func readSigners(flags []string) (out []string, err error) {
+	for _, s := range flags {
+		keys, err := readSigner(s)
+		if err != nil {
+			return nil, fmt.Errorf("--signer %s: %w", s, err)
+		}
+		out = append(out, keys...)
+	}
+	return out, nil
 }
 
 // readSigner returns the fingerprints of a signer.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
-	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/text"
@@ -60,23 +58,13 @@ func reproduceVerb(env *environment) *cobra.Command {
 		if (x.add == "") != (key == "") {
 			return errors.New("reproduce: --add and --key go together")
 		}
-		if key != "" {
-			raw, err := os.ReadFile(key)
-			if err != nil {
-				return fmt.Errorf("read key: %w", err)
-			}
-			if x.key, err = seal.PrivateKey(raw); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
+		if x.key, err = readKey(key); err != nil {
+			return err
+		}
+		if x.signers, err = readSigners(signers); err != nil {
+			return err
 		}
 		x.bundle, x.noExec, x.others, x.json = args[0], !exec, float64(others), output == "json"
-		for _, s := range signers {
-			keys, err := readSigner(s)
-			if err != nil {
-				return fmt.Errorf("--signer %s: %w", s, err)
-			}
-			x.signers = append(x.signers, keys...)
-		}
 		ctx, cancel := env.flightContext(cmd.Context())
 		defer cancel()
 		return x.reproduce(ctx)
@@ -265,7 +253,7 @@ func (x *reproducing) conclude(p *publish.Published, flown [][]compare.Run, here
 		return verdictError{r.Verdict()}
 	}
 	fmt.Fprint(x.env.stdout, text.Clean(r.Text()))
-	fmt.Fprintf(x.env.stderr, "%s\n", strings.TrimSuffix(unit.Count(len(flown[0]), "runs")+" of each side: "+x.out, "\n"))
+	fmt.Fprintf(x.env.stderr, "%s of each side: %s\n", unit.Count(len(flown[0]), "runs"), x.out)
 	return verdictError{r.Verdict()}
 }
 

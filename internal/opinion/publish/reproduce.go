@@ -247,7 +247,7 @@ func (p *Published) versionNotes(here [][]compare.Run) (out []string) {
 
 func (p *Published) reproduceClaim(m measured, c Claim, published ClaimResult, about *Reproduction) Reproduced {
 	out := Reproduced{Says: published.Says, Measure: published.Measure, Of: published.Of, Unit: published.Unit, Published: figureOf(published), Bound: Unknown, State: CannotTell}
-	k := count
+	k := size // a change: both sides had one machine
 	if c.Of != changeOf {
 		k = kindOf(published.Unit)
 	}
@@ -267,7 +267,6 @@ func (p *Published) reproduceClaim(m measured, c Claim, published ClaimResult, a
 		out.Why = "not measured"
 		return out
 	case c.Of == changeOf:
-		k = cost // a change is a ratio of costs or times, and both sides had one machine
 		out.Ratio, out.Interval = ratioOfChanges(out.Published, out.Here)
 	default:
 		was, err := p.valuesOf(c, published.Measure)
@@ -287,7 +286,7 @@ func (p *Published) reproduceClaim(m measured, c Claim, published ClaimResult, a
 		out.Why = fmt.Sprintf("too few runs for an interval: %d were published, %d flown", published.Runs, now.Runs)
 	case len(about.Notes) > 0:
 		out.Why = about.Notes[0]
-	case k != count && c.Of != changeOf && k != size && about.Machines == nil && !p.sameMachine(m):
+	case (k == cost || k == speed) && about.Machines == nil && !p.sameMachine(m):
 		out.Why = "the machines are not the same, and the bundle has no calibration to compare them by"
 	default:
 		out.State, out.Why = answer(out.Interval, out.Expected, k)
