@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
@@ -33,15 +34,32 @@ func partRows(r *content.Report) (out []partRow) {
 	return out
 }
 
-// worstPart says in a sentence during which part of an upgrade calls were not served for
-// longest.
+// worstPart says during which part of an upgrade calls were not served for longest, and of
+// which parts that is not known.
 func worstPart(r *content.Report) string {
-	worst := run.WorstPart(r.Parts())
-	if worst == nil {
-		return "Calls of the load were served throughout."
+	var uncalled []string
+	for _, p := range r.Parts() {
+		if p.Uncalled {
+			uncalled = append(uncalled, p.Name)
+		}
 	}
-	return fmt.Sprintf("Worst: %s of step %s, when calls of the load were not served for %s, of %s in all.",
-		worst.Name, worst.Step, unit.Seconds(worst.Longest.Seconds()), unit.Seconds(worst.Unserved.Seconds()))
+	served := "throughout"
+	if len(uncalled) > 0 {
+		served = "during the other parts"
+	}
+	said := "Calls of the load were served " + served + "."
+	if worst := run.WorstPart(r.Parts()); worst != nil {
+		said = fmt.Sprintf("Worst: %s of step %s, when calls of the load were not served for %s, of %s in all.",
+			worst.Name, worst.Step, unit.Seconds(worst.Longest.Seconds()), unit.Seconds(worst.Unserved.Seconds()))
+	}
+	unknown := "No call of the load was due during " + strings.Join(uncalled, ", ") + ": whether calls would be served is not known."
+	switch len(uncalled) {
+	case 0:
+		return said
+	case len(r.Parts()):
+		return unknown
+	}
+	return said + " " + unknown
 }
 
 // writeUpgrade shows what upgrade steps changed, and what users felt of it.

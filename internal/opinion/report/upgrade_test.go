@@ -42,6 +42,15 @@ func TestUpgradeNamesItsWorstPart(t *testing.T) {
 	if page := html(t, r); !strings.Contains(page, "Calls of the load were served throughout.") {
 		t.Error("the page does not say that calls were served")
 	}
+	// Without a call nothing was served: that is no good news.
+	last.Parts = []facts.Part{{Step: "up", Name: "etcd-0", Until: s(12)}, {Step: "up", Name: "nodes", Uncalled: true}}
+	if page := html(t, r); !strings.Contains(page, "Calls of the load were served during the other parts. No call of the load was due during nodes: whether calls would be served is not known.") {
+		t.Error("the page does not say of which part nothing is known")
+	}
+	last.Parts = last.Parts[1:]
+	if page := html(t, r); strings.Contains(page, "served throughout") || !strings.Contains(page, "No call of the load was due during nodes") {
+		t.Error("the page says that calls were served, and there were none")
+	}
 	last.Parts = nil
 	if page := html(t, r); strings.Contains(page, "Upgrade</h3>") {
 		t.Error("a run without an upgrade has one")

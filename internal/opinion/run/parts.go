@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -19,6 +20,7 @@ type Part struct {
 	Outages  int           // of the load's calls, in that time
 	Longest  time.Duration // of them
 	Unserved time.Duration // all together
+	Uncalled bool          // no call of the load was due in that time: whether any would be served is not known
 }
 
 // Parts returns what upgrade steps changed, in the order of time, with the outages of the
@@ -52,8 +54,14 @@ func (f *Facts) Parts() (out []Part) {
 	all = MergeOutages(all)
 	for i := range out {
 		out[i].addOutages(all)
+		out[i].Uncalled = !f.anyDue(out[i].Begin, out[i].Until)
 	}
 	return out
+}
+
+// anyDue tells whether a call of the load was due in a time.
+func (f *Facts) anyDue(from, until clock.Time) bool {
+	return slices.ContainsFunc(f.Calls, func(c *Calls) bool { return c.Source == Load && c.Outages.anyDue(from, until) })
 }
 
 // stepEnd returns when a step ended, or the end of the run.

@@ -57,6 +57,17 @@ func TestPartsHaveTheirOutages(t *testing.T) {
 	if worst := WorstPart([]Part{{Name: "a"}}); worst != nil {
 		t.Errorf("served throughout: %+v", worst)
 	}
+	for _, p := range f.Parts() {
+		if p.Uncalled {
+			t.Errorf("calls were due during %s", p.Name)
+		}
+	}
+	f.Calls = []*Calls{fleet}
+	for _, p := range f.Parts() {
+		if !p.Uncalled {
+			t.Errorf("without a load calls were due during %s", p.Name)
+		}
+	}
 	f.Events = nil
 	if got := f.Parts(); got != nil {
 		t.Errorf("without an upgrade: %v", got)

@@ -51,6 +51,18 @@ func (o *Outages) Add(v record.Call) {
 	}
 }
 
+// anyDue tells whether a call was due in a time; of those served in one slot only the last
+// is known.
+func (o *Outages) anyDue(from, until clock.Time) bool {
+	within := func(due clock.Time) bool { return due >= from && due < until }
+	for _, last := range o.served {
+		if within(last.Begin) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(o.unserved, func(u unserved) bool { return within(u.Begin) })
+}
+
 // All returns the outages, which may overlap; one after which no call was served lasts until
 // the end of its calls.
 func (o *Outages) All() []Outage {
