@@ -252,7 +252,7 @@ func (x *reproducing) conclude(p *publish.Published, flown [][]compare.Run, here
 		}
 		return verdictError{r.Verdict()}
 	}
-	fmt.Fprint(x.env.stdout, text.Clean(r.Text()))
+	fmt.Fprint(x.env.stdout, r.Text())
 	fmt.Fprintf(x.env.stderr, "%s of each side: %s\n", unit.Count(len(flown[0]), "runs"), x.out)
 	return verdictError{r.Verdict()}
 }

@@ -86,7 +86,7 @@ func TestReproduceVerb(t *testing.T) {
 	if len(same.flown) != 5 || same.flown[0] != "a-01 none 1" || !same.noExec {
 		t.Errorf("flown %q, programs refused: %t", same.flown, same.noExec)
 	}
-	for _, want := range []string{"agrees: Calls end within 11 ms", "1 claim: 1 agree, 0 differ", "the claim holds here, too"} {
+	for _, want := range []string{"agrees: Calls end within 11 ms\n  call_latency_p50_seconds_fill: 10 ms published, ", "here\n  ratio ", "1 claim: 1 agree, 0 differ", "the claim holds here, too"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}

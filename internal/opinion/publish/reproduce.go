@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -376,13 +377,13 @@ func Open(ctx context.Context, path string, signers []string, madeBy string) (*P
 func (r *Reproduction) Text() string {
 	b := &strings.Builder{}
 	for _, c := range r.Claims {
-		fmt.Fprintf(b, "%s: %s\n", c.State, c.Says)
-		fmt.Fprintf(b, "  %s: %s published, %s here\n", c.measureName(), c.figureText(c.Published), c.figureText(c.Here))
+		fmt.Fprintf(b, "%s: %s\n", c.State, text.Clean(c.Says))
+		fmt.Fprintf(b, "  %s: %s published, %s here\n", text.Clean(c.measureName()), c.figureText(c.Published), c.figureText(c.Here))
 		if c.Interval[1] > 0 {
 			fmt.Fprintf(b, "  ratio %.3g (%.3g to %.3g), expected %s\n", c.Ratio, c.Interval[0], c.Interval[1], expectedText(c.Expected))
 		}
 		if c.Why != "" {
-			fmt.Fprintf(b, "  %s\n", c.Why)
+			fmt.Fprintf(b, "  %s\n", text.Clean(c.Why))
 		}
 		switch c.Bound {
 		case Holds:
