@@ -6,6 +6,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -128,9 +129,9 @@ func (e Endpoint) Server() string { return e.config.Host }
 
 // Config returns a copy of the client-go configuration with a user agent, for
 // the few callers that want a typed client.
-func (e Endpoint) Config(userAgent string) *rest.Config {
+func (e Endpoint) Config(agent string) *rest.Config {
 	c := rest.CopyConfig(e.config)
-	c.UserAgent = userAgent
+	c.UserAgent = agent
 	c.Wrap(refuseRedirects)
 	return c
 }
@@ -208,12 +209,15 @@ func (e Endpoint) Others() ([]tls.Certificate, error) {
 	return out, nil
 }
 
+// userAgent is what windtunnel's single requests are known by at a server.
+const userAgent = "windtunnel"
+
 // Client returns an HTTP client for single requests, and the base URL. It reads
 // what is of no answer slowly, and connects slowly where that brings none (pacing).
 func (e Endpoint) Client() (*http.Client, *url.URL, error) { return e.pacedClient(newPacing()) }
 
 func (e Endpoint) pacedClient(pace *pacing) (*http.Client, *url.URL, error) {
-	config := e.Config(e.config.UserAgent)
+	config := e.Config(cmp.Or(e.config.UserAgent, userAgent))
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
 	config.Dial = pace.dialPaced
 	client, err := rest.HTTPClientFor(config)
