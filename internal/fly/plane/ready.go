@@ -171,6 +171,10 @@ func (e *statusError) Error() string {
 // Ask sends a request, with in as its JSON body unless it is nil, and decodes
 // the answer into out unless that is nil.
 func (a *Asker) Ask(ctx context.Context, path string, in, out any) error {
+	return a.ask(ctx, path, "", in, out)
+}
+
+func (a *Asker) ask(ctx context.Context, path, query string, in, out any) error {
 	method, body := http.MethodGet, io.Reader(http.NoBody)
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -183,6 +187,7 @@ func (a *Asker) Ask(ctx context.Context, path string, in, out any) error {
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", path, err)
 	}
+	req.URL.RawQuery = query
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, */*")
 	resp, err := a.client.Do(req)
@@ -271,10 +276,14 @@ func (a *Asker) createAccounts(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
+// bootManager owns the fields of the objects that a plane is booted with: they stay as
+// long as it does, so that they must not look like what a run left behind.
+const bootManager = "plane-boot"
+
 // createObject creates an object; that it exists is no fault, since a request that
 // timed out or was asked again may have been heard all the same.
 func (a *Asker) createObject(ctx context.Context, path string, object any) error {
-	err := a.Ask(ctx, path, object, nil)
+	err := a.ask(ctx, path, "fieldManager="+bootManager, object, nil)
 	var status *statusError
 	if errors.As(err, &status) && status.code == http.StatusConflict {
 		return nil
