@@ -101,9 +101,9 @@ func repairsOf(ctx context.Context) *repairs {
 	return r
 }
 
-// addRepair notes one object; a nil repairs notes nothing.
+// addRepair notes one object, unless nothing was repaired; a nil repairs notes nothing.
 func (r *repairs) addRepair(ctx context.Context, o *unstructured.Unstructured, what string) {
-	if r == nil {
+	if r == nil || what == "" {
 		return
 	}
 	where := ""

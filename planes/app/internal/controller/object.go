@@ -209,12 +209,53 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	if err != nil {
 		return nil, err
 	}
-	if err := annotateLastApplied(want); err != nil {
-		return nil, err
+	noted := repairsOf(ctx)
+	w, err := c.features.writeTo(is, want, noted != nil)
+	if err != nil || w.verb == "" {
+		return is, inMember(ctx, err)
 	}
+	if err := c.writeObject(ctx, want, w, dryRun); err != nil {
+		return nil, inMember(ctx, err)
+	}
+	noted.addRepair(ctx, want, w.repair)
+	return nil, nil
+}
+
+// write is the request that brings an object to what is wanted; without a verb there is
+// nothing to change.
+type write struct {
+	verb   string // "Create" or "Patch"
+	patch  []byte
+	kind   types.PatchType
+	repair string // what was found to be other than it was rendered; empty: nothing
+}
+
+// writeTo decides on the request that brings an object to what is wanted; is is nil where
+// there is no such object. Whether a patch repairs is only found out for who asks. It
+// changes want.
+func (f Features) writeTo(is *answer, want *unstructured.Unstructured, asksRepair bool) (write, error) {
+	if err := annotateLastApplied(want); err != nil {
+		return write{}, err
+	}
+	if is == nil {
+		return write{verb: "Create", repair: "was gone"}, nil
+	}
+	p, kind, err := f.patchTo(is, want)
+	if err != nil || p == nil {
+		return write{}, err
+	}
+	w := write{verb: "Patch", patch: p, kind: kind}
+	if asksRepair && isDrift(is.object, want, p) {
+		w.repair = "was changed"
+	}
+	return w, nil
+}
+
+// writeObject sends a request that was decided on.
+func (c objects) writeObject(ctx context.Context, want *unstructured.Unstructured, w write, dryRun bool) error {
 	r, err := c.resourceOf(want)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(inBucket(ctx, want), writeTimeout)
 	defer cancel()
@@ -222,23 +263,13 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	if dryRun {
 		dry = []string{metav1.DryRunAll}
 	}
-	if is == nil {
-		defer c.metrics.timeRequestTo(ctx, "Create", want.GetKind(), want.GetAPIVersion())()
-		if _, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry}); err == nil {
-			repairsOf(ctx).addRepair(ctx, want, "was gone")
-		}
-		return nil, inMember(ctx, err)
+	defer c.metrics.timeRequestTo(ctx, w.verb, want.GetKind(), want.GetAPIVersion())()
+	if w.verb == "Create" {
+		_, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry})
+	} else {
+		_, err = r.Patch(ctx, want.GetName(), w.kind, w.patch, metav1.PatchOptions{DryRun: dry})
 	}
-	p, kind, err := c.features.patchTo(is, want)
-	if err != nil || p == nil {
-		return is, inMember(ctx, err)
-	}
-	defer c.metrics.timeRequestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
-	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
-	if noted := repairsOf(ctx); err == nil && noted != nil && isDrift(is.object, want, p) {
-		noted.addRepair(ctx, want, "was changed")
-	}
-	return nil, inMember(ctx, err)
+	return err
 }
 
 // patchTo returns the patch that brings an object of the application to what is wanted; nil

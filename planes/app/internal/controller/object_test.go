@@ -136,9 +136,9 @@ func TestDriftIsWhatAPatchChanges(t *testing.T) {
 	}
 }
 
-// TestPatches holds which patch brings an object to what is wanted, and whose objects are not
-// changed.
-func TestPatches(t *testing.T) {
+// TestWrites holds which request brings an object to what is wanted, whether it repairs,
+// and whose objects are not changed.
+func TestWrites(t *testing.T) {
 	labeled := func(app string, fields map[string]any) *unstructured.Unstructured {
 		o := aConfigMap(fields)
 		if app != "" {
@@ -152,24 +152,30 @@ func TestPatches(t *testing.T) {
 	for name, tt := range map[string]struct {
 		is, want *unstructured.Unstructured
 		f        Features
-		patch    string // empty: there is nothing to change
+		write    string // verb, patch and repair; empty: there is nothing to change
 		foreign  bool
 	}{
 		"as it is wanted":      {labeled("a", one), labeled("a", one), Features{SkipEmptyPatch: true}, "", false},
-		"patched nevertheless": {labeled("a", one), labeled("a", one), Features{}, "{}", false},
-		"changed":              {labeled("a", two), labeled("a", one), Features{SkipEmptyPatch: true}, `{"data":{"a":"1"}}`, false},
-		"stringData":           {labeled("a", secret), labeled("a", plain), Features{SkipEmptyPatch: true}, `{"stringData":{"a":"1"}}`, false},
+		"patched nevertheless": {labeled("a", one), labeled("a", one), Features{}, "Patch {}", false},
+		"changed":              {labeled("a", two), labeled("a", one), Features{SkipEmptyPatch: true}, `Patch {"data":{"a":"1"}} was changed`, false},
+		"stringData":           {labeled("a", secret), labeled("a", plain), Features{SkipEmptyPatch: true}, `Patch {"stringData":{"a":"1"}}`, false},
 		"stringData as data":   {labeled("a", secret), labeled("a", plain), Features{SkipEmptyPatch: true, FoldSecrets: true}, "", false},
+		"gone":                 {nil, labeled("a", one), Features{SkipEmptyPatch: true}, "Create was gone", false},
 		"nobody's":             {labeled("", one), labeled("a", one), Features{}, "", true},
 		"another's":            {labeled("b", one), labeled("a", one), Features{}, "", true},
 	} {
-		raw, err := tt.is.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
+		var is *answer
+		if tt.is != nil {
+			raw, err := tt.is.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			is = &answer{tt.is, raw}
 		}
-		p, _, err := tt.f.patchTo(&answer{tt.is, raw}, tt.want)
-		if string(p) != tt.patch || errors.Is(err, errForeign) != tt.foreign || (err != nil) != tt.foreign {
-			t.Errorf("%s: %s, %v; want %q, of others %v", name, p, err, tt.patch, tt.foreign)
+		w, err := tt.f.writeTo(is, tt.want, true)
+		got := strings.Join(strings.Fields(w.verb+" "+string(w.patch)+" "+w.repair), " ")
+		if got != tt.write || errors.Is(err, errForeign) != tt.foreign || (err != nil) != tt.foreign {
+			t.Errorf("%s: %q, %v; want %q, of others %v", name, got, err, tt.write, tt.foreign)
 		}
 	}
 }

@@ -67,3 +67,24 @@ func TestTwinsAreMerged(t *testing.T) {
 		t.Errorf("twins %+v, want %+v", got, want)
 	}
 }
+
+// TestAcceptReport holds which reports of devices are written down.
+func TestAcceptReport(t *testing.T) {
+	own := &api.Device{Spec: api.DeviceSpec{NodeName: "a"}}
+	for _, tt := range []struct {
+		name, content string
+		device        *api.Device
+		want          string
+	}{
+		{"of its own device", `{"twin":{}}`, own, ""},
+		{"of another edge's device", `{"twin":{}}`, &api.Device{Spec: api.DeviceSpec{NodeName: "b"}}, "no such device"},
+		{"of a device of no edge", `{}`, &api.Device{}, "no such device"},
+		{"of none", `{}`, nil, "no such device"},
+		{"that cannot be read", `{"twin":7}`, own, "malformed"},
+		{"of nothing", ``, own, "malformed"},
+	} {
+		if _, refused := acceptReport(tt.device, "a", []byte(tt.content)); refused != tt.want {
+			t.Errorf("a report %s: %q, want %q", tt.name, refused, tt.want)
+		}
+	}
+}

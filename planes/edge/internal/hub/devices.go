@@ -259,15 +259,11 @@ func (d *devices) isUnrecorded(x *api.Device) bool {
 
 // recordReport writes down what a device reports, and then tells the edge so.
 func (d *devices) recordReport(ctx context.Context, q *request) {
-	var u message.TwinUpdate
-	if err := json.Unmarshal(q.message.Content, &u); err != nil {
-		d.hub.metrics.reports.WithLabelValues("malformed").Inc()
-		return
-	}
 	id := q.resource.Namespace + "/" + q.resource.Name
-	x, ok := objectIn(d.informer, id).(*api.Device)
-	if !ok || x.Spec.NodeName != q.session.node {
-		d.hub.metrics.reports.WithLabelValues("no such device").Inc()
+	x, _ := objectIn(d.informer, id).(*api.Device)
+	u, refused := acceptReport(x, q.session.node, q.message.Content)
+	if refused != "" {
+		d.hub.metrics.reports.WithLabelValues(refused).Inc()
 		return
 	}
 	switch err := d.hub.client.PatchDeviceStatus(ctx, x, d.reportTwins(id, x, u)); {
@@ -280,6 +276,18 @@ func (d *devices) recordReport(ctx context.Context, q *request) {
 		d.hub.metrics.reports.WithLabelValues("not written").Inc()
 		d.hub.o.Log.Warn("report of a device not written", "device", id, "error", err)
 	}
+}
+
+// acceptReport reads what an edge reports of a device, nil where there is none. A report is
+// refused, and never answered, unless it can be read and the device is this edge's.
+func acceptReport(x *api.Device, node string, content []byte) (u message.TwinUpdate, refused string) {
+	if json.Unmarshal(content, &u) != nil {
+		return u, "malformed"
+	}
+	if x == nil || x.Spec.NodeName != node {
+		return u, "no such device"
+	}
+	return u, ""
 }
 
 // reportTwins takes what was reported of a device, and returns all its twins.
