@@ -3,6 +3,7 @@ package publish_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -116,6 +117,41 @@ func TestReproduce(t *testing.T) {
 				t.Errorf("%q (%s), want %q (%s) because of %q: %+v", got, r.State, tt.want, tt.state, tt.why, r.Claims)
 			}
 		})
+	}
+}
+
+// TestReproduceZeros holds what is said where a figure is 0 on one side: no ratio tells.
+func TestReproduceZeros(t *testing.T) {
+	const total, failed = "calls_total", "calls_failed" // 20 and 0 in each published run
+	for name, tt := range map[string]struct {
+		measure     string
+		here        []float64
+		state, says string
+	}{
+		"0 here":                  {total, []float64{0, 0, 0, 0, 0}, publish.Differs, "it is 0 in all runs here, and in none of the published ones"},
+		"0 here, four runs":       {total, []float64{0, 0, 0, 0}, publish.Differs, "it is 0 in all runs here"},
+		"0 here, too few runs":    {total, []float64{0, 0, 0}, publish.CannotTell, "some figures are 0"},
+		"0 in some runs":          {total, []float64{0, 0, 20, 0, 0}, publish.CannotTell, "some figures are 0"},
+		"0 nowhere":               {total, []float64{20, 20, 20, 20}, publish.Agrees, ""},
+		"0 published":             {failed, []float64{3, 1, 2, 1}, publish.Differs, "it is 0 in all published runs, and in none here"},
+		"0 published, too few":    {failed, []float64{3, 1, 2}, publish.CannotTell, "some figures are 0"},
+		"0 published, seldom not": {failed, []float64{0, 0, 0, 1}, publish.CannotTell, "some figures are 0"},
+		"0 published and here":    {failed, []float64{0, 0, 0, 0}, publish.Agrees, ""},
+	} {
+		p := opened(t, publish.Options{Source: experiment(t, 5, nil), Claims: []byte("claims: [{says: as said, measure: " + tt.measure + ", of: A, max: 20}]")})
+		here := runsOf(t, experiment(t, len(tt.here), nil))
+		for i, v := range tt.here {
+			r := &here[0][i].Judgement
+			r.Measures = maps.Clone(r.Measures)
+			m := r.Measures[tt.measure]
+			m.Value = v
+			r.Measures[tt.measure] = m
+		}
+		r, err := p.Reproduce(here, nil)
+		must(t, err)
+		if c := r.Claims[0]; c.State != tt.state || !strings.HasPrefix(c.Why, tt.says) {
+			t.Errorf("%s: %q because of %q, want %q because of %q", name, c.State, c.Why, tt.state, tt.says)
+		}
 	}
 }
 
