@@ -104,7 +104,7 @@ func TestCommandLinesAreValid(t *testing.T) {
 			}
 			for _, command := range shown(line, inside, console) {
 				n++
-				if err := valid(strings.Fields(command)); err != nil {
+				if err := valid(wordsOf(command)); err != nil {
 					t.Errorf("%s:%d: windtunnel %s: %v", page, number, command, err)
 				}
 			}
@@ -134,6 +134,17 @@ func shown(line string, inside, console bool) (commands []string) {
 		commands = append(commands, m[1])
 	}
 	return commands
+}
+
+// word is one of a command line; in double quotes it may contain spaces.
+var word = regexp.MustCompile(`(?:"[^"]*"|[^\s"])+`)
+
+func wordsOf(command string) []string {
+	out := word.FindAllString(command, -1)
+	for i := range out {
+		out[i] = strings.ReplaceAll(out[i], `"`, "")
+	}
+	return out
 }
 
 // valid checks a command line without doing what it says.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,20 +30,26 @@ func historyVerb(env *environment) *cobra.Command {
 			"of each run; the run directories may be deleted.",
 		Example: "  windtunnel history runs/density\n" +
 			"  windtunnel history --file history.json --add runs/density/latest --fail-above 5% --output markdown\n" +
-			"  windtunnel history --file history.json --accept    # it is meant to be so",
+			"  windtunnel history --file history.json --accept --measure cpu_ms_per_pod --reason \"audit log on\"\n" +
+			"  windtunnel history --csv results.csv --higher throughput",
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := verb.Flags()
 	flags.StringArrayVar(&h.add, "add", nil, "run directory `RUN` to add; repeatable")
 	flags.StringVar(&h.file, "file", "", "history `FILE`, kept from build to build; created if it does not exist")
 	flags.IntVar(&h.keep, "keep", history.DefaultKeep, "`NUMBER` of newest runs to keep in the file")
-	flags.BoolVar(&h.accept, "accept", false, "accept all changes up to now: they no longer fail a build")
+	flags.StringVar(&h.csv, "csv", "", "CSV `FILE` of runs to add: a column time, a row for each run; columns of numbers are measures")
+	flags.StringSliceVar(&h.higher, "higher", nil, "columns of --csv that begin with `PREFIX` are better when higher; repeatable")
+	flags.BoolVar(&h.accept, "accept", false, "accept all changes up to now, or those of --measure: they no longer fail a build")
+	flags.StringVar(&h.acceptance.Reason, "reason", "", "`TEXT` that says why the changes are accepted")
+	flags.StringVar(&h.acceptance.Owner, "owner", "", "`NAME` of who accepts the changes")
 	flags.StringVar(&failAbove, "fail-above", "", "exit with 1 if a measure has become worse by more than `SHARE`, such as 5%; with 0 while there are too few runs")
 	flags.BoolVar(&h.every, "all", false, "list every measure, also unchanged ones")
 	flags.StringSliceVar(&h.options.Only, "measure", nil, "use only measures whose keys in verdict.json start with `PREFIX`; repeatable")
-	addOutput(verb, &h.output, outputForms()...)
+	forms := append(outputForms(), "csv")
+	addOutput(verb, &h.output, forms...)
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := wantOneOf("--output", h.output, outputForms()...); err != nil {
+		if err := errors.Join(wantOneOf("--output", h.output, forms...), h.checkFlags()); err != nil {
 			return err
 		}
 		if failAbove != "" {
@@ -60,15 +67,31 @@ type historian struct {
 	file, output string
 	add          []string
 	keep         int
+	csv          string
+	higher       []string // see history.File.AddCSV
 	accept       bool
+	acceptance   history.Acceptance
 	every        bool // measure is listed, not only those that changed
 	options      history.Options
 	env          *environment
 }
 
+// checkFlags refuses flags that would do nothing.
+func (h *historian) checkFlags() error {
+	switch {
+	case !h.accept && (h.acceptance.Reason != "" || h.acceptance.Owner != ""):
+		return errors.New("--reason and --owner go with --accept")
+	case h.accept && h.file == "":
+		return errors.New("--accept: want --file: what is accepted is kept in the history file")
+	case h.csv == "" && len(h.higher) > 0:
+		return errors.New("--higher goes with --csv")
+	}
+	return nil
+}
+
 func (h *historian) run(ctx context.Context, args []string) error {
-	if len(args) == 0 && len(h.add) == 0 && h.file == "" {
-		return errors.New("history: want a folder of runs, --add or --file")
+	if len(args) == 0 && len(h.add) == 0 && h.csv == "" && h.file == "" {
+		return errors.New("history: want a folder of runs, --add, --csv or --file")
 	}
 	if h.keep < 1 {
 		return fmt.Errorf("--keep %d: want at least 1", h.keep)
@@ -107,11 +130,28 @@ func (h *historian) addRuns(ctx context.Context, runs []compare.Run) (*history.F
 	if err := f.Add(runs...); err != nil {
 		return nil, err
 	}
+	if err := h.addCSV(f); err != nil {
+		return nil, err
+	}
 	if h.accept {
-		f.Accept()
+		h.acceptance.Measures = h.options.Only
+		if err := f.Accept(h.acceptance); err != nil {
+			return nil, err
+		}
 	}
 	f.Keep(h.keep)
 	return f, h.writeFile(f)
+}
+
+func (h *historian) addCSV(f *history.File) error {
+	if h.csv == "" {
+		return nil
+	}
+	raw, err := record.Dir(filepath.Dir(h.csv)).Read(filepath.Base(h.csv))
+	if err != nil {
+		return fmt.Errorf("read table: %w", err)
+	}
+	return f.AddCSV(h.csv, bytes.NewReader(raw), h.higher)
 }
 
 // lockTime is how long a history waits for others that write to its folder: they
@@ -192,9 +232,12 @@ func (h *historian) printHistory(f *history.File) error {
 	if err != nil {
 		return err
 	}
-	if h.output == "json" {
+	switch h.output {
+	case "json":
 		err = r.JSON(h.env.stdout)
-	} else {
+	case "csv":
+		err = f.WriteCSV(h.env.stdout)
+	default:
 		err = r.Write(h.env.stdout, h.output == "markdown", h.every)
 	}
 	if err == nil && r.Gate != nil && !r.Gate.Neutral() {

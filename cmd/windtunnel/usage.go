@@ -46,6 +46,12 @@ func flagGroups(verb string) []group {
 		}
 	case "ab":
 		return []group{{"Sides", []string{"a", "b", "repeats"}}, scenario, cluster, {"Results", []string{"measure", "fail-above", "all", "html", "out", "output"}}}
+	case "history":
+		return []group{
+			{"Runs", []string{"add", "csv", "higher", "file", "keep"}},
+			{"Changes that are meant to be so", []string{"accept", "reason", "owner"}},
+			{"Results", []string{"measure", "fail-above", "all", "output"}},
+		}
 	case "bisect":
 		return []group{{"Sides", []string{"good", "bad", "between", "measure", "runs"}}, scenario, cluster, {"Results", []string{"out", "output"}}}
 	case "reproduce":

@@ -78,6 +78,8 @@ type Change struct {
 	P        float64    `json:"p"`                  // that a history without a change shows one as clear, in this measure
 	Versions [][]string `json:"versions,omitempty"` // that changed with it: name, before, after
 	Accepted bool       `json:"accepted,omitempty"`
+	// Acceptance says by whom and why, where that is known.
+	Acceptance *Acceptance `json:"acceptance,omitempty"`
 	// Suspected says that the history did not show it, at about this place, without
 	// its newest run and without its newest two: it may be chance, and fails no build.
 	Suspected bool   `json:"suspected,omitempty"`
@@ -125,12 +127,13 @@ func (r *Report) addWarning(format string, args ...any) {
 // accepted with one that did not is accepted up to the run before it.
 func (r *Report) admitRuns(all []Entry) []Entry {
 	var out []Entry
-	accepted := false
+	accepted := Entry{} // that was left out
 	for i := len(all) - 1; i >= 0 && len(out) < maxRuns; i-- {
 		e := all[i]
 		if e.LeftOut != "" {
 			r.addWarning("Left out: %s: %s.", e.Name, e.LeftOut)
-			accepted = accepted || e.Accepted
+			accepted.Accepted = accepted.Accepted || e.Accepted
+			accepted.Acceptances = append(accepted.Acceptances, e.Acceptances...)
 			continue
 		}
 		if len(out) > 0 {
@@ -139,8 +142,9 @@ func (r *Report) admitRuns(all []Entry) []Entry {
 				break
 			}
 		}
-		e.Accepted = e.Accepted || accepted
-		accepted = false
+		e.Accepted = e.Accepted || accepted.Accepted
+		e.Acceptances = slices.Concat(e.Acceptances, accepted.Acceptances)
+		accepted = Entry{}
 		out = append(out, e)
 	}
 	slices.Reverse(out)
@@ -200,8 +204,13 @@ func newMeasure(key string, entries []Entry, find func([]float64) []stats.Change
 		change := Change{At: c.At, Run: entries[c.At].Name, P: c.P,
 			Before: stats.Median(m.Values[from:c.At]).Value, After: stats.Median(m.Values[c.At:to]).Value,
 			Versions:  versionChanges(entries[c.At-1].Versions, entries[c.At].Versions),
-			Accepted:  slices.ContainsFunc(entries[c.At:], func(e Entry) bool { return e.Accepted }),
 			Suspected: slices.ContainsFunc(earlier[:], func(known []stats.Change) bool { return !containsNear(known, c.At) })}
+		if a, ok := acceptanceOf(key, entries[c.At:]); ok {
+			change.Accepted = true
+			if a.Reason != "" || a.Owner != "" {
+				change.Acceptance = &a
+			}
+		}
 		change.Share = m.worseningShare(change.Before, change.After)
 		change.Sentence = m.describeChange(change)
 		m.Changes = append(m.Changes, change)

@@ -123,7 +123,7 @@ func TestAcceptWithRunsLeftOut(t *testing.T) {
 	if v := look(t, f, o).Gate.Verdict; v != slo.Fail {
 		t.Fatalf("not accepted: %s", v)
 	}
-	f.Accept()
+	accept(t, f, history.Acceptance{})
 	if v := look(t, f, o).Gate.Verdict; v != slo.Pass || !f.Entries[29].Accepted {
 		t.Errorf("accepted: %s", v)
 	}

@@ -48,8 +48,10 @@ type Entry struct {
 	LeftOut  string       `json:"left_out,omitempty"`
 	Measures slo.Measures `json:"measures"` // those that are judged
 	// Accepted says that somebody has seen what changed up to here, and it is
-	// meant to be so: it does not fail a build any more.
-	Accepted bool `json:"accepted,omitempty"`
+	// meant to be so: it does not fail a build any more. Acceptances are those of some
+	// measures, or with a reason.
+	Accepted    bool         `json:"accepted,omitempty"`
+	Acceptances []Acceptance `json:"acceptances,omitempty"`
 }
 
 // Setting is what has to be the same for measures of two runs to be held against
@@ -91,6 +93,7 @@ func (f *File) Encode() ([]byte, error) {
 // replaced, and stays accepted if it was. An error wraps ErrRefused: a run of
 // another scenario, or without a time.
 func (f *File) Add(runs ...compare.Run) error {
+	var entries []Entry
 	for _, r := range runs {
 		if f.Scenario == "" {
 			f.Format, f.Scenario = Format, r.Manifest.Scenario
@@ -101,32 +104,28 @@ func (f *File) Add(runs ...compare.Run) error {
 		case r.Manifest.Started.IsZero():
 			return fmt.Errorf("%s: it %w: its manifest does not say when it was flown", r.Name, ErrRefused)
 		}
-		e := newEntry(r)
+		entries = append(entries, newEntry(r))
+	}
+	f.addEntries(entries)
+	return nil
+}
+
+// addEntries adds entries, each at its place in time, or in the place of one of its time.
+func (f *File) addEntries(entries []Entry) {
+	for _, e := range entries {
 		if i := slices.IndexFunc(f.Entries, func(o Entry) bool { return o.Started.Equal(e.Started) }); i >= 0 {
-			e.Accepted = f.Entries[i].Accepted
+			e.Accepted, e.Acceptances = f.Entries[i].Accepted, f.Entries[i].Acceptances
 			f.Entries[i] = e
 			continue
 		}
 		f.Entries = append(f.Entries, e)
 	}
 	slices.SortStableFunc(f.Entries, func(a, b Entry) int { return a.Started.Compare(b.Started) })
-	return nil
 }
 
 // Keep drops the oldest entries beyond a number.
 func (f *File) Keep(most int) {
 	f.Entries = slices.Clone(f.Entries[max(0, len(f.Entries)-most):])
-}
-
-// Accept says that all that has changed up to now is as it is meant to be. It
-// marks the newest run that is compared.
-func (f *File) Accept() {
-	for i := len(f.Entries) - 1; i >= 0; i-- {
-		if f.Entries[i].LeftOut == "" {
-			f.Entries[i].Accepted = true
-			return
-		}
-	}
 }
 
 func newEntry(r compare.Run) Entry {

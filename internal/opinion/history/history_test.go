@@ -139,7 +139,7 @@ func TestGate(t *testing.T) {
 	if v := gate(f, 0.5); v != slo.Pass {
 		t.Errorf("within the bound: %s", v)
 	}
-	f.Accept()
+	accept(t, f, history.Acceptance{})
 	if v := gate(f, 0.05); v != slo.Pass {
 		t.Errorf("accepted: %s", v)
 	}
@@ -169,7 +169,7 @@ func TestFile(t *testing.T) {
 	s := newSource(6)
 	runs := s.runs(5, 1, "v")
 	f := file(t, runs[3], runs[0], runs[2]) // any order
-	f.Accept()
+	accept(t, f, history.Acceptance{})
 	again := runs[3]
 	again.Judgement.Measures = map[string]slo.Measure{}
 	if err := f.Add(runs[1], again); err != nil {

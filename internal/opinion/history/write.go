@@ -118,8 +118,10 @@ func (r *Report) Write(w io.Writer, markdown, all bool) error {
 		for _, c := range m.Changes {
 			note := ""
 			switch {
+			case c.Acceptance != nil:
+				note = clean(c.Acceptance.note())
 			case c.Accepted:
-				note = " (accepted)"
+				note = Acceptance{}.note()
 			case c.Suspected:
 				note = " (suspected)"
 			}
