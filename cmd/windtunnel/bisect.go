@@ -41,6 +41,7 @@ func bisectVerb(env *environment) *cobra.Command {
 			"directory contains bisect.json, bisect.md and every run. The same command resumes where an\n" +
 			"earlier one was stopped.",
 		Example: "  windtunnel bisect examples/compare/limiter.yaml --bad limiter=5/10 --bad nodes=10\n" +
+			"  windtunnel bisect operator.yaml --good commit=v1.2 --bad commit=v1.3 --build ./build.sh\n" +
 			"  windtunnel bisect small.yaml --good plane.release=v1.34.0 --bad plane.release=v1.37.1 --between plane.release=v1.35.0,v1.36.0",
 		Args: cobra.ExactArgs(1),
 	}
@@ -51,6 +52,7 @@ func bisectVerb(env *environment) *cobra.Command {
 	flags.StringSliceVar(&x.file.Setup.Patterns, "measure", nil, "look only at measures and counters whose name contains `PATTERN`; * matches any text; repeatable (default: find the one that differs most surely)")
 	flags.IntVar(&x.file.Search.Plan.Runs, "runs", bisect.DefaultRuns, "maximum `NUMBER` of runs")
 	flags.StringArrayVar(&set, "set", nil, "set a parameter of both sides, as `NAME=VALUE`; repeatable")
+	flags.StringVar(&x.file.Setup.Build, "build", "", "shell `COMMAND` that builds what a run starts, before each run; it finds the parameters in its environment, commit as WINDTUNNEL_COMMIT")
 	flags.StringVar(&x.out, "out", "", "`DIR` for the search (default runs/SCENARIO/bisect)")
 	x.cluster.addFlags(verb, "test the cluster of this kubeconfig `FILE` instead of fresh control planes; each run waits until preflight finds the cluster clean")
 	flags.Uint64Var(&seed, "seed", 0, "`SEED` of the first pair of runs; each further pair has the next one (default: the scenario's)")
@@ -141,6 +143,11 @@ func (x *bisecting) checkInput(sides bisectSides, set []string) error {
 	made, _ := versionsWithPlane() // a cluster that runs already needs none
 	x.file.Format, s.Scenario, s.Set, s.Seed = bisect.StateFormat, sc.Name, values, sc.Seed
 	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(x.text)), usage.Machine(), made
+	if s.Build != "" {
+		if _, err := candidateVariables(x.parametersWith(nil)); err != nil {
+			return err
+		}
+	}
 	for _, side := range [][]int{nil, allOf(plan.Changes)} {
 		if _, err := scenario.Parse(x.file.File, x.text, x.parametersWith(side)); err != nil {
 			return err
@@ -244,7 +251,12 @@ func (x *bisecting) flyStep(ctx context.Context, step bisect.Step) (r bisect.Run
 	if _, err = scenario.Parse(x.file.File, x.text, values); err == nil {
 		r.Dir = fmt.Sprintf("%03d%c", step.Pair+1, "ab"[step.Side])
 		watch := clock.Start()
-		err = x.flyWithRetries(ctx, values, r)
+		if x.file.Setup.Build != "" {
+			err = buildCandidate(ctx, x.file.Setup.Build, values, filepath.Join(x.out, r.Dir+".build.log"))
+		}
+		if err == nil {
+			err = x.flyWithRetries(ctx, values, r)
+		}
 		r.Seconds = watch.Now().Seconds()
 	}
 	switch {

@@ -53,7 +53,7 @@ func flagGroups(verb string) []group {
 			{"Results", []string{"measure", "fail-above", "all", "output"}},
 		}
 	case "bisect":
-		return []group{{"Sides", []string{"good", "bad", "between", "measure", "runs"}}, scenario, cluster, {"Results", []string{"out", "output"}}}
+		return []group{{"Sides", []string{"good", "bad", "between", "build", "measure", "runs"}}, scenario, cluster, {"Results", []string{"out", "output"}}}
 	case "reproduce":
 		return []group{
 			{"Bundle", []string{"signer", "scenario", "allow-exec", "repeats", "max-neighbours"}},

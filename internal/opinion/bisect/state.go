@@ -25,6 +25,7 @@ type Setup struct {
 	Text          string            `json:"scenario_sha256"` // of the scenario's file
 	Set           map[string]string `json:"set"`             // parameters of all runs
 	Sides         Sides             `json:"sides"`
+	Build         string            `json:"build,omitempty"`    // command that builds what a run starts
 	Patterns      []string          `json:"measures,omitempty"` // that were asked for; empty: the search finds one
 	Seed          uint64            `json:"seed"`               // of the first pair; each further pair has the next one
 	Machine       record.Machine    `json:"machine"`
@@ -89,6 +90,7 @@ func (f *File) Resume(earlier File) error {
 		{"scenario's text", a.Text, b.Text},
 		{"parameters", a.Set, b.Set},
 		{"good, bad or values between them", f.Search.Plan.Changes, earlier.Search.Plan.Changes},
+		{"command that builds (--build)", a.Build, b.Build},
 		{"measures", a.Patterns, b.Patterns},
 		{"seed", a.Seed, b.Seed},
 		{"machine", a.Machine, b.Machine},
