@@ -35,8 +35,8 @@ case $directory in
 esac
 command=${INPUT_COMMAND:-run}
 case $command in
-run | ab) ;;
-*) refuse "the input command is $command: use run or ab" ;;
+run | ab | bisect) ;;
+*) refuse "the input command is $command: use run, ab or bisect" ;;
 esac
 scenario=${INPUT_SCENARIO:-}
 [ -n "$scenario" ] || refuse "the input scenario is empty"
