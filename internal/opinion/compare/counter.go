@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/stats"
@@ -19,6 +20,16 @@ const (
 	watchEvents   = "apiserver_watch_events_total"
 	watchBytes    = "apiserver_watch_events_sizes_sum"
 	storageCalls  = "etcd_requests_total"
+)
+
+// What each program counts of its own work, and etcd of what it writes: with these a change
+// is seen that a noisy machine hides in its times.
+const (
+	allocatedBytes   = "go_memstats_alloc_bytes_total"
+	allocatedObjects = "go_memstats_mallocs_total"
+	collections      = "go_gc_duration_seconds_count"
+	logBytes         = "etcd_disk_wal_write_bytes_total"
+	puts             = "etcd_mvcc_put_total"
 )
 
 const pods = "pods"
@@ -51,6 +62,7 @@ func sumCounters(f *run.Facts) []Count {
 		totals[Count{Name: what, Unit: "calls unknown"}] += float64(c.Outcomes[record.Unknown])
 	}
 	addServerCounts(f, totals)
+	addProgramCounts(f, totals)
 	var out []Count
 	for c, v := range totals {
 		if v == 0 {
@@ -93,6 +105,28 @@ func addServerCounts(f *run.Facts, totals map[Count]float64) {
 	add(storageCalls, "requests", func(l func(string) string) string {
 		return "etcd: " + strings.TrimSpace(l("operation")+" "+cmp.Or(l("resource"), l("type")))
 	})
+}
+
+// addProgramCounts adds what each program that is scraped counted between the run's begin
+// and end.
+func addProgramCounts(f *run.Facts, totals map[Count]float64) {
+	for _, m := range []struct{ metric, name, unit string }{
+		{allocatedBytes, "allocated: ", "bytes"},
+		{allocatedObjects, "allocated: ", "objects"},
+		{collections, "garbage collections: ", "collections"},
+		{logBytes, "log written: ", "bytes"},
+		{puts, "keys written: ", "keys"},
+	} {
+		for _, s := range f.Series.Select("", m.metric, nil) {
+			program, _ := component.Of(s.Target) // all processes of a component: which one leads is chance
+			if program == run.Instrument {
+				continue // what windtunnel costs is no work of the plane
+			}
+			if rise, ok := s.Increase(f.Begin, f.End); ok {
+				totals[Count{Name: m.name + program, Unit: m.unit}] += rise
+			}
+		}
+	}
 }
 
 // addClientCounts adds what each client asked for, where an audit log has all of it. What

@@ -32,7 +32,14 @@ func TestCounters(t *testing.T) {
 	posts := w.Series(record.Series{Target: "kube-apiserver", Name: "apiserver_request_total", Labels: []record.Label{{Name: "code", Value: "201"}, {Name: "resource", Value: "pods"}, {Name: "subresource", Value: "binding"}, {Name: "verb", Value: "POST"}}})
 	refused := w.Series(record.Series{Target: "kube-apiserver", Name: "apiserver_request_total", Labels: []record.Label{{Name: "code", Value: "409"}, {Name: "resource", Value: "pods"}, {Name: "subresource", Value: "binding"}, {Name: "verb", Value: "POST"}}})
 	events := w.Series(record.Series{Target: "kube-apiserver", Name: "apiserver_watch_events_total", Labels: []record.Label{{Name: "group", Value: "apps"}, {Name: "kind", Value: "Deployment"}}})
+	var heaps []record.SeriesID
+	for _, process := range []string{"etcd-0", "etcd-1", "my-operator", "windtunnel"} {
+		heaps = append(heaps, w.Series(record.Series{Target: process, Name: "go_memstats_mallocs_total"}))
+	}
 	sample := func(posted, conflicts, seen float64) {
+		for _, heap := range heaps {
+			w.Sample(record.Sample{Series: heap, At: at, Value: 10 * posted})
+		}
 		w.Sample(record.Sample{Series: posts, At: at, Value: posted})
 		w.Sample(record.Sample{Series: refused, At: at, Value: conflicts})
 		w.Sample(record.Sample{Series: events, At: at, Value: seen})
@@ -70,6 +77,7 @@ func TestCounters(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s: %v %s", c.Name, c.Value, c.Unit))
 	}
 	want := []string{
+		"allocated: etcd: 30 objects/pod", "allocated: my-operator: 15 objects/pod",
 		"created: pods: 2 objects", "load: CREATE pods: 120 bytes received/pod", "load: CREATE pods: 75 bytes sent/pod",
 		"load: CREATE pods: 0.5 calls failed/pod", "load: CREATE pods: 1.5 calls/pod",
 		"server: POST pods/binding: 2 requests/pod", "watch events: Deployment apps: 4 events/pod",
