@@ -89,12 +89,15 @@ func planeListVerb(env *environment) *cobra.Command {
 	}
 }
 
+// buildAgain is what to do with a folder of a cache that cannot be used.
+const buildAgain = ": delete the folder, or build it again"
+
 // printPlanes prints planes as a table; what cannot be started follows it.
 func printPlanes(env *environment, kept []release.Kept) error {
 	table, unusable := text.Table{Head: []string{"kubernetes", "etcd", "compiled by", "size", "folder"}, Left: 5}, []string(nil)
 	for _, k := range kept {
 		if k.Err != nil {
-			unusable = append(unusable, k.Err.Error())
+			unusable = append(unusable, k.Err.Error()+buildAgain)
 			continue
 		}
 		var bytes int64

@@ -98,7 +98,7 @@ func subjectListVerb(env *environment) *cobra.Command {
 			table := text.Table{Head: []string{"module", "version", "package", "compiled by", "size", "folder"}, Left: 6}
 			for _, k := range kept {
 				if k.Err != nil {
-					fmt.Fprintln(env.stderr, k.Err)
+					fmt.Fprintln(env.stderr, k.Err.Error()+buildAgain)
 					continue
 				}
 				table.Rows = append(table.Rows, []string{k.Module.Path, k.Module.Version, k.Package, k.Go, unit.Bytes(k.Executables[0].Bytes).Human(), k.Folder})

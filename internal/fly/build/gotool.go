@@ -11,11 +11,17 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 )
 
-// ErrNoGo says that there is no go command.
-var ErrNoGo = errors.New("building needs Go: no command go in PATH; see https://go.dev/doc/install")
+// Errors of the go command.
+var (
+	// ErrNoGo says that there is no go command.
+	ErrNoGo = errors.New("building needs Go: no command go in PATH; see https://go.dev/doc/install")
+	// ErrSum says that a module is not the one that the checksum database or a go.sum names.
+	ErrSum = errors.New("the sum of a module does not match")
+)
 
 // GoTool runs the go command, which asks the module proxy that the environment names.
 type GoTool struct {
@@ -24,21 +30,26 @@ type GoTool struct {
 	progress io.Writer // gets what go says
 }
 
-// FindGo returns the go command of PATH, or ErrNoGo. It runs in dir and says what it does
-// to progress.
-func FindGo(dir string, progress io.Writer) (GoTool, error) {
+// FindGo returns the go command of PATH, or ErrNoGo. It runs in a new temporary folder, which
+// remove deletes, and says what it does to progress.
+func FindGo(progress io.Writer) (tool GoTool, remove func(), err error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
-		return GoTool{}, ErrNoGo
+		return GoTool{}, nil, ErrNoGo
 	}
-	return GoTool{dir, path, progress}, nil
+	dir, err := os.MkdirTemp("", "windtunnel-build-")
+	if err != nil {
+		return GoTool{}, nil, namedIfFull(fmt.Errorf("make a folder for the build: %w: set TMPDIR to a folder that exists and can be written to", err))
+	}
+	return GoTool{dir, path, progress}, func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// Run runs go and returns what it prints, also with an error.
+// Run runs go and returns what it prints, also with an error. A user's GOFLAGS hold, but
+// for -mod: the module of a build is written here and has no vendor folder.
 func (g GoTool) Run(ctx context.Context, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, g.path, args...)
 	c.Dir = g.Dir
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, io.MultiWriter(&said, g.progress)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // it removes its temporary files
@@ -47,16 +58,36 @@ func (g GoTool) Run(ctx context.Context, args ...string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
+		if cause := explain(said.String()); cause != nil {
+			return out.Bytes(), fmt.Errorf("go %s: %w", args[0], cause)
+		}
 		return out.Bytes(), fmt.Errorf("go %s: %w: %s", args[0], err, lastLines(said.String()))
 	}
 	return out.Bytes(), nil
 }
 
-// lastLines returns the end of what a program said.
+// lastLines returns the end of what the go command said, without its progress.
 func lastLines(text string) string {
 	const few = 6
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "go: downloading ") })
 	return strings.Join(lines[max(0, len(lines)-few):], "\n")
+}
+
+// mismatch is how the go command says that a module is not the one that somebody else got:
+// the sum of what was downloaded, who knows another, and that.
+var mismatch = regexp.MustCompile(`checksum mismatch\s+downloaded:\s+(\S+)\s+(\S+):\s+(\S+)`)
+
+// explain returns the cause of a failure that the go command has many lines for; nil: it is
+// none that is known.
+func explain(said string) error {
+	if m := mismatch.FindStringSubmatch(said); m != nil {
+		return fmt.Errorf("%w: the module proxy has %s, and %s has %s: set GOPROXY to another proxy, or run `go clean -modcache` if it was damaged on this machine",
+			ErrSum, m[1], m[2], m[3])
+	}
+	if isFull(said) {
+		return namedIfFull(errors.New(lastLines(said)))
+	}
+	return nil
 }
 
 // Module is one module as the go command knows it.
@@ -78,7 +109,7 @@ type Listed struct {
 // it says, such as that the disk is full, says nothing of the proxy.
 var lacking = regexp.MustCompile(`(?i)\b(403|404|410) [a-z]|not found|no such file|unknown revision|not available`)
 
-// IsThere says whether a proxy has a module, or why that is not known.
+// IsThere says whether a proxy has a module, or in one line why that is not known.
 func (l Listed) IsThere() (bool, error) {
 	switch {
 	case l.Error == "":
@@ -86,7 +117,10 @@ func (l Listed) IsThere() (bool, error) {
 	case lacking.MatchString(string(l.Error)):
 		return false, nil
 	}
-	return false, errors.New(string(l.Error))
+	if cause := explain(string(l.Error)); cause != nil {
+		return false, cause
+	}
+	return false, fmt.Errorf("%s; `go env GOPROXY GOMODCACHE` prints where the go command asks, and where it keeps modules", strings.Join(strings.Fields(string(l.Error)), " "))
 }
 
 // listedError is a string in one of the two forms, a struct in the other.
@@ -141,14 +175,16 @@ func readListed(out []byte) (map[string]Listed, error) {
 	}
 }
 
-// Versions returns the releases of a module that the proxy has.
+// Versions returns the releases of a module that the proxy has, if any.
 func (g GoTool) Versions(ctx context.Context, module string) ([]string, error) {
 	all, err := g.List(ctx, "-versions", module)
 	if err != nil {
 		return nil, err
 	}
-	if one := all[module]; one.Error != "" {
-		return nil, fmt.Errorf("ask the module proxy for releases of %s: %s", module, one.Error)
+	if there, err := all[module].IsThere(); err != nil {
+		return nil, fmt.Errorf("ask the module proxy for releases of %s: %w", module, err)
+	} else if !there {
+		return nil, nil
 	}
 	return all[module].Versions, nil
 }

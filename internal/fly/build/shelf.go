@@ -73,13 +73,17 @@ func (s Shelf) Read(folder string, record any, product *Product) error {
 	}
 	raw, err := os.ReadFile(filepath.Join(folder, s.Record))
 	if err == nil {
-		err = errors.Join(json.Unmarshal(raw, &saved), json.Unmarshal(raw, record))
+		err = json.Unmarshal(raw, &saved)
+	}
+	if err == nil && saved.Format != recordFormat {
+		return fmt.Errorf("%s: %w: its format is %d, this version reads %d", folder, ErrFormat, saved.Format, recordFormat)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, record)
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w: %w", folder, ErrDamaged, err)
-	case saved.Format != recordFormat:
-		return fmt.Errorf("%s: %w: its format is %d, this version reads %d", folder, ErrFormat, saved.Format, recordFormat)
 	case product.System != System:
 		return fmt.Errorf("%s: %w: it was built for %s, this machine is %s", folder, ErrForeign, product.System, System)
 	}
@@ -100,12 +104,13 @@ func (s Shelf) Read(folder string, record any, product *Product) error {
 // that into the shelf in place of what has the same name. room is what it takes at most,
 // in bytes. ErrBusy: another process does so now.
 func (s Shelf) Keep(name string, room uint64, fill func(folder string) (record any, err error)) (err error) {
+	const elsewhere = "set XDG_CACHE_HOME to a folder that can be written to"
 	if err := os.MkdirAll(s.Folder, 0o700); err != nil {
-		return fmt.Errorf("make the cache: %w", err)
+		return namedIfFull(fmt.Errorf("make the cache: %w: %s", err, elsewhere))
 	}
 	lock, err := os.OpenFile(filepath.Join(s.Folder, "."+name+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("lock the cache: %w", err)
+		return namedIfFull(fmt.Errorf("lock the cache: %w: %s", err, elsewhere))
 	}
 	defer lock.Close()
 	if err := kernel.Lock(lock); err != nil {
@@ -124,7 +129,7 @@ func (s Shelf) Keep(name string, room uint64, fill func(folder string) (record a
 		err = s.save(making, record)
 	}
 	if err != nil {
-		return NamedIfFull(err)
+		return namedIfFull(err)
 	}
 	made := filepath.Join(s.Folder, name)
 	if err := os.Rename(made, old); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -155,10 +160,13 @@ func (s Shelf) checkRoom(room uint64) error {
 	return nil
 }
 
-// NamedIfFull makes the error of a full file system ErrNoRoom, which says what to do.
-func NamedIfFull(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "no space left on device") {
+// namedIfFull makes the error of a full file system ErrNoRoom, which says what to do.
+func namedIfFull(err error) error {
+	if !errors.Is(err, ErrNoRoom) && (errors.Is(err, syscall.ENOSPC) || isFull(err.Error())) {
 		return fmt.Errorf("%w for the build: free some, or set GOCACHE, TMPDIR and XDG_CACHE_HOME to folders with more: %w", ErrNoRoom, err)
 	}
 	return err
 }
+
+// isFull tells what a program says where a file system is full.
+func isFull(said string) bool { return strings.Contains(said, "no space left on device") }

@@ -63,15 +63,11 @@ func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error)
 	if err := CheckNames(w.Kubernetes, w.Etcd); err != nil {
 		return Plane{}, err
 	}
-	scratch, err := os.MkdirTemp("", "windtunnel-plane-")
-	if err != nil {
-		return Plane{}, fmt.Errorf("make a folder: %w", err)
-	}
-	defer os.RemoveAll(scratch)
-	tool, err := build.FindGo(scratch, b.Progress)
+	tool, remove, err := build.FindGo(b.Progress)
 	if err != nil {
 		return Plane{}, err
 	}
+	defer remove()
 	r, err := look(ctx, tool, w)
 	if err != nil {
 		return Plane{}, err
@@ -85,8 +81,10 @@ func (b Builder) Build(ctx context.Context, w Wanted, again bool) (Plane, error)
 		fmt.Fprintf(b.Progress, "the cache has Kubernetes %s with etcd %s already; --again builds it once more\n", p.Kubernetes, p.Etcd)
 		return p, nil
 	}
-	fmt.Fprintf(b.Progress, "compiling Kubernetes %s with etcd %s: minutes, and some 5 GB in TMPDIR and GOCACHE, unless most of it was compiled before\n", r.Kubernetes, r.Etcd)
-	return b.Cache.keep(name, func(folder string) (Plane, error) { return compile(ctx, tool, r, folder) })
+	return b.Cache.keep(name, func(folder string) (Plane, error) {
+		fmt.Fprintf(b.Progress, "compiling Kubernetes %s with etcd %s: minutes, and some 5 GB in TMPDIR and GOCACHE, unless most of it was compiled before\n", r.Kubernetes, r.Etcd)
+		return compile(ctx, tool, r, folder)
+	})
 }
 
 // look asks the module proxy for a release.
@@ -97,8 +95,17 @@ func look(ctx context.Context, tool build.GoTool, w Wanted) (Release, error) {
 	if err != nil {
 		return r, err
 	}
-	if one := all[kubernetesModule]; one.Error != "" || one.GoMod == "" {
-		return r, fmt.Errorf("Kubernetes %s: %w: %s", w.Kubernetes, ErrUnknown, one.Error)
+	switch there, err := all[kubernetesModule].IsThere(); {
+	case err != nil:
+		return r, fmt.Errorf("ask the module proxy for Kubernetes %s: %w", w.Kubernetes, err)
+	case !there:
+		published, err := tool.Versions(ctx, kubernetesModule)
+		if err != nil {
+			return r, err
+		}
+		return r, unknown("Kubernetes", r.version, published)
+	case all[kubernetesModule].GoMod == "": // the go command says no word of it
+		return r, fmt.Errorf("Kubernetes %s: the go command cannot keep its go.mod: set GOMODCACHE to a folder that can be written to", w.Kubernetes)
 	}
 	mod, err := os.ReadFile(all[kubernetesModule].GoMod)
 	if err != nil {
@@ -143,7 +150,7 @@ func (r *Release) fetch(ctx context.Context, tool build.GoTool, all []build.Modu
 		}
 		switch there, err := one.IsThere(); {
 		case err != nil:
-			return build.NamedIfFull(fmt.Errorf("fetch %s %s: %w", m.Path, m.Version, err))
+			return fmt.Errorf("fetch %s %s: %w", m.Path, m.Version, err)
 		case !there:
 			r.Missing = append(r.Missing, m.Path+" "+m.Version)
 			r.has[m.Path] = false
@@ -185,8 +192,16 @@ func lookForEtcd(ctx context.Context, tool build.GoTool, kubernetes version, wan
 	if wanted == "" {
 		return chooseEtcd(kubernetes, published)
 	}
-	if all, err := tool.List(ctx, etcdModule+"@"+wanted); err != nil || all[etcdModule].Error != "" {
-		return "", errors.Join(fmt.Errorf("etcd %s: %w: %s", wanted, ErrUnknown, all[etcdModule].Error), err)
+	all, err := tool.List(ctx, etcdModule+"@"+wanted)
+	if err != nil {
+		return "", err
+	}
+	switch there, err := all[etcdModule].IsThere(); {
+	case err != nil:
+		return "", fmt.Errorf("ask the module proxy for etcd %s: %w", wanted, err)
+	case !there:
+		v, _ := parseVersion(wanted)
+		return "", unknown("etcd", v, published)
 	}
 	return wanted, nil
 }
@@ -194,15 +209,11 @@ func lookForEtcd(ctx context.Context, tool build.GoTool, kubernetes version, wan
 // Check returns the newest release of a minor release, such as v1.34, whose modules the
 // proxy has, and the newer ones that are not whole.
 func Check(ctx context.Context, minor string, progress io.Writer) (whole *Release, others []Release, err error) {
-	scratch, err := os.MkdirTemp("", "windtunnel-plane-")
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a folder: %w", err)
-	}
-	defer os.RemoveAll(scratch)
-	tool, err := build.FindGo(scratch, progress)
+	tool, remove, err := build.FindGo(progress)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer remove()
 	published, err := tool.Versions(ctx, kubernetesModule)
 	if err != nil {
 		return nil, nil, err

@@ -42,7 +42,7 @@ func Find(w Wanted, tool string) (Plane, error) {
 	var beside *Plane
 	if k, ok := Beside(tool); ok {
 		if k.Err != nil {
-			return k.Plane, k.Err
+			return k.Plane, fmt.Errorf("%w: delete it, and run `%s`", k.Err, w.command())
 		}
 		beside = &k.Plane
 	}

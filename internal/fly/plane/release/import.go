@@ -85,12 +85,12 @@ func askAll(ctx context.Context, p *Plane) error {
 func checkMachine(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", path, build.ErrForeign, err)
+		return fmt.Errorf("%s: %w: import the executables of %s: %w", path, build.ErrForeign, build.System, err)
 	}
 	defer file.Close()
 	machines := map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64, "linux/s390x": elf.EM_S390}
 	if want, known := machines[build.System]; known && file.Machine != want {
-		return fmt.Errorf("%s: %w: it was built for %v, this machine is %s", path, build.ErrForeign, file.Machine, build.System)
+		return fmt.Errorf("%s: %w: it was built for %v, this machine is %s: import the files of %s", path, build.ErrForeign, file.Machine, build.System, build.System)
 	}
 	return nil
 }

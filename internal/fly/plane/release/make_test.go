@@ -85,7 +85,8 @@ func TestImport(t *testing.T) {
 
 // fakeGo is a go command that knows a proxy with one release, which lacks modules, or the
 // zips of those whose names begin with zip:, or fetches none of a name behind full:, since
-// the disk is full. It writes down what it is asked for.
+// the disk is full, and does not reach the proxy for a name behind away:. It writes down what
+// it is asked for.
 func fakeGo(t *testing.T, lacking string) (log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,6 +104,8 @@ list)
 		path=${each%@*} version=${each#*@}
 		case " ` + lacking + ` " in
 		*" $each "*) echo '{"Path": "'$path'", "Version": "'$version'", "Error": {"Err": "not found"}}' ;;
+		*" away:$each "*) echo '{"Path": "'$path'", "Version": "'$version'", "Error": {"Err": "dial tcp:\\n\\tconnection refused"}}' ;;
+		*" unkept:$each "*) echo '{"Path": "'$path'", "Version": "'$version'"}' ;;
 		*) echo '{"Path": "'$path'", "Version": "'$version'", "GoMod": "` + dir + `/go.mod"}' ;;
 		esac
 	done ;;
@@ -137,12 +140,16 @@ func TestBuildNamesWhatIsMissing(t *testing.T) {
 		words         string
 		built         bool
 	}{
-		{"no such release", "k8s.io/kubernetes@v1.36.9", Wanted{"v1.36.9", ""}, ErrUnknown, "Kubernetes v1.36.9", false},
-		{"no such etcd", "go.etcd.io/etcd/server/v3@v3.6.99", Wanted{"v1.36.3", "v3.6.99"}, ErrUnknown, "etcd v3.6.99", false},
+		{"no such release", "k8s.io/kubernetes@v1.36.9", Wanted{"v1.36.9", ""}, ErrUnknown, "Kubernetes v1.36.9: the module proxy does not have it; name another one: it has v1.36.2, v1.36.3", false},
+		{"no such minor release", "k8s.io/kubernetes@v1.99.0", Wanted{"v1.99.0", ""}, ErrUnknown, "it has v1.36.2, v1.36.3, v3.6.8", false},
+		{"no such etcd", "go.etcd.io/etcd/server/v3@v3.6.99", Wanted{"v1.36.3", "v3.6.99"}, ErrUnknown, "etcd v3.6.99: the module proxy does not have it; name another one: it has v3.6.8, v3.6.12", false},
+		{"no proxy", "away:k8s.io/kubernetes@v1.36.3", Wanted{"v1.36.3", ""}, nil, "ask the module proxy for Kubernetes v1.36.3: dial tcp: connection refused; `go env GOPROXY GOMODCACHE`", false},
+		{"no proxy any more", "away:go.etcd.io/etcd/server/v3@v3.6.8", Wanted{"v1.36.3", "v3.6.8"}, nil, "ask the module proxy for etcd v3.6.8: dial tcp: connection refused; `go env GOPROXY GOMODCACHE`", false},
+		{"no module cache", "unkept:k8s.io/kubernetes@v1.36.3", Wanted{"v1.36.3", ""}, nil, "set GOMODCACHE to a folder that can be written to", false},
 		{"not whole", "k8s.io/kubelet@v0.36.3 k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
 		{"not whole, though it is listed", "zip:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
 		{"etcd without its sources", "zip:go.etcd.io/etcd/server/v3@v3.6.12", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks go.etcd.io/etcd/server/v3 v3.6.12", false},
-		{"a full disk", "full:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, build.ErrNoRoom, "set GOCACHE, TMPDIR and XDG_CACHE_HOME to folders with more: fetch k8s.io/kubelet v0.36.3: ", false},
+		{"a full disk", "full:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, build.ErrNoRoom, "fetch k8s.io/kubelet v0.36.3: no room for the build: free some, or set GOCACHE, TMPDIR and XDG_CACHE_HOME to folders with more", false},
 		{"no release", "", Wanted{"latest", ""}, nil, "such as v1.37.1", false},
 		{"a compiler's fault", "k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, nil, "it does not compile", true},
 	} {
@@ -151,10 +158,13 @@ func TestBuildNamesWhatIsMissing(t *testing.T) {
 			cache := OpenCache(filepath.Join(t.TempDir(), "planes"))
 			var said bytes.Buffer
 			_, err := Builder{Cache: cache, Progress: &said}.Build(t.Context(), c.wanted, false)
-			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.words) {
+			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v", err)
 			}
 			asked, _ := os.ReadFile(log)
+			if strings.Contains(said.String(), "compiling") != c.built {
+				t.Errorf("it says: %s", said.String())
+			}
 			if built := strings.Contains(string(asked), "build "); built != c.built {
 				t.Errorf("compiled: %v\n%s", built, asked)
 			}

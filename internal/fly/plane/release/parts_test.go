@@ -284,7 +284,7 @@ func TestListSaysWhyAPlaneCannotBeStarted(t *testing.T) {
 	}{
 		"empty":   {"", build.ErrDamaged, "plane.json"},
 		"torn":    {`{"format": 1, "kuber`, build.ErrDamaged, "JSON"},
-		"newer":   {`{"format": 2}`, build.ErrFormat, "its format is 2, this version reads 1"},
+		"newer":   {`{"format": 2, "kubernetes": {"version": "v1.40.0"}}`, build.ErrFormat, "its format is 2, this version reads 1"},
 		"foreign": {`{"format": 1, "system": "plan9/arm"}`, build.ErrForeign, "it was built for plan9/arm"},
 		"shorter": {`{"format": 1, "system": "` + build.System + `", "executables": [{"name": "plane.json", "bytes": 3}]}`, build.ErrDamaged, "had 3"},
 		"lacking": {`{"format": 1, "system": "` + build.System + `", "executables": [{"name": "etcd", "bytes": 3}]}`, build.ErrDamaged, "etcd"},
@@ -298,7 +298,7 @@ func TestListSaysWhyAPlaneCannotBeStarted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := c.read(folder); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.words) {
+		if _, err := c.read(folder); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.words) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

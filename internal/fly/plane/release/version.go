@@ -61,13 +61,7 @@ func etcdOf() map[int]string {
 // of kubeadm, or the next patch of those that the module proxy has. Kubernetes that is
 // newer than the table gets the newest.
 func chooseEtcd(kubernetes version, published []string) (string, error) {
-	var all []version
-	for _, text := range published {
-		if v, ok := parseVersion(text); ok {
-			all = append(all, v)
-		}
-	}
-	slices.SortFunc(all, compareVersions)
+	all := sortVersions(published)
 	name, known := etcdOf()[kubernetes.minor]
 	if !known && len(all) > 0 && kubernetes.minor > 37 {
 		return all[len(all)-1].String(), nil
@@ -81,8 +75,30 @@ func chooseEtcd(kubernetes version, published []string) (string, error) {
 	return "", fmt.Errorf("no release of etcd is known for Kubernetes %v: name one with --etcd; the module proxy has %s", kubernetes, newest(all))
 }
 
+// sortVersions returns the releases among names of versions, oldest first.
+func sortVersions(names []string) (out []version) {
+	for _, name := range names {
+		if v, ok := parseVersion(name); ok {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, compareVersions)
+	return out
+}
+
 func compareVersions(a, b version) int {
 	return slices.Compare([]int{a.major, a.minor, a.patch}, []int{b.major, b.minor, b.patch})
+}
+
+// unknown says that the module proxy does not have a release, and which ones it has: those
+// of the same minor release, or else the newest.
+func unknown(what string, v version, published []string) error {
+	all := sortVersions(published)
+	near := slices.DeleteFunc(slices.Clone(all), func(one version) bool { return one.major != v.major || one.minor != v.minor })
+	if len(near) == 0 {
+		near = all
+	}
+	return fmt.Errorf("%s %v: %w; name another one: it has %s", what, v, ErrUnknown, newest(near))
 }
 
 // newest lists the last few of sorted versions.
@@ -104,21 +120,11 @@ func patchesOf(minor string, published []string) ([]version, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%q: want a minor release of Kubernetes, such as v1.34", minor)
 	}
-	var out, all []version
-	for _, text := range published {
-		v, ok := parseVersion(text)
-		if !ok {
-			continue
-		}
-		all = append(all, v)
-		if strconv.Itoa(v.major) == m[1] && strconv.Itoa(v.minor) == m[2] {
-			out = append(out, v)
-		}
-	}
+	all := sortVersions(published)
+	out := slices.DeleteFunc(slices.Clone(all), func(v version) bool { return strconv.Itoa(v.major) != m[1] || strconv.Itoa(v.minor) != m[2] })
 	if len(out) == 0 {
-		slices.SortFunc(all, compareVersions)
 		return nil, fmt.Errorf("the module proxy has no release %s.x of Kubernetes; its newest are %s", minor, newest(all))
 	}
-	slices.SortFunc(out, func(a, b version) int { return compareVersions(b, a) })
+	slices.Reverse(out)
 	return out, nil
 }

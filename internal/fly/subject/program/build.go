@@ -44,15 +44,11 @@ func (b Builder) Build(ctx context.Context, wanted scenario.Build, again bool) (
 		fmt.Fprintf(b.Progress, "the cache has %s %s already; --again builds it once more\n", p.Module.Path, p.Module.Version)
 		return p, nil
 	}
-	scratch, err := os.MkdirTemp("", "windtunnel-subject-")
-	if err != nil {
-		return Program{}, fmt.Errorf("make a folder: %w", err)
-	}
-	defer os.RemoveAll(scratch)
-	tool, err := build.FindGo(scratch, b.Progress)
+	tool, remove, err := build.FindGo(b.Progress)
 	if err != nil {
 		return Program{}, err
 	}
+	defer remove()
 	source, err := fetch(ctx, tool, wanted)
 	if err == nil {
 		err = prepare(ctx, tool, wanted, source)
@@ -75,15 +71,11 @@ func (b Builder) Mains(ctx context.Context, wanted scenario.Build) ([]string, er
 	if err := wanted.Check(); err != nil {
 		return nil, err
 	}
-	scratch, err := os.MkdirTemp("", "windtunnel-subject-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder: %w", err)
-	}
-	defer os.RemoveAll(scratch)
-	tool, err := build.FindGo(scratch, b.Progress)
+	tool, remove, err := build.FindGo(b.Progress)
 	if err != nil {
 		return nil, err
 	}
+	defer remove()
 	source, err := fetch(ctx, tool, wanted)
 	if err != nil {
 		return nil, err
@@ -100,14 +92,18 @@ func fetch(ctx context.Context, tool build.GoTool, wanted scenario.Build) (build
 	source := all[wanted.Module]
 	switch there, err := source.IsThere(); {
 	case err != nil:
-		return source, build.NamedIfFull(fmt.Errorf("fetch %s %s: %w", wanted.Module, wanted.Version, err))
+		return source, fmt.Errorf("fetch %s %s: %w", wanted.Module, wanted.Version, err)
 	case !there:
-		err := fmt.Errorf("%s %s: %w", wanted.Module, wanted.Version, ErrUnknown)
-		if published, failed := tool.Versions(ctx, wanted.Module); failed == nil && len(published) > 0 {
-			const few = 6
-			err = fmt.Errorf("%w; its newest are %s", err, strings.Join(published[max(0, len(published)-few):], ", "))
+		published, err := tool.Versions(ctx, wanted.Module)
+		if err != nil {
+			return source, err
 		}
-		return source, err
+		known := "it has no version of that module: check the path"
+		if len(published) > 0 {
+			const few = 6
+			known = "its newest are " + strings.Join(published[max(0, len(published)-few):], ", ")
+		}
+		return source, fmt.Errorf("%s %s: %w; %s", wanted.Module, wanted.Version, ErrUnknown, known)
 	}
 	return source, nil
 }
@@ -133,7 +129,7 @@ func prepare(ctx context.Context, tool build.GoTool, wanted scenario.Build, sour
 		if ctx.Err() != nil {
 			return err
 		}
-		return fmt.Errorf("%s %s: %w: %w", wanted.Module, wanted.Version, ErrNotWhole, build.NamedIfFull(err))
+		return fmt.Errorf("%s %s: %w: %w", wanted.Module, wanted.Version, ErrNotWhole, err)
 	}
 	return nil
 }
@@ -152,7 +148,7 @@ func checkMain(wanted scenario.Build, root string) error {
 	if err != nil {
 		return err
 	}
-	known := "none of its packages is one"
+	known := "none of its packages is one: name another module"
 	if len(mains) > 0 {
 		const few = 12
 		known = "its main packages are " + strings.Join(mains[:min(few, len(mains))], ", ")
