@@ -92,8 +92,13 @@ else
 	fail "sha256sum or shasum is needed"
 fi
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+work=$(mktemp -d) || fail "cannot make a folder in ${TMPDIR:-/tmp}: set TMPDIR to another folder"
+: >"$work/staged"
+clean() {
+	while read -r name; do rm -f "$name.new.$$"; done <"$work/staged"
+	rm -rf "$work"
+}
+trap clean EXIT
 trap 'exit 1' HUP INT TERM
 
 fetch "$base/SHA256SUMS" "$work/SHA256SUMS" || fail "cannot download $base/SHA256SUMS"
@@ -110,23 +115,22 @@ if [ "$version" != latest ] && [ "$archive" != "windtunnel_${version#v}_${system
 	fail "$base has $archive, not version $version"
 fi
 
-fetch "$base/$archive" "$work/$archive" || fail "cannot download $base/$archive"
+fetch "$base/$archive" "$work/$archive" || fail "cannot download $base/$archive to $work: if that is full, set TMPDIR to another folder"
 got=$(sum "$work/$archive")
 [ "$got" = "$wanted" ] || fail "$archive has SHA-256 $got, SHA256SUMS says $wanted: nothing was installed; download it again"
 
 mkdir "$work/files"
-tar -xzf "$work/$archive" -C "$work/files" --strip-components=1 || fail "cannot unpack $archive"
+tar -xzf "$work/$archive" -C "$work/files" --strip-components=1 || fail "cannot unpack $archive in $work: if that is full, set TMPDIR to another folder"
 [ -f "$work/files/windtunnel" ] || fail "$archive has no windtunnel"
 
-# A program that runs cannot be written to, but it can be replaced: copy, then rename.
+# A program that runs cannot be written to, but it can be replaced: copy all files, and
+# rename them when each has found room. Until then what was installed before stays whole.
 put() { # put FILE FOLDER MODE
 	[ -f "$work/files/$1" ] || return 0
 	mkdir -p "$2" || fail "cannot write to $2: use --prefix DIR"
 	name=$2/${1##*/}
-	{ cp "$work/files/$1" "$name.new.$$" && chmod "$3" "$name.new.$$" && mv -f "$name.new.$$" "$name"; } || {
-		rm -f "$name.new.$$"
-		fail "cannot write $name: use --prefix DIR"
-	}
+	echo "$name" >>"$work/staged"
+	{ cp "$work/files/$1" "$name.new.$$" && chmod "$3" "$name.new.$$"; } || fail "cannot write $name, nothing was installed: use --prefix DIR"
 }
 put kube-plane "$prefix/bin" 755
 put windtunnel "$prefix/bin" 755
@@ -140,7 +144,12 @@ for page in "$work"/files/man/*.1; do
 	put "man/${page##*/}" "$prefix/share/man/man1" 644
 done
 
-echo "installed $("$prefix/bin/windtunnel" --version) to $prefix/bin"
+while read -r name; do
+	mv -f "$name.new.$$" "$name" || fail "cannot replace $name: run install.sh again"
+done <"$work/staged"
+
+installed=$("$prefix/bin/windtunnel" --version) || fail "$prefix/bin/windtunnel does not run on this machine: see $releases for other archives"
+echo "installed $installed to $prefix/bin"
 case :${PATH:-}: in
 *":$prefix/bin:"*) ;;
 *) echo "$prefix/bin is not in PATH: export PATH=\"$prefix/bin:\$PATH\"" ;;

@@ -19,7 +19,8 @@ const stub = "#!/bin/sh\necho '### result'\nfor a; do echo \"<$a>\"; done\necho 
 func TestAction(t *testing.T) {
 	for name, tt := range map[string]struct {
 		env     map[string]string
-		spoil   bool // the archive is not that of the sums
+		spoil   bool   // the archive is not that of the sums
+		machine string // that uname names, in place of this one
 		code    int
 		outputs []string
 		summary []string
@@ -47,6 +48,7 @@ func TestAction(t *testing.T) {
 		},
 		"a flag as scenario": {env: map[string]string{"INPUT_SCENARIO": "--kubeconfig"}, outputs: []string{"verdict=pass"}, summary: []string{"<./--kubeconfig>"}},
 		"changed archive":    {spoil: true, code: 3, outputs: []string{"verdict=fault"}, said: "the action expects"},
+		"another machine":    {machine: "riscv64", code: 3, outputs: []string{"verdict=fault"}, said: "needs a Linux runner (amd64 or arm64), this one is Linux/riscv64"},
 		"another command":    {env: map[string]string{"INPUT_COMMAND": "clean"}, code: 3, outputs: []string{"verdict=fault"}, said: "use run, ab or bisect"},
 		"no scenario":        {env: map[string]string{"INPUT_SCENARIO": ""}, code: 3, outputs: []string{"verdict=fault"}, said: "scenario is empty"},
 		"two lines":          {env: map[string]string{"INPUT_DIRECTORY": "a\nverdict=pass"}, code: 3, outputs: []string{"verdict=fault"}, said: "more than one line"},
@@ -69,6 +71,12 @@ func TestAction(t *testing.T) {
 			}
 			gh := "#!/bin/sh\nfor a; do echo \"<$a>\"; done >\"" + work + "/gh.args\"\necho \"$GH_TOKEN\" >>\"" + work + "/gh.args\"\n"
 			bin := t.TempDir()
+			if tt.machine != "" {
+				uname := "#!/bin/sh\n[ \"$1\" = -s ] && echo Linux || echo " + tt.machine + "\n"
+				if err := os.WriteFile(filepath.Join(bin, "uname"), []byte(uname), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for path, text := range map[string]string{filepath.Join(action, "run.sh"): string(script), filepath.Join(action, "VERSION"): "0.1.0\n", filepath.Join(bin, "gh"): gh} {
 				if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 					t.Fatal(err)

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -52,6 +55,28 @@ func writeSumOf(t *testing.T, folder, name, to string) {
 	}
 }
 
+// fullAtTool is a cp that finds no more room when it comes to windtunnel.
+const fullAtTool = `#!/bin/sh
+case $1 in
+*/windtunnel) echo half >"$2"; echo "cp: error writing '$2': No space left on device" >&2; exit 1 ;;
+esac
+cat "$1" >"$2"
+`
+
+// noHalves holds that no file below a prefix is one that was not renamed.
+func noHalves(t *testing.T, prefix string) {
+	t.Helper()
+	err := filepath.WalkDir(prefix, func(path string, _ os.DirEntry, err error) error {
+		if strings.Contains(path, ".new.") {
+			t.Errorf("left behind: %s", path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
 const versionScript = "#!/bin/sh\necho windtunnel 0.1.0\n"
 
 // The installer puts everything below the prefix, or nothing.
@@ -64,11 +89,15 @@ func TestInstall(t *testing.T) {
 		args  []string
 		want  string // in the output
 		fails bool
+
+		stub      map[string]string // programs that come before those of the machine
+		script    string            // in place of windtunnel
+		installed bool              // although it fails
 	}{
 		"good":            {want: "installed windtunnel 0.1.0 to "},
 		"version":         {args: []string{"--version", "v0.1.0"}, want: "installed windtunnel 0.1.0 to "},
 		"another version": {args: []string{"--version=0.2.0"}, want: "has windtunnel_0.1.0_linux_" + runtime.GOARCH + ".tar.gz, not version 0.2.0", fails: true},
-		"bad sum": {func(t *testing.T, folder, archive string) {
+		"bad sum": {spoil: func(t *testing.T, folder, archive string) {
 			raw, err := os.ReadFile(filepath.Join(folder, archive))
 			if err == nil {
 				raw[len(raw)/2] ^= 1
@@ -77,30 +106,35 @@ func TestInstall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		}, nil, "nothing was installed", true},
-		"missing archive": {func(t *testing.T, folder, archive string) {
+		}, want: "nothing was installed", fails: true},
+		"missing archive": {spoil: func(t *testing.T, folder, archive string) {
 			if err := os.Remove(filepath.Join(folder, archive)); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, "cannot download", true},
-		"missing sums": {func(t *testing.T, folder, _ string) {
+		}, want: "cannot download", fails: true},
+		"missing sums": {spoil: func(t *testing.T, folder, _ string) {
 			if err := os.Remove(filepath.Join(folder, "SHA256SUMS")); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, "cannot download", true},
-		"no line": {func(t *testing.T, folder, _ string) {
+		}, want: "cannot download", fails: true},
+		"no line": {spoil: func(t *testing.T, folder, _ string) {
 			if err := os.WriteFile(filepath.Join(folder, "SHA256SUMS"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, "names no archive for linux/" + runtime.GOARCH, true},
-		"cut":              {func(*testing.T, string, string) {}, nil, "cannot download", true},
+		}, want: "names no archive for linux/" + runtime.GOARCH, fails: true},
+		"another system":   {stub: map[string]string{"uname": "#!/bin/sh\n[ \"$1\" = -s ] && echo Plan9 || echo x86_64\n"}, want: "there is no archive for Plan9", fails: true},
+		"another machine":  {stub: map[string]string{"uname": "#!/bin/sh\n[ \"$1\" = -s ] && echo Linux || echo riscv64\n"}, want: "there is no archive for riscv64", fails: true},
+		"no room in /tmp":  {stub: map[string]string{"tar": "#!/bin/sh\necho 'tar: No space left on device' >&2\nexit 2\n"}, want: "if that is full, set TMPDIR to another folder", fails: true},
+		"no room":          {stub: map[string]string{"cp": fullAtTool}, want: "nothing was installed: use --prefix DIR", fails: true},
+		"does not run":     {script: "#!/bin/sh\nexit 126\n", want: "does not run on this machine", fails: true, installed: true},
+		"cut":              {want: "cannot download", fails: true},
 		"unknown argument": {args: []string{"--prefx", "/nowhere"}, want: "unknown argument --prefx", fails: true},
 		"no value":         {args: []string{"--version"}, want: "--version needs a value", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder, prefix := t.TempDir(), filepath.Join(t.TempDir(), "a folder")
-			archive := standIn(t, folder, versionScript)
+			archive := standIn(t, folder, cmp.Or(tt.script, versionScript))
 			writeSumOf(t, folder, archive, folder)
 			if tt.spoil != nil {
 				tt.spoil(t, folder, archive)
@@ -117,20 +151,73 @@ func TestInstall(t *testing.T) {
 			defer server.Close()
 			args := append([]string{"../../install.sh", "--base-url", server.URL, "--prefix", prefix}, tt.args...)
 			c := exec.CommandContext(t.Context(), "sh", args...)
-			c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
+			bin := t.TempDir()
+			for name, text := range tt.stub {
+				if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
 			said, err := c.CombinedOutput()
 			if (err != nil) != tt.fails || !strings.Contains(string(said), tt.want) {
 				t.Errorf("%v\n%s", err, said)
 			}
 			files := []string{"bin/windtunnel", "bin/kube-plane", "share/man/man1/windtunnel.1", "share/windtunnel/completions/windtunnel.bash", "share/doc/windtunnel/LICENSE"}
 			for _, name := range files {
-				if _, err := os.Stat(filepath.Join(prefix, name)); (err != nil) != tt.fails {
+				if _, err := os.Stat(filepath.Join(prefix, name)); (err == nil) != (tt.installed || !tt.fails) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
+			noHalves(t, prefix)
 			if left, _ := filepath.Glob(filepath.Join(strings.TrimPrefix(c.Env[2], "TMPDIR="), "*")); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// Two installs at once end well, one over another that finds no room leaves what was there.
+func TestInstallOver(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the archive of this test is for Linux")
+	}
+	folder, prefix, bin := t.TempDir(), t.TempDir(), t.TempDir()
+	publish := func(script string) {
+		writeSumOf(t, folder, standIn(t, folder, script), folder)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
+	defer server.Close()
+	installer := func(path string) (*exec.Cmd, *bytes.Buffer) {
+		c, said := exec.CommandContext(t.Context(), "sh", "../../install.sh", "--base-url", server.URL, "--prefix", prefix), new(bytes.Buffer)
+		c.Env = []string{"PATH=" + path + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
+		c.Stdout, c.Stderr = said, said
+		return c, said
+	}
+	publish(versionScript)
+	first, said := installer("")
+	second, alsoSaid := installer("")
+	if err := errors.Join(first.Start(), second.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(first.Wait(), second.Wait()); err != nil {
+		t.Errorf("two at once: %v\n%s%s", err, said, alsoSaid)
+	}
+	noHalves(t, prefix)
+	publish("#!/bin/sh\necho windtunnel 0.1.0 again\n")
+	if err := os.WriteFile(filepath.Join(prefix, "bin/kube-plane"), []byte("of before"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "cp"), []byte(fullAtTool), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	third, said := installer(bin + ":")
+	if err := third.Run(); err == nil {
+		t.Errorf("no error without room\n%s", said)
+	}
+	noHalves(t, prefix)
+	for name, want := range map[string]string{"windtunnel": versionScript, "kube-plane": "of before"} {
+		if raw, err := os.ReadFile(filepath.Join(prefix, "bin", name)); err != nil || string(raw) != want {
+			t.Errorf("%s is %q, %v", name, raw, err)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // The same files make the same archives and packages, whenever and wherever.
@@ -122,6 +124,60 @@ func TestManifests(t *testing.T) {
 		sum, err := sumOf(b.path("windtunnel_0.1.0_darwin_arm64.tar.gz"))
 		if err != nil || strings.Count(text, sum) != 1 || strings.Contains(text, "{{") || strings.Contains(text, "<no value>") {
 			t.Errorf("%s, %v:\n%s", name, err, text)
+		}
+	}
+}
+
+// The manifest of the kubectl plugin has the fields that krew reads, and no other: on each
+// platform the executable is one of the files that are installed.
+func TestPluginManifest(t *testing.T) {
+	dir := t.TempDir()
+	b := build{root: "../..", dist: dir, work: filepath.Join(dir, "build"), tag: "v0.1.0", plane: true, targets: allTargets()}
+	for _, target := range b.targets {
+		if err := os.WriteFile(b.path(b.archiveName(target)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.writeManifests(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(b.path("krew.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plugin struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string
+		Metadata   struct{ Name string }
+		Spec       struct {
+			Version, Homepage, Description, Caveats string
+			ShortDescription                        string `yaml:"shortDescription"`
+			Platforms                               []struct {
+				URI, SHA256, Bin string
+				Selector         struct {
+					MatchLabels map[string]string `yaml:"matchLabels"`
+				}
+				Files []struct{ From, To string }
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&plugin); err != nil {
+		t.Fatalf("%v\n%s", err, raw)
+	}
+	spec := plugin.Spec
+	if plugin.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || plugin.Kind != "Plugin" || plugin.Metadata.Name != "windtunnel" || spec.Version != "v0.1.0" ||
+		spec.ShortDescription == "" || len(spec.Platforms) != len(b.targets) {
+		t.Errorf("%+v", plugin)
+	}
+	for i, p := range spec.Platforms {
+		target, installed := b.targets[i], false
+		for _, f := range p.Files {
+			installed = installed || f.To == "." && f.From == "*/"+p.Bin
+		}
+		if labels := p.Selector.MatchLabels; labels["os"] != target.os || labels["arch"] != target.arch || len(p.SHA256) != 64 || !strings.HasSuffix(p.URI, "/"+b.archiveName(target)) || !installed {
+			t.Errorf("%s/%s: %+v", target.os, target.arch, p)
 		}
 	}
 }
