@@ -84,8 +84,10 @@ func explain(said string) error {
 		return fmt.Errorf("%w: the module proxy has %s, and %s has %s: set GOPROXY to another proxy, or run `go clean -modcache` if it was damaged on this machine",
 			ErrSum, m[1], m[2], m[3])
 	}
-	if isFull(said) {
-		return namedIfFull(errors.New(lastLines(said)))
+	for line := range strings.Lines(said) {
+		if isFull(line) {
+			return namedIfFull(errors.New(strings.TrimSpace(line)))
+		}
 	}
 	return nil
 }

@@ -92,6 +92,17 @@ func TestAnotherSum(t *testing.T) {
 	}
 }
 
+// A full disk is one sentence, whatever else the compilers say of it.
+func TestExplainFull(t *testing.T) {
+	err := explain("# example.org/lib\ncompile: writing output: write $WORK/b094/_pkg_.a: no space left on device\n# example.org/other\nlink: no space left on device\n")
+	if !errors.Is(err, ErrNoRoom) || strings.Contains(err.Error(), "\n") || !strings.HasSuffix(err.Error(), "to folders with more: compile: writing output: write $WORK/b094/_pkg_.a: no space left on device") {
+		t.Errorf("%v", err)
+	}
+	if err := explain("main.go:1:1: it does not compile\n"); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
 // Settings of a user that have nothing to do with what is built do not end a build.
 func TestUsersSettings(t *testing.T) {
 	tool := useLib(t)
