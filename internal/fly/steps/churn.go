@@ -111,7 +111,7 @@ func (c *churning) runCycle(ctx context.Context, cycle int) error {
 		return err
 	}
 	for i := range c.Spec.Wait {
-		wait := Wait{c.Step, &c.Spec.Wait[i]}
+		wait := Wait{Step: c.Step, Spec: &c.Spec.Wait[i]}
 		var err error
 		if c.members != nil {
 			err = wait.inMembers(ctx, c.session, c.members)

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -29,6 +30,9 @@ func (s *Session) sessionOf(m *Member) *Session {
 	out := *s
 	out.member, out.Created, out.Pods, out.Client = m, m.Created, m.Pods, s.Load.MemberClient(m.Target)
 	out.Progress = unseen{s.Progress}
+	if !s.Own || len(s.Workload.Scenario.Subjects) > 0 {
+		out.home = s.Created // somebody may bring it, or its like, to members
+	}
 	return &out
 }
 
@@ -146,13 +150,12 @@ func ofMembers(members []*Member, errs []error) (out error) {
 
 // inMembers waits in all members until the condition holds in each.
 func (w Wait) inMembers(ctx context.Context, s *Session, members []*Member) error {
-	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
+	w.ends = s.Clock.Now().Add(time.Duration(w.Spec.Within))
 	var done atomic.Int64
+	w.sight = inventory.NewSight() // what was never in one member may have been in another
 	s.Progress.Waiting(w.Step, 0, len(members))
 	return ofMembers(members, forEachMember(ctx, atOnce, members, func(_ int, m *Member) error {
-		spec := *w.Spec
-		spec.Within = unit.Duration(max(time.Millisecond, s.Clock.Until(deadline)))
-		if err := (Wait{w.Step, &spec}).Do(ctx, s.sessionOf(m)); err != nil {
+		if err := w.Do(ctx, s.sessionOf(m)); err != nil {
 			return err
 		}
 		s.Progress.Waiting(w.Step, int(done.Add(1)), len(members))

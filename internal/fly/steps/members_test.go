@@ -77,25 +77,10 @@ func TestStepsInMembers(t *testing.T) {
 	}
 }
 
-// Pods of members are waited for in each of them, and churned in all with one pace.
-func TestPodsAndChurnInMembers(t *testing.T) {
-	b := newBench(t, "members:\n- {name: far, count: 3, kind: hollow}\n"+`
-scenario: x
-namespaces: {prefix: n, count: 1}
-bodies:
-  pod:
-    text: |
-      {apiVersion: v1, kind: Pod, metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}", labels: {windtunnel.dev/group: "{{ .Group }}"}}, spec: {containers: [{name: c}]}}
-steps:
-- {name: pods, cluster: far, create: {body: pod, count: 4, pace: {burst: true}}}
-- {name: run, cluster: far, wait: {pods: pods, are: running, count: 4, within: 30s}}
-- name: again
-  cluster: far
-  churn: {step: pods, percent: 50, cycles: 2, pace: {constant: 1000}, wait: [{pods: pods, are: running, count: 4, within: 30s}]}
-- {name: away, cluster: far-2, delete: {step: pods, pace: {burst: true}}}
-- {name: none, cluster: far-2, wait: {pods: pods, are: deleted, within: 30s}}
-- {name: still, cluster: far-3, wait: {pods: pods, are: running, count: 4, within: 30s}}
-`)
+// addHollowMembers makes the members of the bench's scenario hollow clusters, whose pods are
+// observed.
+func (b *bench) addHollowMembers(t *testing.T) {
+	t.Helper()
 	server, err := hollow.New(hollow.Options{Models: hollow.Models{Nodes: 1, Binder: true, Stages: []string{"fast"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +108,28 @@ steps:
 		watching.Go(func() { _ = m.Pods.Run(ctx, client, b.Clock) })
 		<-m.Pods.Synced()
 	}
+}
+
+// Pods of members are waited for in each of them, and churned in all with one pace.
+func TestPodsAndChurnInMembers(t *testing.T) {
+	b := newBench(t, "members:\n- {name: far, count: 3, kind: hollow}\n"+`
+scenario: x
+namespaces: {prefix: n, count: 1}
+bodies:
+  pod:
+    text: |
+      {apiVersion: v1, kind: Pod, metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}", labels: {windtunnel.dev/group: "{{ .Group }}"}}, spec: {containers: [{name: c}]}}
+steps:
+- {name: pods, cluster: far, create: {body: pod, count: 4, pace: {burst: true}}}
+- {name: run, cluster: far, wait: {pods: pods, are: running, count: 4, within: 30s}}
+- name: again
+  cluster: far
+  churn: {step: pods, percent: 50, cycles: 2, pace: {constant: 1000}, wait: [{pods: pods, are: running, count: 4, within: 30s}]}
+- {name: away, cluster: far-2, delete: {step: pods, pace: {burst: true}}}
+- {name: none, cluster: far-2, wait: {pods: pods, are: deleted, within: 30s}}
+- {name: still, cluster: far-3, wait: {pods: pods, are: running, count: 4, within: 30s}}
+`)
+	b.addHollowMembers(t)
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +159,38 @@ steps:
 	}
 }
 
+// TestWaitsForTheEndOfPodsInMembers: pods that were in none of the members may be gone, or
+// never were; those of one of them are known in all.
+func TestWaitsForTheEndOfPodsInMembers(t *testing.T) {
+	const head = "members:\n- {name: far, count: 2, kind: hollow}\n" + `
+scenario: x
+namespaces: {prefix: n, count: 1}
+bodies:
+  pod:
+    text: |
+      {apiVersion: v1, kind: Pod, metadata: {name: "{{ .Name }}", labels: {windtunnel.dev/group: "{{ .Group }}"}}, spec: {containers: [{name: c}]}}
+steps:
+- {name: pods, cluster: far-1, create: {body: pod, group: pods, count: 2, pace: {burst: true}}}
+- {name: run, cluster: far-1, wait: {pods: pods, are: running, count: 2, within: 2m}}
+- {name: away, cluster: far-1, delete: {step: pods, pace: {burst: true}}}
+`
+	const never = `far-2: no pods of group "pods" were seen, before or within 1s: whether they are gone cannot be told; if none is enough, set wait.optional`
+	for wait, want := range map[string]string{
+		`cluster: far, wait: {pods: pods, are: deleted, within: 2m}`:                   "",
+		`cluster: far-2, wait: {pods: pods, are: deleted, within: 1s}`:                 "step failed: gone: " + never,
+		`cluster: far-2, wait: {pods: pods, are: deleted, within: 2m, optional: true}`: "",
+	} {
+		t.Run(wait, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, head+"- {name: gone, "+wait+"}\n")
+			b.addHollowMembers(t)
+			if err := Run(t.Context(), b.Session); (err == nil) != (want == "") || err != nil && err.Error() != want {
+				t.Errorf("\n got %v\nwant %s", err, want)
+			}
+		})
+	}
+}
+
 // What does not come to be is told with the member's name.
 func TestMembersAreNamedInErrors(t *testing.T) {
 	b, _ := newMembersBench(t, threeMembers+head(1)+`
@@ -160,6 +199,57 @@ func TestMembersAreNamedInErrors(t *testing.T) {
 	err := Run(t.Context(), b.Session)
 	if err == nil || !strings.Contains(err.Error(), "edge-1: of 0 configmaps") || !strings.Contains(err.Error(), "edge-2: ") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestWaitsForTheEndInMembers: what was in none of the members may be gone, or the wait's
+// words fit nothing. What was in one of them, or may have come from the plane, is known.
+func TestWaitsForTheEndInMembers(t *testing.T) {
+	const (
+		labelled = "bodies: {map: {text: '{apiVersion: v1, kind: ConfigMap, metadata: {name: \"{{ .Name }}\", labels: {app: web}}}'}}\n"
+		never    = ": no configmaps with the labels app=web were seen, before or within 1s: whether they are gone cannot be told; if none is enough, set wait.optional"
+		subject  = "subjects: [{name: x, command: /bin/true}]\n"
+	)
+	wait := func(cluster, more string) string {
+		return "- {name: gone, cluster: \"" + cluster + "\", wait: {objects: configmaps, selector: app=web, deleted: true, within: " + more + "}}\n"
+	}
+	fill := func(cluster string) string {
+		return "- {name: fill, cluster: \"" + cluster + "\", create: {body: map, count: 2, pace: {burst: true}}}\n"
+	}
+	drop := func(cluster string) string {
+		return "- {name: drop, cluster: \"" + cluster + "\", delete: {step: fill, pace: {burst: true}}}\n"
+	}
+	for _, tt := range []struct {
+		name, top, steps string
+		want             []string // parts of the error; none: it is met
+	}{
+		{"never there", "", wait("*", "1s"), []string{"gone: edge-1" + never, "edge-2" + never, "far-1" + never}},
+		{"never there, as is well", "", wait("*", "2m, optional: true"), nil},
+		{"there, and deleted", "", fill("*") + drop("*") + wait("*", "2m"), nil},
+		{"there in one, and deleted", "", fill("far-1") + drop("far-1") + wait("*", "2m"), nil},
+		{"there in another", "", fill("far-1") + drop("far-1") + wait("edge", "1s"), []string{"edge-1" + never, "edge-2" + never}},
+		{"of other labels", "", fill("*") + drop("*") + strings.ReplaceAll(wait("*", "1s"), "app=web", "app=wbe"), []string{"far-1" + strings.ReplaceAll(never, "app=web", "app=wbe")}},
+		{"seen by a wait", "", fill("edge-1") +
+			"- {name: seen, cluster: edge-1, wait: {objects: configmaps, selector: app, condition: has(self.metadata), count: 2, within: 2m}}\n" + drop("edge-1") +
+			strings.ReplaceAll(wait("*", "2m"), "app=web", "app"), nil},
+		{"of a plane that nobody copies from", "", strings.Replace(fill("x"), `cluster: "x", `, "", 1) + wait("*", "1s"), []string{"edge-1" + never}},
+		{"of a plane that a subject may copy from", subject, strings.Replace(fill("x"), `cluster: "x", `, "", 1) + wait("*", "2m"), nil},
+		{"still there", "", fill("far-1") + wait("*", "1s"), []string{"gone: far-1: 2 configmaps are still there after 1s, at most 0 may be; behind: n-1/fill-0; n-1/fill-1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			top, _, _ := strings.Cut(head(1), "bodies:")
+			b, _ := newMembersBench(t, threeMembers+tt.top+top+labelled+"steps:\n"+tt.steps)
+			err := Run(t.Context(), b.Session)
+			if (err == nil) != (tt.want == nil) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("\n got %v\nwant %s", err, part)
+				}
+			}
+		})
 	}
 }
 

@@ -58,6 +58,7 @@ type Session struct {
 	baseline baseline      // of steps that settle
 	found    [][][2]string // with PlanPart: the objects that a mix's labels select; nil: they are listed
 	member   *Member       // that the session is about; nil: the plane
+	home     *Created      // what the plane has that may come to the member; nil: nothing
 }
 
 // Progress is told where a run stands.

@@ -59,7 +59,7 @@ func stepOf(s *scenario.Step, failed error) Step {
 	case s.Probe != nil:
 		return Probe{s.Name, s.Probe}
 	case s.Wait != nil:
-		return Wait{s.Name, s.Wait}
+		return Wait{Step: s.Name, Spec: s.Wait}
 	case s.Settle != nil:
 		return Settle{s.Name, s.Settle}
 	case s.Fault != nil:

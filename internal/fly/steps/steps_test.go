@@ -2,7 +2,6 @@ package steps
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -368,25 +365,6 @@ func TestSomeAreLacking(t *testing.T) {
 	} {
 		if len(got) != 3 || !strings.HasPrefix(got[i], want) {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// TestTemplatesBring: what a controller makes of an object has the labels of the template in it.
-func TestTemplatesBring(t *testing.T) {
-	for object, want := range map[string]bool{
-		`{"metadata": {"labels": {"app": "web"}}}`:                                                                                false,
-		`{"spec": {"template": {"metadata": {"labels": {"app": "web"}}}}}`:                                                        true,
-		`{"spec": {"template": {"metadata": {"labels": {"app": "db"}}}}}`:                                                         false,
-		`{"spec": {"jobTemplate": {"spec": {"template": {"metadata": {"labels": {"app": "web"}}}}}}}`:                             true,
-		`{"spec": {"volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"spec": {}, "metadata": {"labels": {"app": "web"}}}]}}`: true,
-	} {
-		var all map[string]any
-		if err := json.Unmarshal([]byte(object), &all); err != nil {
-			t.Fatal(err)
-		}
-		if got := hasTemplate(all, labels.SelectorFromSet(labels.Set{"app": "web"})); got != want {
-			t.Errorf("%s: %v", object, got)
 		}
 	}
 }

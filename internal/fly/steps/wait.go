@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/condition"
+	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -18,12 +20,20 @@ import (
 
 // Wait waits until pods or objects are as they should be.
 type Wait struct {
-	Step string
-	Spec *scenario.Wait
+	Step  string
+	Spec  *scenario.Wait
+	sight *inventory.Sight // of what it waits for the end of; nil: its own
+	ends  clock.Time       // when its time is up; 0: it begins now
 }
 
 // Do waits.
 func (w Wait) Do(ctx context.Context, s *Session) error {
+	if w.sight == nil {
+		w.sight = inventory.NewSight()
+	}
+	if w.ends == 0 {
+		w.ends = s.Clock.Now().Add(time.Duration(w.Spec.Within))
+	}
 	if w.Spec.Objects != "" {
 		return w.waitObjects(ctx, s)
 	}
@@ -35,18 +45,20 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 	if err := w.requirePossible(s); err != nil {
 		return err
 	}
-	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		have, ok := w.countPods(s)
-		known := w.knowsPods(s)
+		if w.knowsPods(s) {
+			w.sight.Note()
+		}
+		known := w.sight.IsHad()
 		ok = ok && known
 		s.Progress.Waiting(w.Step, have, w.Spec.Count)
 		if ok {
 			return nil
 		}
-		if s.Clock.Now() > deadline {
+		if s.Clock.Now() > w.ends {
 			if !known {
 				return fmt.Errorf("no pods of group %q were seen, before or within %v: whether they are gone cannot be told; if none is enough, set wait.optional", w.Spec.Pods, w.Spec.Within)
 			}
@@ -127,13 +139,15 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	if w.Spec.Of != "" && !w.Spec.Deleted {
 		made = s.Created.find(w.Spec.Of).allMade
 	}
-	known := w.knowsObjects(s, resource)
+	if w.knowsObjects(s, resource) {
+		w.sight.Note()
+	}
 	defer func() {
 		if o.Seen() {
 			s.Created.noteSeen(w.Spec.Objects, w.Spec.Selector)
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(run, time.Duration(w.Spec.Within), errWithin)
+	ctx, cancel := context.WithTimeoutCause(run, max(time.Millisecond, s.Clock.Until(w.ends)), errWithin)
 	defer cancel()
 	watching, stop := context.WithCancelCause(ctx)
 	var wait guard.Group
@@ -144,15 +158,21 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	case <-o.Synced():
 	case <-watching.Done():
 	}
+	had := w.sight.Had()
 	for watching.Err() == nil {
+		if o.Seen() {
+			w.sight.Note()
+		}
 		c := o.Counts()
 		have, ok := w.isSatisfied(c, want)
 		s.Progress.Waiting(w.Step, have, want)
-		if ok && (known || o.Seen()) {
+		if ok && w.sight.IsHad() {
 			return made()
 		}
 		select {
 		case <-o.Changed():
+		case <-had:
+			had = nil
 		case <-watching.Done():
 		}
 	}
@@ -160,7 +180,7 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	if !errors.Is(cause, errWithin) {
 		return cause
 	}
-	if !known && !o.Seen() {
+	if !w.sight.IsHad() {
 		return fmt.Errorf("no %s%s were seen, before or within %v: whether they are gone cannot be told; if none is enough, set wait.optional", w.Spec.Objects, withLabels(w.Spec.Selector), w.Spec.Within)
 	}
 	late := s.readBehind(run, resource, o.Behind(namedBehind))
@@ -174,7 +194,7 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 // knowsPods tells whether a wait for the end of pods may take none for the end: some were there,
 // or the group was to have none.
 func (w Wait) knowsPods(s *Session) bool {
-	if w.Spec.Are != "deleted" || w.Spec.Optional || s.member != nil || s.Pods.Counts(w.Spec.Pods).Created > 0 {
+	if w.Spec.Are != "deleted" || w.Spec.Optional || s.Pods.Counts(w.Spec.Pods).Created > 0 {
 		return true
 	}
 	of := s.Created.ofGroup(w.Spec.Pods)
@@ -185,7 +205,12 @@ func (w Wait) knowsPods(s *Session) bool {
 // the objects were ever there. Only a wait for their end needs one: what is gone before the
 // watch begins, and what a mistyped selector does not fit, look alike.
 func (w Wait) knowsObjects(s *Session, r discovery.Resource) bool {
-	return !w.Spec.Deleted || w.Spec.Optional || w.Spec.Of != "" || s.member != nil || s.Created.hasSeen(w.Spec.Objects, w.Spec.Selector) || s.Created.mayHaveBrought(r, w.Spec.Selector)
+	if !w.Spec.Deleted || w.Spec.Optional || w.Spec.Of != "" {
+		return true
+	}
+	return slices.ContainsFunc([]*Created{s.Created, s.home}, func(c *Created) bool {
+		return c != nil && (c.hasSeen(w.Spec.Objects, w.Spec.Selector) || c.mayHaveBrought(r, w.Spec.Selector))
+	})
 }
 
 // withLabels says which labels objects were to have.
