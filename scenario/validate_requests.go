@@ -137,8 +137,8 @@ func (c requestsChecker) checkNames(path string, x *Call) {
 		c.reportAt(path+".namespace", "call.namespace: belongs to resource; of has the namespaces of what the step made")
 	case x.Resource != "" && single && (x.Name == "") == (x.Selector == ""):
 		c.reportAt(path, "call: exactly one of name and selector is needed")
-	case x.Optional && x.Selector == "":
-		c.reportAt(path+".optional", "call.optional: belongs to selector")
+	case x.Optional && x.Selector == "" && x.Of == "":
+		c.reportAt(path+".optional", "call.optional: belongs to selector and of")
 	case x.Of != "" && single && x.Selector != "":
 		c.reportAt(path+".selector", "call.selector: belongs to resource; of has the objects that the step made")
 	case !single && x.Name != "":

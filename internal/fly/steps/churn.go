@@ -72,7 +72,7 @@ type churned struct {
 func (c *churning) addCluster(s *Session) error {
 	o, err := s.Created.findUsable(c.Spec.Step)
 	if o != nil && err == nil {
-		s.noteLacks(c.Step, o.lacks("churned"))
+		s.noteLacks(c.Step, o.lacks("churned", o.batchBetween(o.layoutOf(c.Spec.Objects), 0, o.UpTo())))
 	}
 	if o != nil && err == nil {
 		c.clusters = append(c.clusters, churned{s, o})
@@ -81,6 +81,10 @@ func (c *churning) addCluster(s *Session) error {
 }
 
 func (c *churning) runCycles(ctx context.Context) error {
+	for _, one := range c.clusters {
+		one.objects.BeginChurn()
+		defer one.objects.EndChurn()
+	}
 	rest := time.Duration(c.Spec.Rest)
 	if rest == 0 {
 		rest = time.Duration(c.Spec.Delay)
@@ -198,13 +202,14 @@ func pickAdjacent(n int, percent float64, random *rand.Rand) []int {
 	return out
 }
 
+// layoutOf is the layout of the objects of some bodies; none: of all.
+func (o *Objects) layoutOf(bodies []string) inventory.Layout {
+	return o.layout.Filter(func(i scenario.Item) bool { return len(bodies) == 0 || slices.Contains(bodies, i.Body) })
+}
+
 // ofUnits lists the objects of some units, those of the bodies that are meant.
 func (o *Objects) ofUnits(units []int, bodies []string) batch {
-	l := o.layout
-	if len(bodies) > 0 {
-		l = l.Filter(func(i scenario.Item) bool { return slices.Contains(bodies, i.Body) })
-	}
-	to := o.UpTo()
+	l, to := o.layoutOf(bodies), o.UpTo()
 	var ordinals []inventory.Ordinal
 	var order []int
 	for k, unit := range units {

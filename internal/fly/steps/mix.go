@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
@@ -13,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -33,6 +35,8 @@ type mixEntry struct {
 	rounds     bool             // the index counts rounds through what was found
 	seed       uint64
 	stamp      object.Stamp
+	lacking    bool         // it was told before it began that some of its objects are not there
+	leftOut    atomic.Int64 // calls, since their objects had been deleted
 }
 
 // target is what one call is about.
@@ -139,14 +143,40 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 func (e *mixEntry) whyLacking() string {
 	c := e.call
 	switch {
-	case e.selectsObjects() && len(e.found) == 0 && !c.Optional:
+	case c.Optional:
+		return ""
+	case e.selectsObjects() && len(e.found) == 0:
 		return fmt.Sprintf("no %s have the labels %s: its calls of %s were not sent", c.Resource, c.Selector, c.Verb)
 	case e.objects != nil && !e.ofCollection() && e.objects.noneThere():
 		return fmt.Sprintf("none of the objects of step %s is there: its calls of %s were not sent", c.Of, c.Verb)
 	case e.objects != nil && !e.ofCollection() && e.objects.allMade() != nil:
 		return fmt.Sprintf("its calls of %s were sent only for those that are there: %v", c.Verb, e.objects.allMade())
 	}
+	if e.objects != nil && !e.ofCollection() {
+		if err := e.objects.noneGone(e.objects.batchBetween(e.layout, 0, e.objects.UpTo())); err != nil {
+			return fmt.Sprintf("its calls of %s were sent only for those that are there: %v", c.Verb, err)
+		}
+	}
 	return ""
+}
+
+// whyLeftOut says how many of the entry's calls were not sent, since their objects had been
+// deleted while the step was under way; empty where all were.
+func (e *mixEntry) whyLeftOut() string {
+	n := e.leftOut.Load()
+	if n == 0 || e.lacking || e.call.Optional { // it has been told, or is as good
+		return ""
+	}
+	return fmt.Sprintf("%s of %s %s not sent: their objects of step %s %v; if that is as good, set optional", unit.Count(int(n), "calls"), e.call.Verb, unit.Verb(int(n), "was", "were"), e.call.Of, errDeleted)
+}
+
+// countLeftOut counts a call that is left out since its object has been deleted.
+func (e *mixEntry) countLeftOut(t target) {
+	switch o := e.objects; {
+	case o == nil:
+	case o.UpTo() == 0 && o.UpToEver() > 0, o.UpTo() > 0 && o.CountGone(1, func(int) int { return o.layout.NumberOf(t.ordinal) }) > 0:
+		e.leftOut.Add(1)
+	}
 }
 
 // targetOf says what the n-th call is about.
@@ -187,7 +217,7 @@ func (e *mixEntry) pickObject(n int) (target, error) {
 	}
 	at := e.layout.Ordinal(i, 0, to)
 	if !e.objects.isThere(at) {
-		return target{missing: true}, nil
+		return target{missing: true, ordinal: at}, nil
 	}
 	namespace, name, err := e.objects.addressOf(at)
 	return target{namespace: namespace, name: name, vars: e.objects.varsWith(at, e.with), ordinal: at}, err
@@ -196,6 +226,9 @@ func (e *mixEntry) pickObject(n int) (target, error) {
 // buildCall fills the n-th call.
 func (e *mixEntry) buildCall(n int, req *load.Request) (bool, error) {
 	t, err := e.targetOf(n)
+	if err == nil && t.missing {
+		e.countLeftOut(t)
+	}
 	if err != nil || t.missing {
 		req.Op = e.op
 		return false, err

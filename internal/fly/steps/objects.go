@@ -125,16 +125,30 @@ func (o *Objects) noneThere() bool {
 }
 
 // lacks says which of the objects that a step works on it does not find, because they could
-// not be made, and what that step did with the others.
-func (o *Objects) lacks(did string) []string {
+// not be made or are gone, and what that step did with the others.
+func (o *Objects) lacks(did string, b batch) (out []string) {
 	if o.noneThere() {
 		return []string{fmt.Sprintf("none of the objects of step %s is there: it %s none", o.step, did)}
 	}
 	if err := o.allMade(); err != nil {
-		return []string{fmt.Sprintf("it %s only those that are there: %v", did, err)}
+		out = append(out, fmt.Sprintf("it %s only those that are there: %v", did, err))
+	}
+	if err := o.noneGone(b); err != nil {
+		out = append(out, fmt.Sprintf("it %s only those that are there: %v", did, err))
+	}
+	return out
+}
+
+// noneGone is an error where some of a batch were there and were deleted.
+func (o *Objects) noneGone(b batch) error {
+	if n := o.CountGone(b.count, func(i int) int { return o.layout.NumberOf(b.ordinal(i)) }); n > 0 {
+		return fmt.Errorf("%d of %d objects of step %q %w", n, b.count, o.step, errDeleted)
 	}
 	return nil
 }
+
+// errDeleted says that objects which a step works on are gone.
+var errDeleted = errors.New("had been deleted")
 
 // isThere tells whether an object is there, as far as the answers say.
 func (o *Objects) isThere(n inventory.Ordinal) bool { return o.Has(o.layout.NumberOf(n)) }

@@ -33,7 +33,7 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 			return planned{}, err
 		}
 		if why := e.whyLacking(); why != "" {
-			lacks = append(lacks, why)
+			lacks, e.lacking = append(lacks, why), true
 		}
 		e.op, e.seed, e.rounds = len(ops), s.Workload.SeedOf(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
 		ops = append(ops, e.form.Op(x.Step))
@@ -75,7 +75,14 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 		e, n := choose(a.Index)
 		e.noteDeleted(n, a)
 	}
-	return planned{Plan: p, part: Part{Found: found}, lacks: lacks}, nil
+	return planned{Plan: p, part: Part{Found: found}, lacks: lacks, after: func(_ context.Context, sent error) error {
+		for _, e := range entries {
+			if why := e.whyLeftOut(); why != "" {
+				s.noteLacks(x.Step, []string{why})
+			}
+		}
+		return sent
+	}}, nil
 }
 
 // newChooser returns what says which entry the i-th call is of, and its number there.

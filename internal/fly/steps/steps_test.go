@@ -369,6 +369,75 @@ func TestSomeAreLacking(t *testing.T) {
 	}
 }
 
+// TestSomeAreGone: a step whose objects were deleted before it, or by its own calls, says which
+// of its calls it did not send. What is churned beside it comes back.
+func TestSomeAreGone(t *testing.T) {
+	const (
+		fill = "- {name: made, create: {body: map, count: 4, pace: {closed: 1}}}\n"
+		drop = "- {name: drop, requests: {count: 1, pace: {burst: true}, mix: [{verb: delete, of: made}]}}\n"
+		gone = `1 of 4 objects of step "made" had been deleted`
+	)
+	state := " " + string(record.NotDone) + ": "
+	for _, tt := range []struct {
+		name, steps string
+		want        []string
+	}{
+		{"read", fill + drop + "- {name: x, requests: {count: 8, pace: {burst: true}, mix: [{verb: get, of: made}, {verb: list, of: made}]}}",
+			[]string{"step x" + state + "its calls of get were sent only for those that are there: " + gone}},
+		{"patched by chance", fill + drop + "- {name: x, requests: {count: 1, pace: {burst: true}, mix: [{verb: patch, of: made, body: patch, with: {e: 1}, pick: random}]}}",
+			[]string{"step x" + state + "its calls of patch were sent only for those that are there: " + gone}},
+		{"read, as is well", fill + drop + "- {name: x, requests: {count: 8, pace: {burst: true}, mix: [{verb: get, of: made, optional: true}]}}", nil},
+		{"updated", fill + drop + "- {name: x, update: {step: made, pace: {burst: true}}}", []string{"step x" + state + "it changed only those that are there: " + gone}},
+		{"churned", fill + drop + "- {name: x, churn: {step: made, percent: 25, cycles: 1, pace: {burst: true}}}", []string{"step x" + state + "it churned only those that are there: " + gone}},
+		{"deleted", fill + drop + "- {name: x, delete: {step: made, pace: {burst: true}}}", nil},
+		{"those that are there", fill + "- {name: away, scale: {step: made, to: 2, pace: {burst: true}}}\n- {name: x, requests: {count: 8, pace: {burst: true}, mix: [{verb: get, of: made}]}}", nil},
+		{"made again", fill + drop + "- {name: again, churn: {step: made, percent: 100, cycles: 1, pace: {burst: true}}}\n- {name: x, requests: {count: 8, pace: {burst: true}, mix: [{verb: get, of: made}]}}",
+			[]string{"step again" + state + "it churned only those that are there: " + gone}},
+		{"deleted by the step itself", fill + "- {name: x, requests: {count: 8, pace: {closed: 1}, mix: [{verb: delete, of: made}]}}",
+			[]string{"step x" + state + "4 calls of delete were not sent: their objects of step made had been deleted; if that is as good, set optional"}},
+		{"deleted by another entry", fill + "- {name: x, requests: {count: 400, pace: {closed: 1}, mix: [{verb: delete, of: made, optional: true}, {verb: get, of: made, weight: 99}]}}",
+			[]string{"calls of get were not sent: their objects of step made had been deleted; if that is as good, set optional"}},
+		{"deleted by itself, as is well", fill + "- {name: x, requests: {count: 8, pace: {closed: 1}, mix: [{verb: delete, of: made, optional: true}]}}", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, head(1)+tt.steps)
+			got := b.unmetOf(t, Run(t.Context(), b.Session))
+			if len(got) != len(tt.want) || len(got) > 0 && !strings.HasSuffix(got[0], tt.want[0]) {
+				t.Errorf("\n got %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestReadsBesideAChurn: those who read a churn's objects while they are away do not miss
+// them, since they come back. What it does not make again is missed.
+func TestReadsBesideAChurn(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: made, create: {body: map, count: 4, pace: {burst: true}}}\n")
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	made := b.Created.find("made")
+	read := func(step string) {
+		t.Helper()
+		mix := []scenario.Call{{Verb: "get", Of: "made", Weight: 1}}
+		if err := (Requests{step, &scenario.Requests{Mix: mix, Count: 8, Pace: scenario.Pace{Burst: true}}}).Do(t.Context(), b.Session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made.BeginChurn()
+	made.Set(1, false)
+	read("meanwhile")
+	made.EndChurn()
+	read("afterwards")
+	made.Set(1, true)
+	read("again")
+	want := []string{"step afterwards " + string(record.NotDone) + `: its calls of get were sent only for those that are there: 1 of 4 objects of step "made" had been deleted`}
+	if got := b.unmetOf(t, nil); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestBeside: watches are held until the steps beside them have ended, and no longer.
 func TestBeside(t *testing.T) {
 	b := newBench(t, head(1)+`

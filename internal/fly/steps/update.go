@@ -49,7 +49,7 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 		return planned{}, err
 	}
 	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
-	return planned{Plan: p, lacks: o.lacks("changed")}, nil
+	return planned{Plan: p, lacks: o.lacks("changed", b)}, nil
 }
 
 // planUpdate are what the step sends. Of each item there are two

@@ -12,6 +12,8 @@ import (
 type Presence struct {
 	mu          sync.Mutex
 	there       Bitmap           // by layout.numberOf
+	gone        Bitmap           // likewise: those that were there
+	churns      int              // how many steps delete and make them again just now
 	refused     Bitmap           // likewise: those that could not be made, though that was not expected
 	why         string           // of the first of them
 	uids        map[int]string   // by number: of those in a cluster that is not the run's own
@@ -25,6 +27,9 @@ type Presence struct {
 func (p *Presence) Set(number int, there bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if was := p.there.Has(number); was || p.gone.Has(number) {
+		p.gone.Set(number, !there)
+	}
 	p.there.Set(number, there)
 	if there && p.refused.Has(number) {
 		p.refused.Set(number, false)
@@ -95,6 +100,34 @@ func (p *Presence) Has(number int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.there.Has(number)
+}
+
+// BeginChurn says that from now on objects are deleted which are made again.
+func (p *Presence) BeginChurn() { p.addChurn(1) }
+
+// EndChurn says that this has ended: what was not made again is gone.
+func (p *Presence) EndChurn() { p.addChurn(-1) }
+
+func (p *Presence) addChurn(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.churns += n
+}
+
+// CountGone returns how many of n objects, each with a number, were there and are not. What
+// is being churned comes back, and what could not be made again is told as such.
+func (p *Presence) CountGone(n int, number func(i int) int) (gone int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.churns > 0 || p.gone.Count() == 0 {
+		return 0
+	}
+	for i := range n {
+		if k := number(i); p.gone.Has(k) && !p.refused.Has(k) {
+			gone++
+		}
+	}
+	return gone
 }
 
 // UpTo returns the number of indices in each space.
