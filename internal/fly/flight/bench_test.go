@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
+	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -20,10 +21,13 @@ type bench struct {
 	server *apitest.Server
 }
 
-func newBench(t *testing.T, text string) *bench {
+func newBench(t *testing.T, text string) *bench { return newBenchOf(t, text, nil) }
+
+// newBenchOf is newBench for a scenario whose subject is the caller.
+func newBenchOf(t *testing.T, text string, caller *external.Caller) *bench {
 	t.Helper()
 	folder := t.TempDir()
-	o := Options{File: filepath.Join(folder, "s.yaml"), Text: []byte(text), Out: filepath.Join(folder, "run"), Log: slog.New(slog.DiscardHandler)}
+	o := Options{File: filepath.Join(folder, "s.yaml"), Text: []byte(text), Out: filepath.Join(folder, "run"), Log: slog.New(slog.DiscardHandler), Caller: caller}
 	in, err := o.loadScenario()
 	if err != nil {
 		t.Fatal(err)

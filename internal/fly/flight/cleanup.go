@@ -66,7 +66,7 @@ func (r *run) cleanUp(ctx context.Context) {
 	err := sweeper.Sweep(ctx, r.id, nil)
 	// A subject makes again what is taken from it, such as its lease, until it ends; before
 	// that it takes its finalizers off.
-	if r.plane != nil && r.plane.EndPrograms() && !errors.Is(err, cleanup.ErrNoAnswer) {
+	if r.endSubjects(ctx) && !errors.Is(err, cleanup.ErrNoAnswer) {
 		err = sweeper.Sweep(ctx, r.id, nil)
 	}
 	if !errors.Is(err, cleanup.ErrNoAnswer) { // nor would it answer a deletion of nodes
@@ -75,6 +75,13 @@ func (r *run) cleanUp(ctx context.Context) {
 	if err != nil {
 		r.log.Warn("something may have been left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
 	}
+}
+
+// endSubjects ends the subjects, wherever they are, and says whether there were any.
+func (r *run) endSubjects(ctx context.Context) bool {
+	found := r.plane != nil && r.plane.EndPrograms()
+	found = r.subjects.endCaller() || found
+	return r.workers != nil && r.workers.EndSubjects(ctx) || found
 }
 
 // deleteNodes ends the fleet's nodes: it makes no more of them.

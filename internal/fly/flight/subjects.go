@@ -152,6 +152,13 @@ func (s *subjects) startCaller(ctx context.Context, p *subject.Prepared, dir *di
 	return fact, err
 }
 
+// endCaller ends the subject in the caller's process, and says whether there was one.
+func (s *subjects) endCaller() bool {
+	had := len(s.closers.all) > 0
+	s.close()
+	return had
+}
+
 // subjectSteps is how many steps of its own a run has for subjects.
 func subjectSteps(s *scenario.Scenario) int {
 	if len(s.Subjects) == 0 {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/member"
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
@@ -105,8 +107,26 @@ func (w *Workers) StartSubject(ctx context.Context, prepared *subject.Prepared) 
 	if err := json.Unmarshal(outcomes[0].Ended, &started); err != nil {
 		return fact, fmt.Errorf("worker %d: start %s: %w", worker, name, err)
 	}
+	w.subjects = true
 	started.Fact.Worker = &worker
 	return started.Fact, started.Join(w.run.Plane)
+}
+
+// endedWithin is how long workers may take to end their subjects.
+const endedWithin = 30 * time.Second
+
+// EndSubjects ends the subjects of the workers, which go on keeping what else they have, and
+// says whether there were any.
+func (w *Workers) EndSubjects(ctx context.Context) bool {
+	if !w.subjects {
+		return false
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, endedWithin, fmt.Errorf("within %v", endedWithin))
+	defer cancel()
+	if err := w.keepUntilEnd(ctx, message.Keep{EndSubjects: true}, func(int, json.RawMessage) error { return nil }); err != nil {
+		w.run.Log.Warn("subjects of workers did not end", slog.Any("error", err))
+	}
+	return true
 }
 
 // keepUntilEnd has all who keep nodes do a part of what goes on until the end, and returns when it does.

@@ -47,7 +47,8 @@ type Workers struct {
 	access    []string // files that say where the leader is to workers that somebody starts
 	wait      guard.Group
 	leaving   chan struct{}
-	hollow    int // members that they were told to be
+	hollow    int  // members that they were told to be
+	subjects  bool // they have some
 }
 
 // New returns the workers of a run, none of which has started. Close them after use.

@@ -38,11 +38,12 @@ type Sent struct {
 }
 
 // Keep is what a worker that keeps nodes alive is told to do: one of these, which lasts
-// until it leaves.
+// until it leaves, unless it is the end of what has begun.
 type Keep struct {
-	Nodes   bool     `json:"nodes,omitempty"` // its share of the plane's
-	Members *Members `json:"members,omitempty"`
-	Subject *Subject `json:"subject,omitempty"`
+	Nodes       bool     `json:"nodes,omitempty"` // its share of the plane's
+	Members     *Members `json:"members,omitempty"`
+	Subject     *Subject `json:"subject,omitempty"`
+	EndSubjects bool     `json:"endSubjects,omitempty"` // all that it has
 }
 
 // Members is a group of hollow members, of which a worker is its share.

@@ -97,6 +97,8 @@ func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (protocol.Task,
 		return nil, fmt.Errorf("subject %s: %w", part.Subject.Name, errNotLocal)
 	case part.Subject != nil:
 		return &subjectTask{k, *part.Subject}, nil
+	case part.EndSubjects:
+		return (*endTask)(k), nil
 	}
 	return nil, fmt.Errorf("%w: a part that this program does not know", message.ErrWorkers)
 }
@@ -233,6 +235,34 @@ func (t *subjectTask) planeBeside() (*plane.Plane, error) {
 	return plane.Beside(t.part.Kubeconfig, identify, plane.Options{Log: t.log, Clock: t.clock})
 }
 
+// endTask ends the worker's subjects before it leaves.
+type endTask keeper
+
+// Prepared has nothing to tell.
+func (t *endTask) Prepared() any { return struct{}{} }
+
+// Send ends them, and returns when they have. The worker says how it stands meanwhile.
+func (t *endTask) Send(context.Context, clock.Time) (any, error) {
+	k := (*keeper)(t)
+	k.mu.Lock()
+	programs := k.programs
+	k.programs = nil
+	k.mu.Unlock()
+	ended := make(chan struct{})
+	k.watching.Go(func() { defer close(ended); k.endSubjects(programs) })
+	<-ended
+	return struct{}{}, nil
+}
+
+// endSubjects ends subjects, all at once.
+func (k *keeper) endSubjects(programs []*plane.Plane) {
+	var all guard.Group
+	for _, p := range programs {
+		all.Go(func() { k.endLogged("a subject", p.Close) })
+	}
+	all.Wait()
+}
+
 // watchSubject tells when the subject ends by itself.
 func (k *keeper) watchSubject(beside *plane.Plane) {
 	select {
@@ -276,11 +306,7 @@ func (k *keeper) Leave() {
 	if k.fleet != nil {
 		k.endLogged("the fleet", k.fleet.Close)
 	}
-	var all guard.Group
-	for _, p := range k.programs {
-		all.Go(func() { k.endLogged("a subject", p.Close) })
-	}
-	all.Wait()
+	k.endSubjects(k.programs)
 	for _, server := range k.hollow {
 		k.endLogged("hollow members", server.Close)
 	}

@@ -14,9 +14,19 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
+	"github.com/windtunnel/windtunnel/internal/fly/subject"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
+
+// TestMain is a reaper, too: what looks after the subjects that these tests start.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == process.ReaperArg {
+		os.Exit(process.ReaperMain(os.Stdin))
+	}
+	os.Exit(m.Run())
+}
 
 // runs is a kubeconfig whose credentials come from a program, which makes a file.
 func runs(t *testing.T, marker string) []byte {
@@ -82,6 +92,52 @@ func TestAHostileLeaderStartsNoSubject(t *testing.T) {
 	k.local = true
 	if _, err := k.Prepare(t.Context(), part); err != nil {
 		t.Errorf("a process of the run itself: %v", err)
+	}
+}
+
+// TestSubjectsEndBeforeTheWorkerLeaves starts two subjects, which are programs, and ends them
+// alone: the worker keeps what else it has.
+func TestSubjectsEndBeforeTheWorkerLeaves(t *testing.T) {
+	k := &keeper{scenario: &scenario.Scenario{}, leaving: make(chan struct{}), worker: worker{local: true, log: slog.New(slog.DiscardHandler), clock: clock.Start()}}
+	t.Cleanup(k.close)
+	do := func(part message.Keep) any {
+		t.Helper()
+		raw, err := json.Marshal(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := k.Prepare(t.Context(), raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := task.Send(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	do(message.Keep{EndSubjects: true}) // of which there are none yet
+	var programs []process.Identity
+	for _, name := range []string{"a", "b"} {
+		k.scenario.Subjects = append(k.scenario.Subjects, scenario.Subject{Name: name, Command: "/bin/sleep", Args: []string{"1h"}})
+		started, ok := do(message.Keep{Subject: &message.Subject{Name: name, Folder: t.TempDir(), Logs: t.TempDir(), Kubeconfig: "k"}}).(subject.Started)
+		if !ok {
+			t.Fatal("no subject was started")
+		}
+		program, err := process.Of(started.PID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs = append(programs, program)
+	}
+	do(message.Keep{EndSubjects: true})
+	for _, one := range programs {
+		if one.Alive() {
+			t.Errorf("process %d has not ended", one.PID)
+		}
+	}
+	if said, ok := k.Progress().(message.Progress); !ok || said.Died != nil || k.over {
+		t.Errorf("a subject that was ended has died: %+v, or the worker has left: %v", said, k.over)
 	}
 }
 
