@@ -237,7 +237,7 @@ type Call struct {
 	With            map[string]any `yaml:"with"`            // more template variables
 	Patch           string         `yaml:"patch"`           // patch: merge (default), strategic, json or apply
 	Selector        string         `yaml:"selector"`        // list, watch, deletecollection: label selector; get, patch, delete with resource and no name: the objects found with it at the start of the step, round-robin
-	Optional        bool           `yaml:"optional"`        // get, update, patch, delete: with selector, the labels may select nothing; with of, objects may have been deleted, and their calls are not sent; default: the verdict is then unknown
+	Optional        bool           `yaml:"optional"`        // get, update, patch, delete: with selector, the labels may select nothing; with of, objects may have been deleted, and their calls are not sent; deletecollection: there may be nothing to delete at the start of the step; default: the verdict is then unknown
 	FieldSelector   string         `yaml:"fieldSelector"`   // list, watch, deletecollection
 	Limit           int            `yaml:"limit"`           // list: objects per page; all pages are read, each with a request; 0: one page
 	ResourceVersion string         `yaml:"resourceVersion"` // get, list: "" (default: the newest, by quorum) or "0" (any, from the cache)

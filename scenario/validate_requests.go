@@ -87,7 +87,7 @@ func (c requestsChecker) checkFields(path string, x *Call) {
 		{"with", []string{"create", "update", "patch"}},
 		{"patch", []string{"patch"}},
 		{"selector", selecting},
-		{"optional", []string{"get", "update", "patch", "delete"}},
+		{"optional", []string{"get", "update", "patch", "delete", "deletecollection"}},
 		{"fieldSelector", many},
 		{"limit", []string{"list"}},
 		{"resourceVersion", []string{"get", "list"}},
@@ -137,7 +137,7 @@ func (c requestsChecker) checkNames(path string, x *Call) {
 		c.reportAt(path+".namespace", "call.namespace: belongs to resource; of has the namespaces of what the step made")
 	case x.Resource != "" && single && (x.Name == "") == (x.Selector == ""):
 		c.reportAt(path, "call: exactly one of name and selector is needed")
-	case x.Optional && x.Selector == "" && x.Of == "":
+	case x.Optional && single && x.Selector == "" && x.Of == "":
 		c.reportAt(path+".optional", "call.optional: belongs to selector and of")
 	case x.Of != "" && single && x.Selector != "":
 		c.reportAt(path+".selector", "call.selector: belongs to resource; of has the objects that the step made")

@@ -2,13 +2,17 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
@@ -31,6 +35,7 @@ type mixEntry struct {
 	objects    *Objects         // with of: those of its step
 	layout     inventory.Layout // of these, those that are meant: all of one item
 	namespaces []string         // in turn, without of
+	empty      bool             // there is nothing that its deletion of a collection would delete
 	found      [][2]string      // objects that the labels selected: namespace and name
 	rounds     bool             // the index counts rounds through what was found
 	seed       uint64
@@ -73,8 +78,26 @@ func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call
 		e.found = s.found[number]
 	case e.selectsObjects():
 		e.found, err = s.listSelected(ctx, resource, c, selector)
+	case c.Verb == "deletecollection" && c.Resource != "" && !c.Optional && s.found == nil:
+		e.empty, err = s.selectsNone(ctx, resource, c, selector)
 	}
 	return e, err
+}
+
+// selectsNone tells whether there is nothing that a deletion of collections would delete.
+func (s *Session) selectsNone(ctx context.Context, resource discovery.Resource, c *scenario.Call, selector string) (bool, error) {
+	for _, path := range s.collectionsOf(resource, c) {
+		query := url.Values{"limit": {"1"}, "labelSelector": {selector}, "fieldSelector": {c.FieldSelector}}
+		answer, err := s.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path + "?" + query.Encode()})
+		if err != nil || !answer.Success() {
+			return false, err // its own calls will say so
+		}
+		var list struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(answer.Body, &list); err != nil || len(list.Items) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // ofCollection tells whether a call is about a collection.
@@ -121,21 +144,25 @@ func (s *Session) resourceOf(ctx context.Context, step string, e *mixEntry) (dis
 // listSelected lists the objects that a call's labels select, once: its calls go
 // through them in turn.
 func (s *Session) listSelected(ctx context.Context, resource discovery.Resource, c *scenario.Call, selector string) ([][2]string, error) {
-	paths := []string{resource.All()}
-	if resource.Namespaced && c.Namespace != "*" {
-		paths = nil
-		for _, space := range s.Workload.NamespacesOf(&scenario.Create{Namespace: c.Namespace}) {
-			paths = append(paths, resource.Collection(space))
-		}
-	}
 	var out [][2]string
-	for _, path := range paths {
+	for _, path := range s.collectionsOf(resource, c) {
 		err := discovery.ListMetadata(ctx, s.Client, path, selector, func(o discovery.Metadata) { out = append(out, [2]string{o.Namespace, o.Name}) })
 		if err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// collectionsOf returns the paths of the collections that a call's objects are in.
+func (s *Session) collectionsOf(resource discovery.Resource, c *scenario.Call) (paths []string) {
+	if !resource.Namespaced || c.Namespace == "*" {
+		return []string{resource.All()}
+	}
+	for _, space := range s.Workload.NamespacesOf(&scenario.Create{Namespace: c.Namespace}) {
+		paths = append(paths, resource.Collection(space))
+	}
+	return paths
 }
 
 // whyLacking says why an entry's calls cannot be sent, none or not all of them; empty where
@@ -147,7 +174,9 @@ func (e *mixEntry) whyLacking() string {
 		return ""
 	case e.selectsObjects() && len(e.found) == 0:
 		return fmt.Sprintf("no %s have the labels %s: its calls of %s were not sent", c.Resource, c.Selector, c.Verb)
-	case e.objects != nil && !e.ofCollection() && e.objects.noneThere():
+	case e.empty:
+		return fmt.Sprintf("no %s%s are there: its calls of deletecollection delete none; if that is as good, set optional", c.Resource, withLabels(c.Selector))
+	case e.objects != nil && (!e.ofCollection() || c.Verb == "deletecollection") && e.objects.noneThere():
 		return fmt.Sprintf("none of the objects of step %s is there: its calls of %s were not sent", c.Of, c.Verb)
 	case e.objects != nil && !e.ofCollection() && e.objects.allMade() != nil:
 		return fmt.Sprintf("its calls of %s were sent only for those that are there: %v", c.Verb, e.objects.allMade())

@@ -398,6 +398,16 @@ func TestSomeAreGone(t *testing.T) {
 		{"deleted by another entry", fill + "- {name: x, requests: {count: 400, pace: {closed: 1}, mix: [{verb: delete, of: made, optional: true}, {verb: get, of: made, weight: 99}]}}",
 			[]string{"calls of get were not sent: their objects of step made had been deleted; if that is as good, set optional"}},
 		{"deleted by itself, as is well", fill + "- {name: x, requests: {count: 8, pace: {closed: 1}, mix: [{verb: delete, of: made, optional: true}]}}", nil},
+		{"collections with nothing in them", fill + "- {name: x, requests: {count: 2, pace: {burst: true}, mix: [{verb: deletecollection, resource: configmaps, namespace: n-1, selector: none=such}]}}",
+			[]string{"step x" + state + "no configmaps with the labels none=such are there: its calls of deletecollection delete none; if that is as good, set optional"}},
+		{"collections of another namespace", fill + "- {name: x, requests: {count: 1, pace: {burst: true}, mix: [{verb: deletecollection, resource: configmaps, namespace: n-2}]}}",
+			[]string{"step x" + state + "no configmaps are there: its calls of deletecollection delete none; if that is as good, set optional"}},
+		{"collections of fields that none has", fill + "- {name: x, requests: {count: 1, pace: {burst: true}, mix: [{verb: deletecollection, resource: configmaps, fieldSelector: metadata.name=none}]}}",
+			[]string{"step x" + state + "no configmaps are there: its calls of deletecollection delete none; if that is as good, set optional"}},
+		{"collections of objects that are gone", fill + "- {name: away, delete: {step: made, pace: {burst: true}}}\n- {name: x, requests: {count: 1, pace: {burst: true}, mix: [{verb: deletecollection, of: made}]}}",
+			[]string{"step x" + state + "none of the objects of step made is there: its calls of deletecollection were not sent"}},
+		{"collections with something in them", fill + "- {name: x, requests: {count: 2, pace: {burst: true}, mix: [{verb: deletecollection, resource: configmaps, selector: x=1}]}}", nil},
+		{"collections, as is well", fill + "- {name: x, requests: {count: 1, pace: {burst: true}, mix: [{verb: deletecollection, resource: configmaps, selector: none=such, optional: true}]}}", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
