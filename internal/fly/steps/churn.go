@@ -3,7 +3,6 @@ package steps
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -164,44 +163,6 @@ func (x Churn) randomOf(w *workload.Workload, cycle int) *rand.Rand {
 	return rand.New(rand.NewPCG(w.SeedOf(x.Step), uint64(cycle)))
 }
 
-// percentOf is how many of n a cycle takes. A percentage that was made of a whole number
-// gives that number.
-func percentOf(n int, percent float64) int {
-	return min(n, int(math.Ceil(float64(n)*percent/100-1e-6)))
-}
-
-// pickScattered returns which of n a cycle takes, so many and in order.
-func pickScattered(n, take int, random *rand.Rand) []int {
-	moved := map[int]int{} // of a shuffle that goes no further than it has to
-	at := func(i int) int {
-		if v, ok := moved[i]; ok {
-			return v
-		}
-		return i
-	}
-	out := make([]int, take)
-	for i := range out {
-		j := i + random.IntN(n-i)
-		out[i] = at(j)
-		moved[j] = at(i)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// pickAdjacent returns which of n a cycle takes that are to lie side by side.
-func pickAdjacent(n int, percent float64, random *rand.Rand) []int {
-	out := make([]int, percentOf(n, percent))
-	if len(out) == 0 {
-		return nil
-	}
-	first := random.IntN(n - len(out) + 1)
-	for i := range out {
-		out[i] = first + i
-	}
-	return out
-}
-
 // layoutOf is the layout of the objects of some bodies; none: of all.
 func (o *Objects) layoutOf(bodies []string) inventory.Layout {
 	return o.layout.Filter(func(i scenario.Item) bool { return len(bodies) == 0 || slices.Contains(bodies, i.Body) })
@@ -228,7 +189,7 @@ func (x Churn) chooseBatch(w *workload.Workload, o *Objects, cycle int) batch {
 		return x.chosenObjects(w, o, cycle)
 	}
 	units := o.layout.Spaces * o.UpTo()
-	return o.ofUnits(pickScattered(units, percentOf(units, x.Spec.Percent), x.randomOf(w, cycle)), x.Spec.Objects)
+	return o.ofUnits(inventory.PickScattered(units, inventory.PercentOf(units, x.Spec.Percent), x.randomOf(w, cycle)), x.Spec.Objects)
 }
 
 // chosenObjects are the objects that a cycle takes of each body.
@@ -242,7 +203,7 @@ func (x Churn) chosenObjects(w *workload.Workload, o *Objects, cycle int) batch 
 		of := inventory.Layout{Spaces: o.layout.Spaces}
 		of.AddItem(item, o.layout.Numbers[k])
 		n := of.Count(0, o.UpTo())
-		for _, i := range pickScattered(n, scenario.ChurnedObjects(n, x.Spec.Percent), random) {
+		for _, i := range inventory.PickScattered(n, scenario.ChurnedObjects(n, x.Spec.Percent), random) {
 			ordinals = append(ordinals, of.Ordinal(i, 0, o.UpTo()))
 		}
 	}
@@ -362,7 +323,7 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 		if all == nil {
 			return nil
 		}
-		spaces[i], deleted[i] = all.ofUnits(pickAdjacent(all.layout.Spaces*all.UpTo(), c.Spec.Percent, c.randomOf(one.Workload, cycle)), nil), map[string]bool{}
+		spaces[i], deleted[i] = all.ofUnits(inventory.PickAdjacent(all.layout.Spaces*all.UpTo(), c.Spec.Percent, c.randomOf(one.Workload, cycle)), nil), map[string]bool{}
 		for k := range spaces[i].count {
 			_, name, err := all.addressOf(spaces[i].ordinal(k))
 			if err != nil {

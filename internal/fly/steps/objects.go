@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -170,11 +168,7 @@ func (o *Objects) namespaceOf(n inventory.Ordinal) string {
 
 // nameOf returns the name that the scenario gives an object.
 func (o *Objects) nameOf(n inventory.Ordinal) string {
-	it := o.items[n.Item].Item
-	if inventory.Replicas(it) > 1 {
-		return it.Name + "-" + strconv.Itoa(n.Index) + "-" + strconv.Itoa(n.Replica)
-	}
-	return it.Name + "-" + strconv.Itoa(n.Index)
+	return inventory.NameOf(o.items[n.Item].Item, n)
 }
 
 // renderBody appends an object's body, as protobuf where that gives the same object
@@ -273,26 +267,11 @@ func (o *Objects) newMatcher(resource discovery.Resource, deleted bool) (func(na
 // isNamed tells whether a name is one that the scenario gave an object of an item,
 // below an index and of those that count.
 func (o *Objects) isNamed(number int, address [2]string, to int, counts func(inventory.Ordinal) bool) bool {
-	namespace, name := address[0], address[1]
-	it := &o.items[number]
-	rest, ok := strings.CutPrefix(name, it.Name+"-")
-	if !ok {
+	namespace, it := address[0], &o.items[number]
+	n, ok := inventory.ParseName(it.Item, address[1])
+	if n.Item = number; !ok || n.Index >= to {
 		return false
 	}
-	n := inventory.Ordinal{Item: number, Replica: 1}
-	if inventory.Replicas(it.Item) > 1 {
-		first, second, _ := strings.Cut(rest, "-")
-		replica, err := strconv.Atoi(second)
-		if err != nil || replica < 1 || replica > inventory.Replicas(it.Item) {
-			return false
-		}
-		rest, n.Replica = first, replica
-	}
-	index, err := strconv.Atoi(rest)
-	if err != nil || index < 0 || index >= to || index%inventory.Every(it.Item) != 0 {
-		return false
-	}
-	n.Index = index
 	for n.Space = range o.layout.Spaces {
 		if (o.namespaceOf(n) == namespace || !it.resource.Namespaced) && counts(n) {
 			return true

@@ -1,4 +1,4 @@
-package steps
+package inventory
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestFreshDefinitions(t *testing.T) {
 		{"without conditions", `{}`, 0, 0},
 		{"no JSON", `<html>`, 0, 0},
 	} {
-		if got := freshTime([]byte(c.definition), at.Add(c.after)); got != c.want {
+		if got := FreshTime([]byte(c.definition), at.Add(c.after)); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
