@@ -508,11 +508,18 @@ func TestWhatAppearsIsCounted(t *testing.T) {
 
 // What a configuration file sets is raised there: a flag beside it is ignored.
 func TestConfigFileIsNamed(t *testing.T) {
-	f, _ := made{series: `kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
+	for name, args := range map[string][]string{
+		"one word":              {"--config=s.yaml"},
+		"two words":             {"--config", "s.yaml"},
+		"one dash":              {"-config=s.yaml"},
+		"beside its own limits": {"--kube-api-qps=5", "--kube-api-burst=5", "--config=s.yaml"},
+	} {
+		f, _ := made{series: `kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
 		kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,
-		manifest: limited(record.ComponentFact{Name: "kube-scheduler", Args: []string{"--config=s.yaml"}, Client: &record.ClientLimit{QPS: 5, Burst: 5}})}.facts(t)
-	got := diagnose.Findings(f)
-	if len(got) == 0 || !strings.Contains(got[0].Try, "clientConnection.qps") || strings.Contains(got[0].Try, "--kube-api-qps") {
-		t.Errorf("%+v", got)
+			manifest: limited(record.ComponentFact{Name: "kube-scheduler", Args: args, Client: &record.ClientLimit{QPS: 5, Burst: 5}})}.facts(t)
+		got := diagnose.Findings(f)
+		if len(got) == 0 || !strings.Contains(got[0].Try, "clientConnection.qps") || strings.Contains(got[0].Try, "--kube-api-qps") {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

@@ -134,14 +134,25 @@ func TestFailedCalls(t *testing.T) {
 // TestLatencyOfCallsThatAllFailed is no pass: nothing is known of one that
 // succeeds.
 func TestLatencyOfCallsThatAllFailed(t *testing.T) {
-	f := newFlight(t)
-	f.sc.FailedCalls = scenario.Ignore
-	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Name: "c", Max: new(60.0)})
-	f.refuse(loadOp(), 20, 422, record.Call{})
-	f.end(record.Done)
-	r := f.judge().Objectives[0]
-	if r.Verdict != slo.Unknown || r.Failed != 20 || !strings.Contains(strings.Join(r.Warnings, " "), "all 20 calls failed") {
-		t.Errorf("%+v", r)
+	for name, tt := range map[string]struct {
+		statistic string
+		code      uint16
+	}{
+		"refused":           {"p50", 422},
+		"not allowed":       {"p99", 403},
+		"not there":         {"p50", 404},
+		"failing inside":    {"mean", 500},
+		"of a shared limit": {"p90", 429},
+	} {
+		f := newFlight(t)
+		f.sc.FailedCalls = scenario.Ignore
+		f.objective(scenario.Objective{SLI: "call-latency", Statistic: tt.statistic, Name: "c", Max: new(60.0)})
+		f.refuse(loadOp(), 20, tt.code, record.Call{})
+		f.end(record.Done)
+		r := f.judge().Objectives[0]
+		if r.Verdict != slo.Unknown || r.Failed != 20 || !strings.Contains(strings.Join(r.Warnings, " "), "all 20 calls failed") {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
 
