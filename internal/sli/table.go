@@ -167,7 +167,7 @@ func clientIndicators() []Indicator {
 		{Name: "requests-by-client", Unit: "requests", Text: "requests of a client that the API server answered, from its audit log (`plane.audit`); client is the first product of the user agent, and 0 is a value: the client sent no such request",
 			Source: audited, Labels: anyLabels("client", "version", "user", "verb", "resource", "subresource", "code"), Per: []string{"client"}, Statistics: rateStatistics(),
 			Kind: Counter, Family: "windtunnel_client_requests_total"},
-		{Name: "request-time-by-client", Unit: "seconds", Rate: "requests", Text: "time of a client's requests from receipt to answer, all together, without watches and streams; its rate is how many run at a time on average",
+		{Name: "request-time-by-client", Unit: "seconds", Rate: "requests", Text: "time of a client's requests from receipt to answer, all together, without long-running requests (watches, streams, logs, profiles of the API server); its rate is how many run at a time on average",
 			Source: audited, Labels: anyLabels("client", "version", "user", "verb", "resource", "subresource", "code"), Per: []string{"client"}, Statistics: rateStatistics(),
 			Kind: Counter, Family: "windtunnel_client_request_seconds_total"},
 		{Name: "watches-by-client", Unit: "watches", Text: "watches that a client began",

@@ -72,7 +72,7 @@ func clientsByName(r *content.Report, most int) []clientRow {
 }
 
 // clientModel says what the columns of CPU and memory are.
-const clientModel = "CPU and allocations of kube-apiserver are shared out by the time of requests from receipt to answer (watches and streams have none): a model, not a measurement."
+const clientModel = "CPU and allocations of kube-apiserver are shared out by request time, without watches, streams, logs and profiles: a model, not a measurement."
 
 func (t *summaryText) writeClients(r *content.Report) {
 	rows := clientsByName(r, summaryClients)

@@ -16,7 +16,7 @@ import (
 const (
 	ClientFamilies  = "windtunnel_client_" // what the next three begin with
 	ClientRequests  = "windtunnel_client_requests_total"
-	ClientSeconds   = "windtunnel_client_request_seconds_total" // from receipt to answer; without watches and streams
+	ClientSeconds   = "windtunnel_client_request_seconds_total" // from receipt to answer; without long-running requests
 	ClientWatches   = "windtunnel_client_watches_total"         // watches that began
 	AuditBytes      = "windtunnel_audit_bytes_total"            // read of the audit log of a server
 	AuditUnreadable = "windtunnel_audit_unreadable_total"       // lines that are no events
@@ -51,7 +51,7 @@ type Client struct {
 	Requests float64
 	Failed   float64 // of these, with a status of 400 and above
 	Watches  float64 // that began
-	Seconds  float64 // of requests from receipt to answer, all together; without watches and streams
+	Seconds  float64 // of requests from receipt to answer, all together; without long-running requests
 	Kinds    map[RequestKey]float64
 	// Share is its part of all clients' Seconds, CPU and Allocated that share of what
 	// the API servers used: a model, for no server says what a request costs it.

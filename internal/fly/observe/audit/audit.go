@@ -129,7 +129,7 @@ func (r *Reader) writeLocked(key Key, at clock.Time) {
 
 func (r *Reader) sampleLocked(key Key, s ids, at clock.Time, c Count) {
 	r.records.Sample(record.Sample{Series: s.number, At: at, Value: float64(c.Number)})
-	if key.Stage == Ended && !lasts(key.Request.Verb) {
+	if key.Stage == Ended && !isOpenEnded(key.Request.Verb) {
 		r.records.Sample(record.Sample{Series: s.seconds, At: at, Value: c.Time.Seconds()})
 	}
 }
@@ -143,7 +143,7 @@ func (r *Reader) defineLocked(key Key) (s ids) {
 		return ids{number: define(facts.ClientWatches)}
 	}
 	s = ids{number: define(facts.ClientRequests)}
-	if !lasts(key.Request.Verb) {
+	if !isOpenEnded(key.Request.Verb) {
 		s.seconds = define(facts.ClientSeconds)
 	}
 	return s

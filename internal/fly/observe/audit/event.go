@@ -35,7 +35,7 @@ type Request struct {
 // Stage is how far a request had come when the event was written.
 type Stage uint8
 
-// The stages. A request has one event of Ended; one that lasts, such as a watch, has one
+// The stages. A request has one event of Ended; a long-running one, such as a watch, has one
 // of Started before.
 const (
 	Ended   Stage = iota // ResponseComplete or Panic
@@ -48,6 +48,9 @@ type Event struct {
 	Request Request
 	Stage   Stage
 	Took    time.Duration // from the receipt of the request to the stage; 0 where the server's clock went back in between
+	// LongRunning says that the request lasts as long as its client likes, such as a watch or
+	// a CPU profile of ten seconds: Took is then not what it cost the server.
+	LongRunning bool
 }
 
 // ErrNoEvent says that a line is not an audit event with a stage that counts.
@@ -65,6 +68,7 @@ type line struct {
 	Stage     string `json:"stage"`
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
+	URI       string `json:"requestURI"`
 	User      struct {
 		Username string `json:"username"`
 	} `json:"user"`
@@ -99,6 +103,7 @@ func ParseEvent(text []byte) (Event, error) {
 		return Event{}, fmt.Errorf("%w: kind %q, stage %q", ErrNoEvent, clip(l.Kind), clip(l.Stage))
 	}
 	e.Took = max(0, l.StageTimestamp.Sub(l.RequestReceivedTimestamp))
+	e.LongRunning = isLongRunning(e.Request, l.URI)
 	return e, nil
 }
 
@@ -152,6 +157,22 @@ func verbs() []string {
 func isStream(subresource string) bool {
 	return slices.Contains([]string{"attach", "exec", "portforward", "proxy"}, subresource)
 }
+
+// profilesPath is below which an API server serves profiles and traces of itself.
+const profilesPath = "/debug/pprof/"
+
+// isLongRunning tells requests that an API server has for long-running, and neither counts
+// among its requests in flight nor times out: watches, streams to pods, nodes and services,
+// logs, and profiles.
+func isLongRunning(r Request, uri string) bool {
+	if r.Resource == "" {
+		return strings.HasPrefix(uri, profilesPath)
+	}
+	return isOpenEnded(r.Verb) || r.Subresource == "log"
+}
+
+// isOpenEnded tells verbs all of whose requests are long-running.
+func isOpenEnded(verb string) bool { return verb == watchVerb || verb == connectVerb }
 
 // clip bounds a name that others chose, and takes out what no label should have.
 func clip(s string) string {

@@ -31,39 +31,39 @@ func TestParseEvent(t *testing.T) {
 	}{
 		"a request": {
 			event("ResponseComplete", "create", "manager/v0.1 (linux/amd64) kubernetes/abc/leader-election", account, pod, "201", at0, at5),
-			Event{manager, Request{"create", "pods", "", 201}, Ended, 5 * time.Millisecond},
+			Event{manager, Request{"create", "pods", "", 201}, Ended, 5 * time.Millisecond, false},
 		},
 		"a group and a subresource": {
 			event("ResponseComplete", "patch", "manager/v0.1", account, scale, "409", at0, at5),
-			Event{manager, Request{"patch", "deployments.apps", "scale", 409}, Ended, 5 * time.Millisecond},
+			Event{manager, Request{"patch", "deployments.apps", "scale", 409}, Ended, 5 * time.Millisecond, false},
 		},
 		"a watch that begins": {
 			event("ResponseStarted", "watch", "manager/v0.1", account, pod, "200", at0, at0),
-			Event{manager, Request{"watch", "pods", "", 200}, Started, 0},
+			Event{manager, Request{"watch", "pods", "", 200}, Started, 0, true},
 		},
 		"a stream": {
 			event("ResponseComplete", "get", "kubectl/v1.37.0", "admin", exec, "101", at0, at5),
-			Event{Client{"kubectl", "v1.37.0", "admin"}, Request{"connect", "pods", "exec", 101}, Ended, 5 * time.Millisecond},
+			Event{Client{"kubectl", "v1.37.0", "admin"}, Request{"connect", "pods", "exec", 101}, Ended, 5 * time.Millisecond, true},
 		},
 		"no resource": {
 			event("ResponseComplete", "get", "curl", "u", "", "200", at0, at5),
-			Event{Client{"curl", "", "u"}, Request{"get", "", "", 200}, Ended, 5 * time.Millisecond},
+			Event{Client{"curl", "", "u"}, Request{"get", "", "", 200}, Ended, 5 * time.Millisecond, false},
 		},
 		"a panic without an agent, and a clock that went back": {
 			event("Panic", "update", "", "u", pod, "500", at5, at0),
-			Event{Client{"u", "", "u"}, Request{"update", "pods", "", 500}, Ended, 0},
+			Event{Client{"u", "", "u"}, Request{"update", "pods", "", 500}, Ended, 0, false},
 		},
 		"nobody, an unknown verb and no code": {
 			event("ResponseComplete", "brew", " / ", "", pod, "7", at0, at0),
-			Event{Client{"unknown", "", ""}, Request{"other", "pods", "", 0}, Ended, 0},
+			Event{Client{"unknown", "", ""}, Request{"other", "pods", "", 0}, Ended, 0, false},
 		},
 		"an agent that is no name": {
 			event("ResponseComplete", "get", `\u001b[31m`+strings.Repeat("ä", 200)+`\u0000/`+strings.Repeat("v", 200), "u", pod, "200", at0, at0),
-			Event{Client{"[31m" + strings.Repeat("ä", 48), strings.Repeat("v", 100), "u"}, Request{"get", "pods", "", 200}, Ended, 0},
+			Event{Client{"[31m" + strings.Repeat("ä", 48), strings.Repeat("v", 100), "u"}, Request{"get", "pods", "", 200}, Ended, 0, false},
 		},
 		"fields that are not known": {
 			`{"stage":"ResponseComplete","verb":"get","new":[{"a":1}]}`,
-			Event{Client{"unknown", "", ""}, Request{"get", "", "", 0}, Ended, 0},
+			Event{Client{"unknown", "", ""}, Request{"get", "", "", 0}, Ended, 0, false},
 		},
 	} {
 		if got, err := ParseEvent([]byte(c.text)); err != nil || got != c.want {
@@ -134,6 +134,41 @@ func TestTally(t *testing.T) {
 	tally.AddLine([]byte(one("b", "get", pods, "200")))
 	if changed := tally.Take(); len(changed) != 1 || tally.Count(changed[0]).Number != 2 {
 		t.Errorf("one count has changed, and %v are given", changed)
+	}
+}
+
+// A request that lasts as long as its client likes is counted, but its time is not taken for
+// a cost.
+func TestLongRunning(t *testing.T) {
+	object := func(resource, subresource string) string {
+		return `,"objectRef":{"resource":"` + resource + `","subresource":"` + subresource + `"}`
+	}
+	for _, c := range []struct {
+		verb, uri, object string
+		want              bool
+	}{
+		{"get", "/debug/pprof/profile?seconds=10", "", true},
+		{"get", "/debug/pprof/trace?seconds=1", "", true},
+		{"get", "/metrics", "", false},
+		{"get", "/apis?x=/debug/pprof/", "", false},
+		{"get", "/debug/pprof/", object("pods", ""), false}, // a resource has no such path
+		{"watch", "/api/v1/pods?watch=true", object("pods", ""), true},
+		{"list", "/api/v1/pods", object("pods", ""), false},
+		{"get", "/api/v1/namespaces/n/pods/p/log?follow=true", object("pods", "log"), true},
+		{"create", "/api/v1/namespaces/n/pods/p/exec", object("pods", "exec"), true},
+		{"get", "/api/v1/nodes/n/proxy/stats", object("nodes", "proxy"), true},
+		{"create", "/api/v1/namespaces/n/pods/p/binding", object("pods", "binding"), false},
+	} {
+		text := strings.Replace(event("ResponseComplete", c.verb, "a", "u", c.object, "200", at0, at5), `"requestURI":"/x"`, `"requestURI":"`+c.uri+`"`, 1)
+		var tally Tally
+		tally.AddLine([]byte(text))
+		want := Count{1, 5 * time.Millisecond}
+		if c.want {
+			want.Time = 0
+		}
+		if keys := tally.Take(); len(keys) != 1 || tally.Count(keys[0]) != want {
+			t.Errorf("%s %s: %+v, want %+v", c.verb, c.uri, keys, want)
+		}
 	}
 }
 

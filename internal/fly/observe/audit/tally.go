@@ -25,7 +25,7 @@ type Key struct {
 // Count is what was counted of a key until now.
 type Count struct {
 	Number int           // of requests that ended, or of watches that began
-	Time   time.Duration // from receipt to answer, of all of them; 0 of requests that last as long as the client likes
+	Time   time.Duration // from receipt to answer, of all that are not long-running
 }
 
 // Tally counts requests by client. The zero value counts by the default bounds.
@@ -79,7 +79,7 @@ func (t *Tally) Add(e Event) {
 		t.counts[key] = c
 	}
 	c.Number++
-	if !lasts(e.Request.Verb) {
+	if !e.LongRunning {
 		c.Time += e.Took
 	}
 	if !t.isChanged[key] {
@@ -87,9 +87,6 @@ func (t *Tally) Add(e Event) {
 		t.changed = append(t.changed, key)
 	}
 }
-
-// lasts tells verbs whose requests last as long as the client likes.
-func lasts(verb string) bool { return verb == watchVerb || verb == connectVerb }
 
 // bound returns the key under which a key is counted. Of what is beyond the bounds the verb
 // is kept: there are few.
