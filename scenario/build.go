@@ -18,6 +18,7 @@ type Build struct {
 	Package   string   `yaml:"package"`   // main package, from the module's root, such as ./cmd/kueue; default: the root
 	CRDs      []string `yaml:"crds"`      // patterns of files of CustomResourceDefinitions, such as config/crd/bases/*.yaml; applied as the subject's crds are
 	Manifests []string `yaml:"manifests"` // patterns of files of other objects, applied as the subject's manifests are
+	Webhooks  []string `yaml:"webhooks"`  // patterns of files such as config/webhook/manifests.yaml, applied as the subject's webhooks are
 }
 
 // PackagePath returns the package from the module's root: . or ./cmd/kueue.
@@ -56,7 +57,7 @@ func (c subjectChecker) checkBuild(at string, b *Build) {
 	for _, list := range []struct {
 		name     string
 		patterns []string
-	}{{"crds", b.CRDs}, {"manifests", b.Manifests}} {
+	}{{"crds", b.CRDs}, {"manifests", b.Manifests}, {"webhooks", b.Webhooks}} {
 		for i, pattern := range list.patterns {
 			if _, err := path.Match(pattern, ""); err != nil || path.IsAbs(pattern) || strings.Contains(pattern, "..") {
 				c.reportAt(fmt.Sprintf("%s.%s[%d]", at, list.name, i), "build.%s: %q is not a pattern of paths from the module's root, such as config/crd/bases/*.yaml", list.name, clipText(pattern))

@@ -262,7 +262,7 @@ func Files(tree fs.FS, name string) ([]string, error) {
 func (s *Scenario) namedFiles(folder fs.FS) []string {
 	out := slices.Concat(s.CRDs, s.Manifests)
 	for _, x := range s.Subjects {
-		out = slices.Concat(out, x.CRDs, x.Manifests)
+		out = slices.Concat(out, x.CRDs, x.Manifests, x.Webhooks)
 	}
 	for _, name := range s.bodyNames() {
 		if file := s.Bodies[name].File; file != "" {

@@ -72,7 +72,7 @@ type Fleet struct {
 	Capacity       map[string]string `yaml:"capacity"`       // default cpu 32, memory 256Gi, pods 110
 	Labels         map[string]string `yaml:"labels"`         // on every node
 	Spread         map[string]int    `yaml:"spread"`         // labels with a number of values, round-robin: topology.kubernetes.io/zone: 3 gives zone-0, zone-1, zone-2
-	Stages         []string          `yaml:"stages"`         // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok Stages, relative to the scenario; default fast
+	Stages         []string          `yaml:"stages"`         // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok Stages, relative to the scenario; default fast; without nodes nothing of it happens
 	StorageClasses []string          `yaml:"storageClasses"` // claims on these classes are bound as well: the set volumes, which must be among stages, binds those on its own class, windtunnel, which is the default class
 	Traffic        string            `yaml:"traffic"`        // requests of nodes to the API server: minimal (default) or kubelet (also reads, events and tokens)
 	Connections    int               `yaml:"connections"`    // maximum number of connections shared by all nodes; default 64, each opened when the others are full

@@ -42,6 +42,7 @@ type Subject struct {
 	Ready      Ready             `yaml:"ready"`      // conditions for readiness, in addition to readable metrics; default: the process runs
 	CRDs       []string          `yaml:"crds"`       // files of CustomResourceDefinitions, applied and waited for before any subject starts; relative to the file
 	Manifests  []string          `yaml:"manifests"`  // files of any objects, several documents each, applied after the definitions; relative to the file
+	Webhooks   []string          `yaml:"webhooks"`   // files of ValidatingWebhookConfigurations, MutatingWebhookConfigurations and CustomResourceDefinitions with a conversion: the API server calls the program at $(WEBHOOK_PORT) of 127.0.0.1 in place of the services in them, and trusts the certificate in $(FILES); conversions from its start, the others once it is ready. Only on a plane that windtunnel starts; relative to the file
 	Version    []string          `yaml:"version"`    // arguments that print the program's version; default: Go's build information in the executable
 	Count      int               `yaml:"count"`      // number of equal subjects, NAME-1, NAME-2 ...; $(INDEX) in args, windtunnel, env and URLs is the number; 0: none; default: one, NAME
 	Sharable   bool              `yaml:"sharable"`   // only for subjects run by windtunnel: spread over fleet workers round-robin; no effect without --fleet-workers

@@ -75,6 +75,10 @@ func (c subjectChecker) checkSubject(path string, x *Subject) {
 	}
 	c.checkFiles(path+".crds", "subject.crds", x.CRDs)
 	c.checkFiles(path+".manifests", "subject.manifests", x.Manifests)
+	c.checkFiles(path+".webhooks", "subject.webhooks", x.Webhooks)
+	if (len(x.Webhooks) > 0 || x.Build != nil && len(x.Build.Webhooks) > 0) && (x.External || x.Sharable) {
+		c.reportAt(path+".webhooks", "subject.webhooks: belongs to a program that windtunnel starts on the machine of the plane")
+	}
 	if x.Metrics != nil {
 		c.checkMetrics(path+".metrics", x.Metrics, x.Env)
 	}

@@ -134,7 +134,7 @@ func (r *run) startSubjects(ctx context.Context) error {
 		r.subjects.elsewhere = r.workers.StartSubject
 	}
 	defer func() { r.dir.tellUnlimited(r.plane.Unlimited()) }()
-	return r.trackPart(ctx, "subjects", func() error { return r.subjects.startAll(ctx, r.plane, r.dir) })
+	return r.trackPart(ctx, "subjects", func() error { return r.subjects.startAll(ctx, r.plane, r.installation, r.dir) })
 }
 
 // awaitSubjects waits for what subjects are to have done before the run begins.

@@ -36,7 +36,7 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, plan.Effects{}, err
 	}
-	if err := errors.Join(o.Workers.Check(r.workload, r.ownsPlane()), r.checkFaults(), r.installation.missingKinds(r.workload, r.stages, o)); err != nil {
+	if err := errors.Join(o.Workers.Check(r.workload, r.ownsPlane()), r.checkFaults(), r.installation.missingKinds(r.workload, r.stages, o), r.installation.checkWebhooks(r.ownsPlane())); err != nil {
 		return nil, plan.Effects{}, err
 	}
 	effects, err := effectsOf(r.scenario, r.installation, r.stages, o)

@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
@@ -11,7 +12,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
+	"github.com/windtunnel/windtunnel/internal/fly/subject/program"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -20,6 +23,7 @@ import (
 type installation struct {
 	definitions []subject.Object
 	manifests   []subject.Object
+	webhooks    map[string][]subject.Object // by subject: what has the API server call it
 	owner       subject.Owner
 	installer   *subject.Installer // nil before anything was installed
 	closers
@@ -29,11 +33,11 @@ type installation struct {
 // that an error in one is known before anything is started. file is the
 // scenario's.
 func readInstallation(sc *scenario.Scenario, file string) (*installation, error) {
-	var in installation
+	in := installation{webhooks: map[string][]subject.Object{}}
 	errs := []error{readObjects(sc, file, sc.CRDs, &in.definitions), readObjects(sc, file, sc.Manifests, &in.manifests)}
 	for _, x := range sc.Subjects {
 		errs = append(errs, in.readBuilt(x))
-		errs = append(errs, readObjects(sc, file, x.CRDs, &in.definitions), readObjects(sc, file, x.Manifests, &in.manifests))
+		errs = append(errs, readObjects(sc, file, x.CRDs, &in.definitions), readObjects(sc, file, x.Manifests, &in.manifests), in.readWebhooks(sc, file, x))
 	}
 	return &in, errors.Join(errs...)
 }
@@ -48,16 +52,54 @@ func (in *installation) readBuilt(x scenario.Subject) error {
 	if err != nil {
 		return nil
 	}
-	var errs []error
-	for _, list := range []struct {
-		patterns []string
-		to       *[]subject.Object
-	}{{x.Build.CRDs, &in.definitions}, {x.Build.Manifests, &in.manifests}} {
-		for _, pattern := range list.patterns {
-			objects, err := subject.DecodeBuilt(built, pattern)
-			errs = append(errs, err)
-			*list.to = append(*list.to, objects...)
+	return errors.Join(readPatterns(built, x.Build.CRDs, &in.definitions), readPatterns(built, x.Build.Manifests, &in.manifests))
+}
+
+// readWebhooks reads what has the API server call a subject: from files of the scenario's,
+// and from the module that it is built from.
+func (in *installation) readWebhooks(sc *scenario.Scenario, file string, x scenario.Subject) error {
+	var all []subject.Object
+	errs := []error{readObjects(sc, file, x.Webhooks, &all)}
+	if x.Build != nil && len(x.Build.Webhooks) > 0 {
+		if built, err := subject.FindBuilt(*x.Build); err == nil { // else compileSubjects says so
+			errs = append(errs, readPatterns(built, x.Build.Webhooks, &all))
 		}
+	}
+	for _, o := range all {
+		errs = append(errs, subject.CheckWebhook(o))
+	}
+	if x.External && len(all) > 0 {
+		errs = append(errs, fmt.Errorf("subject %s: webhooks: %w", x.Name, ErrNoCertificate))
+	}
+	if len(all) > 0 {
+		in.webhooks[x.Name] = all
+	}
+	return errors.Join(errs...)
+}
+
+// ErrNoCertificate says that a program of others serves no webhooks.
+var ErrNoCertificate = errors.New("a program that windtunnel does not start has no certificate of its: leave out `webhooks`")
+
+// ErrFarWebhooks says that an API server cannot call a program on this machine.
+var ErrFarWebhooks = errors.New("the API server of a cluster that windtunnel does not start cannot call a program on this machine: leave out `webhooks`, or run without --kubeconfig")
+
+// checkWebhooks says whether the API server can call the subjects.
+func (in *installation) checkWebhooks(ownsPlane bool) error {
+	for name := range in.webhooks {
+		if !ownsPlane {
+			return fmt.Errorf("subject %s: webhooks: %w", name, ErrFarWebhooks)
+		}
+	}
+	return nil
+}
+
+// readPatterns appends the objects of a module's files that patterns fit.
+func readPatterns(built program.Program, patterns []string, to *[]subject.Object) error {
+	var errs []error
+	for _, pattern := range patterns {
+		objects, err := subject.DecodeBuilt(built, pattern)
+		errs = append(errs, err)
+		*to = append(*to, objects...)
 	}
 	return errors.Join(errs...)
 }
@@ -107,7 +149,9 @@ func (in *installation) defines() workload.Definitions {
 }
 
 // isEmpty tells that there is nothing to install.
-func (in *installation) isEmpty() bool { return len(in.definitions)+len(in.manifests) == 0 }
+func (in *installation) isEmpty() bool {
+	return len(in.definitions)+len(in.manifests)+len(in.webhooks) == 0
+}
 
 // installAll brings definitions and manifests to the plane.
 func (in *installation) installAll(ctx context.Context, p *plane.Plane, c clock.Clock) error {
@@ -121,4 +165,26 @@ func (in *installation) installAll(ctx context.Context, p *plane.Plane, c clock.
 		return err
 	}
 	return in.installer.Apply(ctx, in.manifests)
+}
+
+// startServed starts a subject and has the API server call its webhooks: for conversions from
+// the begin, since the subject itself may read objects in another version, for admission
+// once it can answer.
+func (in *installation) startServed(ctx context.Context, p *subject.Prepared) (fact record.SubjectFact, err error) {
+	webhooks, err := p.RedirectWebhooks(in.webhooks[p.Name()])
+	if err != nil {
+		return fact, err
+	}
+	var admission []subject.Object
+	for _, o := range webhooks {
+		if !o.IsConversion() {
+			admission = append(admission, o)
+		} else if err := in.installer.Apply(ctx, []subject.Object{o}); err != nil {
+			return fact, err
+		}
+	}
+	if fact, err = p.Start(ctx); err == nil && len(admission) > 0 {
+		err = in.installer.Apply(ctx, admission)
+	}
+	return fact, err
 }

@@ -104,9 +104,9 @@ func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
 
 // startAll starts the subjects one after another. From then on their death ends the
 // run.
-func (s *subjects) startAll(ctx context.Context, p *plane.Plane, dir *directory) error {
+func (s *subjects) startAll(ctx context.Context, p *plane.Plane, in *installation, dir *directory) error {
 	for _, x := range s.all {
-		fact, err := s.startOne(ctx, x, p, dir)
+		fact, err := s.startOne(ctx, x, p, in, dir)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (s *subjects) startAll(ctx context.Context, p *plane.Plane, dir *directory)
 	return dir.saveManifest()
 }
 
-func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, dir *directory) (record.SubjectFact, error) {
+func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, in *installation, dir *directory) (record.SubjectFact, error) {
 	prepared, err := subject.Prepare(x, subject.Options{
 		Plane: p, Members: s.members, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Stamp: s.stamp, Seed: s.seed,
 	})
@@ -128,7 +128,7 @@ func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Pl
 	case x.Sharable && s.elsewhere != nil:
 		return s.elsewhere(ctx, prepared)
 	}
-	return prepared.Start(ctx)
+	return in.startServed(ctx, prepared)
 }
 
 // startCaller lets the process that started windtunnel be a subject.

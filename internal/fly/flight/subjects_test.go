@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/fly/subject"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/program"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -52,9 +53,10 @@ func TestSubjectsAreBuiltFirst(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	repotest.UseModules(t, map[string]map[string]string{"example.org/operator@v1.2.3": {
 		"go.mod": "module example.org/operator\n\ngo 1.26.0\n", "cmd/manager/main.go": "package main\n\nfunc main() {}\n",
-		"crds/a.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.example.org}\n",
+		"webhooks/a.yaml": webhookOf("ValidatingWebhookConfiguration"),
+		"crds/a.yaml":     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.example.org}\n",
 	}})
-	build := &scenario.Build{Module: "example.org/operator", Version: "v1.2.3", Package: "./cmd/manager", CRDs: []string{"crds/*.yaml"}}
+	build := &scenario.Build{Module: "example.org/operator", Version: "v1.2.3", Package: "./cmd/manager", CRDs: []string{"crds/*.yaml"}, Webhooks: []string{"webhooks/*.yaml"}}
 	s := &scenario.Scenario{Subjects: []scenario.Subject{{Name: "operator", Build: build}}}
 	o := Options{File: filepath.Join(t.TempDir(), "s.yaml"), Log: slog.New(slog.DiscardHandler)}
 	if _, err := compileSubjects(s, o); !errors.Is(err, program.ErrAbsent) {
@@ -65,7 +67,7 @@ func TestSubjectsAreBuiltFirst(t *testing.T) {
 	}
 	_, err := compileSubjects(s, o)
 	in, failed := readInstallation(s, o.File)
-	if err != nil || failed != nil || len(in.definitions) != 1 || in.definitions[0].Name != "as.example.org" {
+	if err != nil || failed != nil || len(in.definitions) != 1 || in.definitions[0].Name != "as.example.org" || len(in.webhooks["operator"]) != 1 {
 		t.Errorf("after: %v, %v, %+v", err, failed, in)
 	}
 	build.CRDs = []string{"config/*.yaml"}
@@ -75,6 +77,40 @@ func TestSubjectsAreBuiltFirst(t *testing.T) {
 	build.Version = "v1.2.4"
 	if err := buildSubjects(t.Context(), s, o); !errors.Is(err, program.ErrUnknown) || !strings.HasPrefix(err.Error(), "subject operator: example.org/operator v1.2.4: ") {
 		t.Errorf("an unknown version: %v", err)
+	}
+}
+
+// webhookOf is an object that names a service of a webhook, if its kind does.
+func webhookOf(kind string) string {
+	return "apiVersion: admissionregistration.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: a}\nwebhooks: [{clientConfig: {service: {name: a}}}]\n"
+}
+
+// Webhooks that nobody can call are refused before anything is started.
+func TestWebhooksNeedAProgramHere(t *testing.T) {
+	folder := t.TempDir()
+	for name, kind := range map[string]string{"good.yaml": "MutatingWebhookConfiguration", "bad.yaml": "Service"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(webhookOf(kind)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(x scenario.Subject) (*installation, error) {
+		return readInstallation(&scenario.Scenario{Subjects: []scenario.Subject{x}}, filepath.Join(folder, "s.yaml"))
+	}
+	in, err := read(scenario.Subject{Name: "a", Command: "a", Webhooks: []string{"good.yaml"}})
+	if err != nil || in.isEmpty() || in.checkWebhooks(true) != nil {
+		t.Errorf("%+v, %v", in, err)
+	}
+	if err := in.checkWebhooks(false); !errors.Is(err, ErrFarWebhooks) || !strings.HasPrefix(err.Error(), "subject a: webhooks: ") {
+		t.Errorf("in a cluster of others: %v", err)
+	}
+	if _, err := read(scenario.Subject{Name: "a", Command: "a", Webhooks: []string{"bad.yaml"}}); !errors.Is(err, subject.ErrNoWebhook) {
+		t.Errorf("another kind: %v", err)
+	}
+	if _, err := read(scenario.Subject{Name: "a", External: true, Webhooks: []string{"good.yaml"}}); !errors.Is(err, ErrNoCertificate) {
+		t.Errorf("a program of others: %v", err)
+	}
+	if in, err := read(scenario.Subject{Name: "a", Command: "a"}); err != nil || !in.isEmpty() || in.checkWebhooks(false) != nil {
+		t.Errorf("none: %+v, %v", in, err)
 	}
 }
 

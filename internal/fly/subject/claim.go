@@ -41,9 +41,9 @@ func (c claim) createOnce(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		return c.patchOnce(ctx, c.path, body)
+		return c.patchOnce(ctx, c.path, Object{Body: body})
 	case slices.Contains(c.owner.Adopt, c.adoptName()):
-		return c.patchOnce(ctx, c.path, c.object.Body) // without a stamp: it stays
+		return c.patchOnce(ctx, c.path, c.object) // without a stamp: it stays
 	}
 	return true, fmt.Errorf("%w: it is left alone; --adopt %s lets the run change it for good", ErrExists, c.adoptName())
 }

@@ -1,6 +1,7 @@
 package subject
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,7 +77,7 @@ func (i *Installer) applyObject(ctx context.Context, o Object) error {
 		namespace = "default"
 	}
 	path := resource.Object(namespace, o.Name)
-	bring := func() (bool, error) { return i.patchOnce(ctx, path, o.Body) }
+	bring := func() (bool, error) { return i.patchOnce(ctx, path, o) }
 	if run := i.owner.Stamp.Run; run != "" {
 		c := claim{i, resource, namespace, path, o}
 		bring = func() (bool, error) { return c.createOnce(ctx) }
@@ -100,11 +101,11 @@ func (i *Installer) Has(resource, namespace, name string) bool {
 	return i != nil && i.all[applied{resource, namespace, name}]
 }
 
-// patchOnce applies a body once; done says that there is no use in trying again.
-func (i *Installer) patchOnce(ctx context.Context, path string, body []byte) (done bool, err error) {
+// patchOnce applies an object once; done says that there is no use in trying again.
+func (i *Installer) patchOnce(ctx context.Context, path string, o Object) (done bool, err error) {
 	answer, err := i.client.Do(ctx, &wire.Request{
-		Method: http.MethodPatch, Path: path + "?force=true&fieldManager=" + fieldManager,
-		ContentType: "application/apply-patch+yaml", Body: body,
+		Method: http.MethodPatch, Path: path + "?force=true&fieldManager=" + cmp.Or(o.manager, fieldManager),
+		ContentType: "application/apply-patch+yaml", Body: o.Body,
 	})
 	switch {
 	case err != nil:

@@ -23,6 +23,7 @@ type Object struct {
 	Namespace  string // as it stands in the file
 	Name       string
 	Body       []byte // JSON
+	manager    string // who applies it; empty: fieldManager
 }
 
 // maxDocument bounds one document, in bytes.
@@ -85,5 +86,5 @@ func decodeObjects(place string, raw []byte) ([]Object, error) {
 			return nil, fmt.Errorf("%s: %w: no %s", place, ErrNoObject, f.name)
 		}
 	}
-	return []Object{{place, h.APIVersion, h.Kind, h.Metadata.Namespace, h.Metadata.Name, raw}}, nil
+	return []Object{{Place: place, APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, Body: raw}}, nil
 }
