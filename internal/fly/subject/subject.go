@@ -130,6 +130,9 @@ func (p *Prepared) Start(ctx context.Context) (record.SubjectFact, error) {
 		Ready: ready, Within: time.Duration(x.Ready.Within),
 	})
 	if err != nil {
+		if ctx.Err() == nil {
+			err = explainRelease(err, path, o.Plane.Versions()["kubernetes"])
+		}
 		return record.SubjectFact{}, err
 	}
 	return p.newFact(ctx, component, path, args), nil

@@ -22,7 +22,11 @@ var (
 	// ErrNoMain says that a package of a module is no program.
 	ErrNoMain = errors.New("no main package")
 	// ErrNotWhole says that something that a program imports cannot be had.
-	ErrNotWhole = errors.New("what it imports cannot be had")
+	ErrNotWhole = errors.New("the module proxy does not have all that it imports: take another version, or build it yourself and name it as `command`")
+	// ErrNotCompiled says that the compiler refuses a program.
+	ErrNotCompiled = errors.New("it does not compile: take another version, or build it yourself and name it as `command`")
+	// ErrNewerGo says that a module needs a newer Go than the go command may use.
+	ErrNewerGo = errors.New("install that Go, or set GOTOOLCHAIN=auto so that the go command fetches it")
 )
 
 // roomForProgram is what a program takes at most while it is made.
@@ -91,6 +95,8 @@ func fetch(ctx context.Context, tool build.GoTool, wanted scenario.Build) (build
 	}
 	source := all[wanted.Module]
 	switch there, err := source.IsThere(); {
+	case err != nil && strings.Contains(err.Error(), "requires go >="):
+		return source, fmt.Errorf("%w: %w", err, ErrNewerGo)
 	case err != nil:
 		return source, fmt.Errorf("fetch %s %s: %w", wanted.Module, wanted.Version, err)
 	case !there:
@@ -98,7 +104,7 @@ func fetch(ctx context.Context, tool build.GoTool, wanted scenario.Build) (build
 		if err != nil {
 			return source, err
 		}
-		known := "it has no version of that module: check the path"
+		known := "it has no version of that module: check the path, and which proxy GOPROXY names"
 		if len(published) > 0 {
 			const few = 6
 			known = "its newest are " + strings.Join(published[max(0, len(published)-few):], ", ")
@@ -182,7 +188,10 @@ func compile(ctx context.Context, tool build.GoTool, wanted scenario.Build, sour
 	p := Program{Product: build.Product{Folder: folder, System: build.System}, Package: wanted.PackagePath()}
 	path := filepath.Join(folder, NameOf(wanted))
 	if _, err := tool.Run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, wanted.ImportPath()); err != nil {
-		return p, err
+		if ctx.Err() != nil || errors.Is(err, build.ErrNoRoom) {
+			return p, err
+		}
+		return p, fmt.Errorf("%s %s, %s: %w: %w", wanted.Module, wanted.Version, wanted.PackagePath(), ErrNotCompiled, err)
 	}
 	info, err := build.ReadInfo(path)
 	if err != nil {

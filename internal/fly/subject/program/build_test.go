@@ -129,14 +129,14 @@ func TestBuildRefuses(t *testing.T) {
 		{"a word", wanted("operator", "latest", "."), nil, "is not a Go module at a version", false},
 		{"outside", wanted("operator", "v1.2.3", "../other"), nil, `"../other" is not a package of example.org/operator`, false},
 		{"no such version", wanted("operator", "v1.2.9", "."), ErrUnknown, "its newest are v1.2.2, v1.2.3", false},
-		{"no such module", wanted("nothing", "v1.0.0", "."), ErrUnknown, "example.org/nothing v1.0.0: the module proxy does not have it; it has no version of that module: check the path", false},
+		{"no such module", wanted("nothing", "v1.0.0", "."), ErrUnknown, "example.org/nothing v1.0.0: the module proxy does not have it; it has no version of that module: check the path, and which proxy GOPROXY names", false},
 		{"no Go files", wanted("operator", "v1.2.3", "."), ErrNoMain, ". has no Go files; its main packages are ./cmd/broken, ./cmd/manager", false},
 		{"a library", wanted("operator", "v1.2.3", "./lib"), ErrNoMain, "./lib is package lib", false},
 		{"no program at all", wanted("api", "v1.1.0", "."), ErrNoMain, "none of its packages is one: name another module", false},
 		{"a folder that nobody publishes", wanted("local", "v1.0.0", "."), ErrLocal, "replaces example.org/fork by the folder ./fork and requires v0.0.0", false},
 		{"a dependency that is withheld", wanted("lacking", "v1.0.0", "."), ErrNotWhole, "example.org/fork@v1.5.0", false},
-		{"a newer Go", wanted("newer", "v1.0.0", "."), nil, "requires go >= 1.99", false},
-		{"a fault of its own", wanted("operator", "v1.2.3", "./cmd/broken"), nil, "undefined: missing", true},
+		{"a newer Go", wanted("newer", "v1.0.0", "."), ErrNewerGo, "requires go >= 1.99 (running go ", false},
+		{"a fault of its own", wanted("operator", "v1.2.3", "./cmd/broken"), ErrNotCompiled, "undefined: missing", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var progress bytes.Buffer
