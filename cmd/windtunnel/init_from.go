@@ -29,11 +29,11 @@ func writeFrom(ctx context.Context, env *environment, from origin, folder string
 	c := outline.Controller{Build: scenario.Build{Package: from.pkg}}
 	c.Build.Module, c.Build.Version, _ = strings.Cut(from.module, "@")
 	builder := program.Builder{Cache: cache, Progress: env.stderr}
+	mains, err := builder.Mains(ctx, c.Build)
+	if err != nil {
+		return err
+	}
 	if c.Build.Package == "" {
-		mains, err := builder.Mains(ctx, c.Build)
-		if err != nil {
-			return err
-		}
 		if c.Build.Package, err = outline.ChooseMain(c.Build.Module, mains); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func writeFrom(ctx context.Context, env *environment, from origin, folder string
 	if err != nil {
 		return err
 	}
-	c.Flags, c.Kinds, c.CRDs = outline.ParseFlags(help), outline.ReadKinds(p), program.Patterns(p.Definitions)
+	c = outline.New(c.Build, p, help, mains)
 	if from.kind != "" {
 		if err := c.ChooseKind(from.kind); err != nil {
 			return err

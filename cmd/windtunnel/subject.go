@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/windtunnel/windtunnel/internal/fly/subject/outline"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/program"
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -75,8 +76,8 @@ func printProgram(env *environment, p program.Program) {
 		}
 	}
 	var crds string
-	if len(p.Definitions) > 0 {
-		crds = fmt.Sprintf(", crds: [%q]", program.Patterns(p.Definitions)[0])
+	if patterns, _ := outline.Definitions(p); len(patterns) > 0 {
+		crds = fmt.Sprintf(", crds: [%s]", strings.Join(patterns, ", "))
 	}
 	fmt.Fprintf(env.stdout, "in a scenario: build: {module: %s, version: %s, package: %s%s}\n", p.Module.Path, p.Module.Version, p.Package, crds)
 }

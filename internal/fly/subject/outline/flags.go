@@ -10,6 +10,7 @@ import (
 type Flag struct {
 	Name    string
 	Default string // empty: the help names none
+	Text    string // what the help says of it
 }
 
 // flagLine is the line with which package flag, pflag and kingpin begin a flag: its name
@@ -35,6 +36,9 @@ func ParseFlags(help string) (out []Flag) {
 			}
 			out, text = append(out, Flag{Name: m[1], Default: value}), m[2]
 		}
+		if len(out) > 0 {
+			out[len(out)-1].Text += " " + strings.TrimSpace(text)
+		}
 		if m := flagDefault.FindStringSubmatch(text); m != nil && len(out) > 0 {
 			out[len(out)-1].Default = m[1]
 		}
@@ -45,6 +49,7 @@ func ParseFlags(help string) (out []Flag) {
 // role is what a flag is for.
 type role struct {
 	has    [][]string // words of which the name has one of each list
+	about  string     // a word that the help has of a flag, if the name lacks those of the first list; empty: the name has to
 	lacks  []string   // words that the name does not have
 	value  func(Flag) string
 	absent string // what it means that no flag is for it
@@ -59,7 +64,7 @@ func roles() []role {
 			value:  func(Flag) string { return "$(KUBECONFIG)" },
 			absent: "No flag for a kubeconfig: the program must read the environment variable KUBECONFIG.",
 		}, {
-			has: [][]string{{"metric"}, where}, lacks: []string{"secure", "cert", "path", "auth", "tls"},
+			has: [][]string{{"metric"}, where}, about: "metrics", lacks: []string{"secure", "cert", "path", "auth", "tls", "pprof", "profil", "webhook", "health", "probe"},
 			value:  func(f Flag) string { return listenAt(f, "$(METRICS_PORT)") },
 			absent: "No flag for the address of metrics: set `metrics` to the URL where the program serves them, or leave it out.",
 		}, {
@@ -70,14 +75,28 @@ func roles() []role {
 			has: [][]string{{"webhook"}, {"port"}}, lacks: []string{"service", "cert"},
 			value: func(Flag) string { return "$(WEBHOOK_PORT)" },
 		}, {
+			has:   [][]string{{"webhook"}, {"cert"}, {"dir"}},
+			value: func(Flag) string { return "$(FILES)" },
+		}, {
+			has: [][]string{{"insecure"}, {"metric", "diagnostic"}}, lacks: []string{"port", "addr"},
+			value: func(Flag) string { return "true" },
+		}, {
 			has: [][]string{{"metric"}, {"secure"}}, lacks: []string{"insecure", "port", "addr"},
 			value: func(Flag) string { return "false" },
 		}, {
 			has: [][]string{{"leader"}, {"elect"}}, lacks: []string{"lease", "lock", "renew", "retry", "resource", "namespace", "id", "duration", "release", "deadline", "period", "timeout"},
-			value:  func(Flag) string { return "false" },
+			value:  unlessDisabled,
 			absent: "No flag for leader election: if the program elects a leader, it needs the namespace of its lease, and starts later.",
 		},
 	}
+}
+
+// unlessDisabled turns off what a flag is for, which may be to turn it off.
+func unlessDisabled(f Flag) string {
+	if strings.Contains(f.Name, "disable") {
+		return "true"
+	}
+	return "false"
 }
 
 // listenAt returns the address or the port that a flag takes.
@@ -89,18 +108,21 @@ func listenAt(f Flag, port string) string {
 	return "127.0.0.1:" + port
 }
 
-// find returns the first flag that is for a role.
+// find returns the first flag that is for a role, by its name, or else by what the help says.
 func (r role) find(flags []Flag) (Flag, bool) {
-	i := slices.IndexFunc(flags, func(f Flag) bool {
-		name := strings.ToLower(f.Name)
-		contains := func(word string) bool { return strings.Contains(name, word) }
-		return !slices.ContainsFunc(r.lacks, contains) &&
-			!slices.ContainsFunc(r.has, func(words []string) bool { return !slices.ContainsFunc(words, contains) })
-	})
-	if i < 0 {
-		return Flag{}, false
+	for _, has := range [][][]string{r.has, r.has[1:]} {
+		i := slices.IndexFunc(flags, func(f Flag) bool {
+			name := strings.ToLower(f.Name)
+			contains := func(word string) bool { return strings.Contains(name, word) }
+			told := len(has) == len(r.has) || r.about != "" && strings.Contains(strings.ToLower(f.Text), r.about)
+			return told && !slices.ContainsFunc(r.lacks, contains) &&
+				!slices.ContainsFunc(has, func(words []string) bool { return !slices.ContainsFunc(words, contains) })
+		})
+		if i >= 0 {
+			return flags[i], true
+		}
 	}
-	return flags[i], true
+	return Flag{}, false
 }
 
 // arguments returns the command line of a program in a scenario, and what no flag was found for.

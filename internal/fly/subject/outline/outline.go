@@ -4,6 +4,7 @@ package outline
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -31,9 +32,23 @@ var templates embed.FS
 // Controller is what is known of a published controller.
 type Controller struct {
 	Build scenario.Build
-	Flags []Flag // empty: its help shows none
-	Kinds []Kind // the first is the one to create; empty: its module defines none
-	CRDs  []string
+	Flags []Flag   // empty: its help shows none
+	Kinds []Kind   // the first is the one to create; empty: its module defines none
+	CRDs  []string // patterns of the files that define the kinds
+	Mixed []string // files that define kinds together with other objects
+	// Webhooks are patterns of the files that name its webhooks. A program without a flag for
+	// their port serves them where windtunnel cannot say.
+	Webhooks []string
+}
+
+// New returns what is known of a controller from its program, the text of its help and the
+// main packages of its module, each as ./cmd/manager.
+func New(b scenario.Build, p program.Program, help string, mains []string) Controller {
+	isOthers := func(name string) bool { return isOfTests(name) || isOfAnother(name, b.PackagePath(), mains) }
+	p.Definitions, p.Manifests = slices.DeleteFunc(slices.Clone(p.Definitions), isOthers), slices.DeleteFunc(slices.Clone(p.Manifests), isOthers)
+	c := Controller{Build: b, Flags: ParseFlags(help), Kinds: ReadKinds(p), Webhooks: chooseWebhooks(p)}
+	c.CRDs, c.Mixed = Definitions(p)
+	return c
 }
 
 // ChooseMain returns the main package of a module that is the controller.
@@ -93,6 +108,7 @@ type page struct {
 	Controller
 	Kind    *Kind
 	Body    string
+	Ready   string // the condition that is waited for
 	Args    []string
 	Metrics bool
 	Probes  bool
@@ -101,12 +117,19 @@ type page struct {
 
 // Write returns the files of a folder with a scenario for a controller, by name.
 func (c Controller) Write() (map[string][]byte, error) {
-	p := page{Controller: c}
+	p := page{Controller: c, Ready: "Ready"}
 	p.Args, p.Missing = arguments(c.Flags)
 	all := strings.Join(p.Args, " ")
 	p.Metrics, p.Probes = strings.Contains(all, "$(METRICS_PORT)"), strings.Contains(all, "$(PROBE_PORT)")
 	if len(c.Flags) == 0 {
 		p.Missing = []string{"`--help` shows no flags: add what the program needs to `args`."}
+	}
+	if len(c.Webhooks) > 0 && !strings.Contains(all, "$(WEBHOOK_PORT)") {
+		p.Missing = append(p.Missing, "No flag for the port of webhooks: `"+strings.Join(c.Webhooks, "`, `")+"` of the module is not applied. If the program takes a configuration file, write it in `files` and name $(WEBHOOK_PORT) and $(FILES) there.")
+		p.Webhooks = nil
+	}
+	for _, file := range c.Mixed {
+		p.Missing = append(p.Missing, fmt.Sprintf("`%s` of the module defines kinds, and has other objects beside them: copy the definitions into a file beside `load.yaml`, and name it in `crds` of the subject.", file))
 	}
 	if len(c.Kinds) == 0 {
 		p.Missing = append(p.Missing, "The module has no CustomResourceDefinition: the scenario creates ConfigMaps in place of the objects of the controller.")
@@ -116,9 +139,16 @@ func (c Controller) Write() (map[string][]byte, error) {
 		if p.Body, err = p.Kind.body(); err != nil {
 			return nil, err
 		}
-		switch {
-		case p.Kind.Sample == nil:
+		p.Ready = cmp.Or(p.Kind.Ready, p.Ready)
+		if p.Kind.Sample == nil {
 			p.Missing = append(p.Missing, fmt.Sprintf("The module has no %s that could serve as an example: fill in its `spec`.", p.Kind.Kind))
+		}
+		if others := p.Kind.references(); len(others) > 0 {
+			p.Missing = append(p.Missing, fmt.Sprintf("The example names other objects (`%s`), without which it may never be ready: create them in a step before, or remove the names.", strings.Join(others, "`, `")))
+		}
+		switch {
+		case p.Kind.Conditions && p.Kind.Ready == "":
+			p.Missing = append(p.Missing, fmt.Sprintf("The definition of %s does not say which condition means that it is ready: the scenario waits for Ready.", p.Kind.Kind))
 		case !p.Kind.Conditions:
 			p.Missing = append(p.Missing, fmt.Sprintf("The status of %s has no conditions: say when it is ready.", p.Kind.Kind))
 		}

@@ -99,12 +99,18 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	for help, want := range map[string][]string{
-		"  --metricsPort int   (default 8080)\n":                     {"--metricsPort=$(METRICS_PORT)"},
-		"  --metrics-addr string   (default \"8080\")\n":             {"--metrics-addr=$(METRICS_PORT)"},
-		"  --metrics-port string   (default \":8080\")\n":            {"--metrics-port=127.0.0.1:$(METRICS_PORT)"},
-		"  --enable-leader-election\n  --leader-election-id x\n":     {"--enable-leader-election=false"},
-		"  --kubeconfig-context x\n  --metrics-path /metrics\n":      nil,
-		"  --remote-kubeconfig x\n  --leader-election-namespace x\n": nil,
+		"  --metricsPort int   (default 8080)\n":                                                         {"--metricsPort=$(METRICS_PORT)"},
+		"  --metrics-addr string   (default \"8080\")\n":                                                 {"--metrics-addr=$(METRICS_PORT)"},
+		"  --metrics-port string   (default \":8080\")\n":                                                {"--metrics-port=127.0.0.1:$(METRICS_PORT)"},
+		"  --enable-leader-election\n  --leader-election-id x\n":                                         {"--enable-leader-election=false"},
+		"  --web.listen-address string\n    \tAddress on which to expose metrics. (default \":8080\")\n": {"--web.listen-address=127.0.0.1:$(METRICS_PORT)"},
+		"  --diagnostics-address string   Where metrics are served. (default \":8443\")\n  --insecure-diagnostics   As HTTP\n": {
+			"--diagnostics-address=127.0.0.1:$(METRICS_PORT)", "--insecure-diagnostics=true"},
+		"  --health-addr string   Where metrics of health are. (default \":9440\")\n": {"--health-addr=127.0.0.1:$(PROBE_PORT)"},
+		"  --webhook-port int   (default 9443)\n  --webhook-cert-dir string\n":        {"--webhook-port=$(WEBHOOK_PORT)", "--webhook-cert-dir=$(FILES)"},
+		"  -disable-leader-election\n":                                                {"--disable-leader-election=true"},
+		"  --kubeconfig-context x\n  --metrics-path /metrics\n":                       nil,
+		"  --remote-kubeconfig x\n  --leader-election-namespace x\n":                  nil,
 		"":                            nil,
 		"panic: no cluster\n\n\t-1\n": nil,
 	} {
@@ -240,6 +246,31 @@ func TestNoSample(t *testing.T) {
 	}
 }
 
+// Of several samples the smallest is taken.
+func TestSmallestSample(t *testing.T) {
+	sample := func(spec string) string {
+		return "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a}\nspec: " + spec + "\n"
+	}
+	p := moduleOf(t, map[string]string{"crd.yaml": definition("Widget"), "a.yaml": sample("{size: 3, secretName: other}"), "b.yaml": sample("{size: 3}"), "c.yaml": sample("{size: 3, x: y}")})
+	if kinds := outline.ReadKinds(p); len(kinds) != 1 || kinds[0].Place() != "b.yaml" {
+		t.Errorf("%+v", kinds)
+	}
+}
+
+// A README says which other objects the example names.
+func TestReferences(t *testing.T) {
+	spec := "{serviceAccountName: prometheus, config: {secretKeyRef: {name: token, key: a}}, volumes: [{configMap: {name: files}}, {secret: {secretName: certificate}}], class: {name: x}, name: y, secret: z}"
+	c := outline.New(scenario.Build{Module: "example.org/widgets", Version: "v1.2.3"},
+		moduleOf(t, map[string]string{"crd.yaml": definition("Widget"), "a.yaml": "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a}\nspec: " + spec + "\n"}), "", nil)
+	files, err := c.Write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "(`configMap: files`, `secretKeyRef: token`, `secretName: certificate`, `serviceAccountName: prometheus`)"; !strings.Contains(string(files["README.md"]), want) {
+		t.Errorf("no %s in\n%s", want, files["README.md"])
+	}
+}
+
 // Another kind can be chosen, of those that the module has.
 func TestChooseKind(t *testing.T) {
 	c := controller(nil, kindsOf(t, "")...)
@@ -248,5 +279,137 @@ func TestChooseKind(t *testing.T) {
 	}
 	if err := c.ChooseKind("thing"); !errors.Is(err, outline.ErrNoKind) || !strings.Contains(err.Error(), "it defines Gadget, Widget") {
 		t.Errorf("an unknown one: %v", err)
+	}
+}
+
+// moduleOf writes the YAML files of a module.
+func moduleOf(t *testing.T, files map[string]string) program.Program {
+	t.Helper()
+	p := program.Program{Product: build.Product{Folder: t.TempDir()}}
+	for name, text := range files {
+		file := filepath.Join(p.Files(), name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case strings.Contains(text, "kind: CustomResourceDefinition\n"):
+			p.Definitions = append(p.Definitions, name)
+		case strings.Contains(text, "kind: "):
+			p.Manifests = append(p.Manifests, name)
+		}
+	}
+	slices.Sort(p.Definitions)
+	slices.Sort(p.Manifests)
+	return p
+}
+
+// definition defines one kind, with columns of kubectl.
+func definition(kind string, conditions ...string) string {
+	lower := strings.ToLower(kind)
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + lower + "s.example.org}\nspec:\n  group: example.org\n  scope: Namespaced\n" +
+		"  names: {kind: " + kind + ", plural: " + lower + "s}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n" +
+		"    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, properties: {conditions: {type: array}}}}}}\n    additionalPrinterColumns:\n"
+	for _, c := range conditions {
+		text += "    - {name: A, type: string, jsonPath: '.status.conditions[?(@.type==\"" + c + "\")].status'}\n"
+	}
+	return text
+}
+
+const (
+	patch     = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\nspec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: a, path: /convert}}}}}\n"
+	admission = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks: [{name: a, clientConfig: {service: {name: a, path: /validate}}}]\n"
+	account   = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"
+)
+
+// Each kind is defined once, by the file that is for that; what only has webhooks called is
+// applied as such.
+func TestDefinitions(t *testing.T) {
+	for name, c := range map[string]struct {
+		files          map[string]string
+		crds, webhooks []string
+	}{
+		"as kubebuilder has it": {
+			map[string]string{
+				"config/crd/bases/a.yaml": definition("Widget"), "config/crd/bases/b.yaml": definition("Gadget"), "config/crd/kustomization.yaml": "resources: []\n",
+				"config/crd/patches/webhook_in_widgets.yaml": patch, "config/webhook/manifests.yaml": admission, "config/webhook/service.yaml": account,
+			},
+			[]string{"config/crd/bases/*.yaml"}, []string{"config/crd/patches/*.yaml", "config/webhook/manifests.yaml"},
+		},
+		"a bundle and two folders": {
+			map[string]string{
+				"bundle.yaml": definition("Widget") + account, "example/crds/a.yaml": definition("Widget"), "example/crds-full/a.yaml": definition("Widget"),
+				"example/crds/b.yaml": definition("Gadget"),
+			},
+			[]string{"example/crds/*.yaml"}, nil,
+		},
+		"one more elsewhere": {
+			map[string]string{"crds/a.yaml": definition("Widget"), "crds/b.yaml": definition("Gadget"), "kwok/crds/c.yaml": definition("Class"), "kwok/crds/d.yaml": definition("Widget")},
+			[]string{"crds/*.yaml", "kwok/crds/c.yaml"}, nil,
+		},
+		"beside another file": {
+			map[string]string{"deploy/crd.yaml": definition("Widget"), "deploy/values.yaml": "a: b\n"},
+			[]string{"deploy/crd.yaml"}, nil,
+		},
+		"in tests":  {map[string]string{"internal/testdata/a.yaml": definition("Widget"), "test/e2e/b.yaml": admission}, nil, nil},
+		"not whole": {map[string]string{"a.yaml": "kind: CustomResourceDefinition\n", "b.yaml": "kind: CustomResourceDefinition\n: ["}, nil, nil},
+		"of another program of the module": {
+			map[string]string{"provider/crds/a.yaml": definition("Widget"), "provider/webhooks.yaml": admission, "cmd/manager/crds/b.yaml": definition("Gadget")},
+			[]string{"cmd/manager/crds/*.yaml"}, nil,
+		},
+		"installed as one": {
+			map[string]string{"install.yaml": definition("Widget") + account + "---\n" + admission},
+			nil, nil,
+		},
+	} {
+		got := outline.New(scenario.Build{Package: "./cmd/manager"}, moduleOf(t, c.files), "", []string{"./cmd/manager", "./provider", "."})
+		if !slices.Equal(got.CRDs, c.crds) || !slices.Equal(got.Webhooks, c.webhooks) {
+			t.Errorf("%s: definitions %q, webhooks %q, want %q and %q", name, got.CRDs, got.Webhooks, c.crds, c.webhooks)
+		}
+		if want := name == "installed as one"; slices.Equal(got.Mixed, []string{"install.yaml"}) != want {
+			t.Errorf("%s: mixed files %q", name, got.Mixed)
+		}
+	}
+}
+
+// An object counts as ready by the condition that its definition shows.
+func TestReadyCondition(t *testing.T) {
+	for want, conditions := range map[string][]string{"Ready": {"Available", "Ready"}, "Available": {"Reconciled", "Available"}, "Admitted": {"Paused", "Admitted"}, "": {"Degraded"}} {
+		c := outline.New(scenario.Build{Module: "example.org/widgets", Version: "v1.2.3"}, moduleOf(t, map[string]string{"crd.yaml": definition("Widget", conditions...)}), "  --webhook-port int\n", nil)
+		files, err := c.Write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenario.Parse("load.yaml", files["load.yaml"], nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, files["load.yaml"])
+		}
+		waited := want
+		if want == "" {
+			waited = "Ready"
+		}
+		if got := s.Lifecycles[0].Phases[0].Condition; got != waited {
+			t.Errorf("%q: %q, want %q", conditions, got, waited)
+		}
+		if said := strings.Contains(string(files["README.md"]), "does not say which condition"); said != (want == "") {
+			t.Errorf("%q: the README says that it is unknown: %v", conditions, said)
+		}
+	}
+}
+
+// Webhooks are applied if the program can be told the port, else the README says so.
+func TestWebhooks(t *testing.T) {
+	for help, want := range map[string]bool{"  --webhook-port int\n": true, "  --config string\n": false} {
+		c := outline.New(scenario.Build{Module: "example.org/widgets", Version: "v1.2.3"}, moduleOf(t, map[string]string{"config/webhook/manifests.yaml": admission}), help, nil)
+		files, err := c.Write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenario.Parse("load.yaml", files["load.yaml"], nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, files["load.yaml"])
+		}
+		if got := len(s.Subjects[0].Build.Webhooks) > 0; got != want || strings.Contains(string(files["README.md"]), "No flag for the port of webhooks") == want {
+			t.Errorf("%q: applied %v\n%s", help, got, files["README.md"])
+		}
 	}
 }
