@@ -13,6 +13,7 @@ type Part struct {
 	Step, Name string
 	From, To   string // releases; From is empty where it is not known
 	Begin, End clock.Time
+	Ended      bool   // false: the records have no end of it
 	Note       string // why it did not come back; empty: it did
 	// Until is the begin of the step's next part, or the end of the step: what users feel
 	// between Begin and Until is the part's.
@@ -38,7 +39,7 @@ func (f *Facts) Parts() (out []Part) {
 			out = append(out, Part{Step: e.Step, Name: e.Name, From: e.From, To: e.To, Begin: e.At, End: f.End, Until: f.stepEnd(e.Step)})
 		case record.EventPartEnded:
 			if i, ok := open[e.Step]; ok && out[i].Name == e.Name {
-				out[i].End, out[i].Note = e.At, e.Text
+				out[i].End, out[i].Note, out[i].Ended = e.At, e.Text, true
 			}
 		}
 	}

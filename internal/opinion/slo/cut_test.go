@@ -65,3 +65,60 @@ func TestDeathIsSaidOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestUpgradeThatWasCutShort holds that a run that was killed or interrupted in an upgrade names
+// the process that was changing and those that had changed, and that no other run does.
+func TestUpgradeThatWasCutShort(t *testing.T) {
+	for _, c := range []struct {
+		name, parts string // NAME: a part that was completed; NAME!: that failed; NAME?: without an end
+		stepEnds    string // "-": never; otherwise what its end says
+		reason      record.EndReason
+		want        string
+	}{
+		{"killed at the first", "etcd-0?", "-", "", "step up was changing etcd-0 from v1 to v2; nothing had been upgraded before."},
+		{"killed at the third", "etcd-0 etcd-1 nodes?", "-", "", "step up was changing nodes from v1 to v2; upgraded before: etcd-0, etcd-1."},
+		{"killed between two", "etcd-0 etcd-1", "-", "", "step up was between two processes; upgraded before: etcd-0, etcd-1."},
+		{"interrupted", "etcd-0 etcd-1!", "interrupted", record.Interrupted, "step up was changing etcd-1 from v1 to v2; upgraded before: etcd-0."},
+		{"killed after the upgrade", "etcd-0 etcd-1", "", "", ""},
+		{"killed before it", "", "-", "", ""},
+		{"completed", "etcd-0 etcd-1", "", record.Done, ""},
+		{"failed, which the step says", "etcd-0 etcd-1!", "etcd-1 did not come back", record.Broken, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFlight(t)
+			f.calls(100)
+			f.event(30, record.EventStepBegan, "up", "")
+			for i, word := range strings.Fields(c.parts) {
+				name := strings.TrimRight(word, "!?")
+				d := record.Detail{Step: "up", From: "v1", To: "v2"}
+				f.w.Event(record.Event{At: at(31 + float64(i)), Type: record.EventPartBegan, Name: name, Detail: d})
+				why := ""
+				if strings.HasSuffix(word, "!") {
+					why = "it did not come back"
+				}
+				if !strings.HasSuffix(word, "?") {
+					f.w.Event(record.Event{At: at(31.5 + float64(i)), Type: record.EventPartEnded, Name: name, Text: why, Detail: d})
+				}
+			}
+			if c.stepEnds != "-" {
+				f.event(40, record.EventStepEnded, "up", c.stepEnds)
+			}
+			if c.reason != "" {
+				f.end(c.reason)
+			}
+			j := f.judge()
+			said := ""
+			for _, reason := range j.Reasons {
+				if after, ok := strings.CutPrefix(reason, "The upgrade was not completed: "); ok {
+					said += after
+				}
+			}
+			if said != c.want {
+				t.Errorf("said %q, want %q; all reasons: %q", said, c.want, j.Reasons)
+			}
+			if c.want != "" && j.Verdict != slo.Unknown {
+				t.Errorf("verdict %s", j.Verdict)
+			}
+		})
+	}
+}

@@ -29,6 +29,39 @@ func cutShort(f *run.Facts) []string {
 	if len(out) == 0 && !f.Began() {
 		out = append(out, "The run did not get as far as its first step"+endReason(f.Ended)+".")
 	}
+	return append(out, openUpgrades(f)...)
+}
+
+// openUpgrades says of each upgrade step that a run was killed or interrupted in which process it
+// was changing, and which it had changed.
+func openUpgrades(f *run.Facts) (out []string) {
+	if f.Ended.Reason != "" && f.Ended.Reason != record.Interrupted {
+		return nil
+	}
+	parts := f.Parts()
+	for _, s := range f.Steps {
+		own := slices.DeleteFunc(slices.Clone(parts), func(p run.Part) bool { return p.Step != s.Name })
+		if len(own) == 0 || s.Ended && s.Note == "" {
+			continue
+		}
+		under, done := "was between two processes", []string{}
+		for _, p := range own {
+			if p.Ended && p.Note == "" {
+				done = append(done, p.Name)
+				continue
+			}
+			under = "was changing " + p.Name
+			if p.From != "" {
+				under += " from " + p.From
+			}
+			under += " to " + p.To
+		}
+		before := "nothing had been upgraded before"
+		if len(done) > 0 {
+			before = "upgraded before: " + strings.Join(done, ", ")
+		}
+		out = append(out, fmt.Sprintf("The upgrade was not completed: step %s %s; %s.", s.Name, under, before))
+	}
 	return out
 }
 
