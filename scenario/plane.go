@@ -26,6 +26,8 @@ type Plane struct {
 	Balancer           Balancer `yaml:"balancer"`           // spreads the connections of all clients over several API servers
 
 	Audit bool `yaml:"audit"` // counts the requests of each client of the plane, by verb and resource, from the API server's audit log; default false
+
+	AllowUnsupportedSkew bool `yaml:"allowUnsupportedSkew"` // every upgrade step also does what the version skew policy does not allow, as with --allow-unsupported-skew; default false
 }
 
 // Balancer is a TCP load balancer: each new connection goes to the next API server that is

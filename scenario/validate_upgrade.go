@@ -38,10 +38,16 @@ func (s *Scenario) ReleasesOf() skew.State {
 // several tells whether a part has more than one process.
 func (s *Scenario) several(part string) bool { return part == skew.Nodes || s.Plane.Count(part) > 1 }
 
+// AllowSkew is the end of a message that refuses an upgrade for its releases.
+const AllowSkew = "set allowUnsupportedSkew: true, or run with --allow-unsupported-skew, to upgrade nevertheless"
+
+// AllowSkewField is the field of a file that allows this to all its upgrades.
+const AllowSkewField = "plane.allowUnsupportedSkew"
+
 // UnsupportedSkew returns what of the version skew policy an upgrade breaks when the parts
-// have these releases; nothing where the step allows it.
+// have these releases; nothing where the step or the plane allows it.
 func (s *Scenario) UnsupportedSkew(u *Upgrade, now skew.State) []skew.Violation {
-	if u.AllowUnsupportedSkew {
+	if u.AllowUnsupportedSkew || s.Plane.AllowUnsupportedSkew {
 		return nil
 	}
 	return s.ChangeOf(u).Check(now, s.several)
@@ -102,7 +108,7 @@ func (c upgradeChecker) checkSkew() {
 		}
 		broken := c.s.UnsupportedSkew(step.Upgrade, now)
 		for _, v := range broken {
-			c.add(step.Line, "upgrade: %v; allowUnsupportedSkew: true does it all the same", v)
+			c.add(step.Line, "upgrade: %v; %s", v, AllowSkew)
 		}
 		if len(broken) == 0 {
 			now = c.s.ChangeOf(step.Upgrade).After(now)

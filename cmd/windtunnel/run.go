@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // runVerb runs a scenario and ends with its verdict.
@@ -19,7 +20,7 @@ func runVerb(env *environment) *cobra.Command {
 	var out string
 	var cluster clusterFlags
 	var seed uint64
-	var plan, rbac bool
+	var plan, rbac, skew bool
 	verb := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a scenario and judge it",
@@ -45,6 +46,7 @@ func runVerb(env *environment) *cobra.Command {
 	callerFile, as := callerFlags(verb)
 	var left leftover
 	left.addFlags(verb)
+	verb.Flags().BoolVar(&skew, "allow-unsupported-skew", false, "let upgrade steps also do what the version skew policy of Kubernetes does not allow")
 	verb.Flags().BoolVar(&plan, "plan", false, "print the requests that the run would send, and start nothing")
 	verb.Flags().BoolVar(&rbac, "print-rbac", false, "print the Role and ClusterRole that the scenario needs with --kubeconfig, and start nothing")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
@@ -54,6 +56,9 @@ func runVerb(env *environment) *cobra.Command {
 		}
 		if err != nil {
 			return err
+		}
+		if skew {
+			values[scenario.AllowSkewField] = "true"
 		}
 		if plan || rbac {
 			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Workers: workers.Settings, Log: env.newLogger()}

@@ -37,7 +37,7 @@ func flagGroups(verb string) []group {
 	switch verb {
 	case "run":
 		return []group{
-			{"Scenario", []string{"set", "seed", "overrides", "env", "no-exec", "max-neighbours"}},
+			{"Scenario", []string{"set", "seed", "overrides", "env", "no-exec", "allow-unsupported-skew", "max-neighbours"}},
 			{"Without starting anything", []string{"plan", "print-rbac", "print-manifests"}},
 			cluster,
 			{"Results", []string{"out", "output", "parquet"}},

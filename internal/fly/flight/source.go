@@ -53,8 +53,11 @@ func Load(o Options) (Imported, error) {
 		return Imported{}, err
 	}
 	var out Imported
+	foreign := clusterloader2.Is(raw) || kubeburner.Is(raw)
 	switch {
-	case file == Stdin && (clusterloader2.Is(raw) || kubeburner.Is(raw)):
+	case foreign && set[scenario.AllowSkewField] != "":
+		return Imported{}, errors.New("--allow-unsupported-skew is for scenarios: a config of ClusterLoader2 or kube-burner has no step upgrade")
+	case file == Stdin && foreign:
 		return Imported{}, errors.New("a config of ClusterLoader2 or kube-burner is not read from standard input, since it names other files: give its path")
 	case clusterloader2.Is(raw):
 		out, err = fromClusterLoader2(o)

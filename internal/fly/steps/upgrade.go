@@ -62,7 +62,7 @@ func CheckUpgrades(w *workload.Workload) error {
 		resolved := *u
 		resolved.Etcd = to.Etcd
 		for _, v := range s.UnsupportedSkew(&resolved, now) {
-			errs = append(errs, fmt.Errorf("%s:%d: step %q: upgrade: %v; allowUnsupportedSkew: true does it all the same", w.File, step.Line, step.Name, v))
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: upgrade: %v; %s", w.File, step.Line, step.Name, v, scenario.AllowSkew))
 		}
 		now = changeOf(s, u, to).After(now)
 	}
