@@ -40,6 +40,10 @@ func Check(all []Access) Report {
 		h.add(a)
 	}
 	h.collectLists(all)
+	h.report.Gap = longestGap(h.writes)
+	if len(h.writes) > 0 && h.report.Acknowledged == 0 {
+		h.report.Incomplete = append(h.report.Incomplete, fmt.Sprintf("none of %d writes was acknowledged, so that none could be lost", len(h.writes)))
+	}
 	h.checkValues(all)
 	h.checkOrder()
 	h.checkCreations()

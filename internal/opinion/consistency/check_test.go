@@ -115,6 +115,13 @@ func TestRules(t *testing.T) {
 		create + "delete:@3-4=200,u,0 delete:@5-6=200,u,0 list:s@9-10":           "doubled",
 		create + "watch:s@5 +a,u,10 list:s@9-10=a,u,10":                          "incomplete", // it did not come to the end
 		create: "incomplete",
+		// Without a quorum writes are answered with 500 or not at all: done or not, none is lost.
+		create + "update:b@3-4=500 update:c@5-6=0 list:s@9-10=a,u,10":           "",
+		create + "update:b@3-4=500 update:c@5-6=0 list:s@9-10=c,u,11":           "",
+		create + "update:b@3-4=0 delete:@5-6=500 list:s@9-10":                   "",
+		create + update + "update:c@5-6=500 delete:@7-8=409 list:s@9-10=a,u,10": "lost",       // but what was acknowledged before is
+		"create:a@1-2=500 update:b@3-4=0 list:s@9-10":                           "incomplete", // nothing was acknowledged: nothing is shown
+		"create:a@1-2=500 update:b@3-4=0 list:s@9-10=a,u,10":                    "incomplete",
 	} {
 		r := consistency.Check(parseTrace(t, trace))
 		var got []string
@@ -126,6 +133,36 @@ func TestRules(t *testing.T) {
 		}
 		if text := strings.Join(got, " "); text != want {
 			t.Errorf("%s: %q, want %q: %v", trace, text, want, r.Violations)
+		}
+	}
+}
+
+// A trace says which writes were sent and answered: SENT-DONE with + where it was acknowledged.
+func TestLongestGap(t *testing.T) {
+	for trace, want := range map[string]string{
+		"":                          "0-0 0",
+		"1-2+ 3-4+ 5-6+":            "0-0 0", // a time without a write is no gap
+		"1-2+ 3-8 9-10+":            "3-10 1",
+		"1-2+ 3-8 4-9 5-30 10-11+":  "3-11 3",
+		"1-2 3-4 5-6+":              "1-6 2", // from the first write on
+		"1-2+ 3-4 5-9":              "3-9 2", // to the end of the last
+		"1-2 3-7":                   "1-7 2",
+		"1-2+ 3-4 5-6+ 7-8 20-21+":  "7-21 1",
+		"1-2+ 3-30+ 4-5 6-7+ 8-9":   "8-30 1", // answers overtake each other
+		"1-2+ 3-4 5-6+ 7-8+ 30-31+": "3-6 1",  // in the longest, nothing was refused
+	} {
+		var all []consistency.Access
+		for _, word := range strings.Fields(trace) {
+			a := consistency.Access{Verb: consistency.Create, Access: record.Access{Key: "k", Value: word, Outcome: record.Unknown}}
+			if strings.HasSuffix(word, "+") {
+				a.Outcome, a.Code = record.OK, 201
+			}
+			fmt.Sscanf(word, "%d-%d", &a.Sent, &a.Done)
+			all = append(all, a)
+		}
+		g := consistency.Check(all).Gap
+		if got := fmt.Sprintf("%d-%d %d", g.From, g.To, g.Writes); got != want {
+			t.Errorf("%s: %s, want %s", trace, got, want)
 		}
 	}
 }

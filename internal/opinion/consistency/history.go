@@ -73,7 +73,14 @@ type Report struct {
 	Unknown      int      // writes without an answer, or one of 500 and above
 	TookEffect   int      // of those: they were seen
 	Reads        int      // gets, lists and events of watches
+	Gap          Gap      // the longest, of those in which a write was sent and not acknowledged
 	Incomplete   []string // what could not be checked, each a clause: without it there is no pass
+}
+
+// Gap is a time in which no write was acknowledged: what was sent in it cannot be lost.
+type Gap struct {
+	From, To clock.Time
+	Writes   int // sent in it and not acknowledged; 0: there is no gap
 }
 
 // Count returns the number of violations of a rule; all of them without one.

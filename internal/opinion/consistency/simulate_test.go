@@ -53,6 +53,8 @@ const (
 	keys     = 5
 	writes   = 120
 	endOfOps = 20_000
+
+	quorumLost, quorumBack = 4000, 8000
 )
 
 func newSimulation(seed uint64, fault string) *simulation {
@@ -63,9 +65,13 @@ func newSimulation(seed uint64, fault string) *simulation {
 		o := op{verb: verbs[i/keys%4], key: fmt.Sprintf("k-%d", i%keys), value: fmt.Sprintf("v-%d", i), sent: sent}
 		o.store = sent + 1 + clock.Time(s.random.IntN(300))
 		o.done = o.store + 1 + clock.Time(s.random.IntN(300))
-		if s.random.IntN(8) == 0 { // its answer is lost; the store may do it, and late
+		if s.random.IntN(8) == 0 && (fault != "quorum lost" || i < writes-keys) { // its answer is lost; the store may do it, and late
 			o.unknown, o.done = true, sent+500
 			o.store = []clock.Time{0, o.store, sent + clock.Time(s.random.IntN(3000)) + 1}[s.random.IntN(3)]
+		}
+		if fault == "quorum lost" && sent >= quorumLost && sent < quorumBack { // what the leader has taken is done when there is a quorum again, or never
+			o.unknown, o.done = true, sent+500
+			o.store = []clock.Time{0, quorumBack + clock.Time(s.random.IntN(300))}[s.random.IntN(2)]
 		}
 		s.ops = append(s.ops, o)
 		if o.verb != "delete" && s.random.IntN(2) == 0 {
@@ -266,6 +272,25 @@ func TestRightHistories(t *testing.T) {
 	}
 	if unknown < 1000 || effects < 300 || acknowledged < 10_000 {
 		t.Errorf("%d unknown writes, of which %d were seen, and %d acknowledged: the histories show little", unknown, effects, acknowledged)
+	}
+}
+
+// While a quorum is lost no write is acknowledged. What is done of those writes later, and what
+// is not, violates nothing. The gap begins when the last answer has come: within 600 ticks.
+func TestQuorumLost(t *testing.T) {
+	effects := 0
+	for seed := range uint64(200) {
+		r := consistency.Check(newSimulation(seed, "quorum lost").run())
+		if len(r.Violations) > 0 || len(r.Incomplete) > 0 {
+			t.Fatalf("seed %d: %v %v", seed, r.Violations, r.Incomplete)
+		}
+		if g := r.Gap; g.From > quorumLost+600 || g.To < quorumBack || g.Writes < 30 {
+			t.Errorf("seed %d: gap %+v", seed, g)
+		}
+		effects += r.TookEffect
+	}
+	if effects < 1000 {
+		t.Errorf("%d unknown writes took effect: the histories show little", effects)
 	}
 }
 

@@ -38,6 +38,7 @@ type view struct {
 	StepRows    []stepRow
 	PartRows    []partRow
 	WorstPart   string
+	Writes      []string // what the answers to probe steps show, a sentence or two each
 	Faults      []pair
 	SpreadRows  []spreadRow
 	Parted      partedRows
@@ -84,7 +85,7 @@ func newView(r *content.Report) (*view, error) {
 	}
 	return &view{
 		Report: r, Head: newHeadView(r), Ranked: foldObjectives(r.Objectives), Bottlenecks: foldCauses(r.Causes), Findings: findingRows(r.Trust),
-		StepRows: stepRows(r), PartRows: partRows(r), WorstPart: worstPart(r), Faults: faultRows(r), SpreadRows: spreadRows(r.Startup), Parted: podBreakdown(r), Lifecycles: newLifecycleViews(r),
+		StepRows: stepRows(r), PartRows: partRows(r), WorstPart: worstPart(r), Writes: describeWrites(r), Faults: faultRows(r), SpreadRows: spreadRows(r.Startup), Parted: podBreakdown(r), Lifecycles: newLifecycleViews(r),
 		CallGroups: callGroups(r), MapView: newMapView(r.Map), MemberView: newMembersView(r), Usage: usageRows(r), WorkerRows: workerRows(r.Workers),
 		Figures: figureRows(r), Clients: pageClientRows(r), ClientModel: clientModel, Measures: measureRows(r.Judgement.Measures), Setup: setup,
 	}, nil

@@ -28,6 +28,7 @@ func WriteSummary(w io.Writer, r *content.Report, width int) error {
 	t.writeFailures(r)
 	t.writeCauses(r)
 	t.writeUpgrade(r)
+	t.writeWrites(r)
 	t.writeSpreads(r)
 	t.writeMembers(r)
 	t.writeComponents(r)

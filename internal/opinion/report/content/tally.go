@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/opinion/consistency"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -37,10 +38,11 @@ func newTally(r *run.Run) *tally {
 // Step is one step of the scenario as it went.
 type Step struct {
 	run.Step
-	Calls    int        // load calls that fell due
-	OK       int        // of those, answered with success
-	Parts    []run.Part // that it upgraded
-	Achieved float64    // answers with success per second, as in the verdict's measures; 0 where that took no time
+	Calls    int                 // load calls that fell due
+	OK       int                 // of those, answered with success
+	Parts    []run.Part          // that it upgraded
+	Writes   *consistency.Report // what the answers to a probe show; nil: it is none
+	Achieved float64             // answers with success per second, as in the verdict's measures; 0 where that took no time
 	firstDue clock.Time
 }
 
@@ -50,6 +52,10 @@ func (t *tally) newStep(s run.Step, parts []run.Part) Step {
 		if p.Step == s.Name {
 			out.Parts = append(out.Parts, p)
 		}
+	}
+	if accesses, probes := t.facts.Accesses[s.Name]; probes {
+		writes := consistency.Check(accesses)
+		out.Writes = &writes
 	}
 	var due, answered run.Span
 	for _, c := range t.facts.Calls {
