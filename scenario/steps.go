@@ -274,7 +274,7 @@ type Settle struct {
 // pods is the target; action is the fault. The fault ends after `for`, or at the end
 // of the run; the step waits for that only with `hold`.
 type Disturbance struct {
-	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject; one of several: etcd-0, or etcd-leader for the one that leads when the fault begins: kill, term (SIGTERM), pause, restart or slow; roll ends and starts all processes of a component one after another, the leader last
+	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject; one of several: etcd-0, or etcd-leader for the one that leads when the fault begins: kill, term (SIGTERM), pause, restart, slow or, for one of several etcd members, partition: no byte passes between the member and the others, while clients still reach it; roll ends and starts all processes of a component one after another, the leader last
 	Cluster   string        `yaml:"cluster"`   // members, as in a step's cluster: kill, pause (real members), restart, expire, rollback, slow, delay, cut or stall (their link, for all clients)
 	Client    string        `yaml:"client"`    // client whose link to the plane is changed: load, fleet, observe, kube-scheduler, kube-controller-manager; or etcd for the API server's link to etcd: delay, slow or cut
 	Nodes     *Victims      `yaml:"nodes"`     // notready, silent, flap, slow, skew or reconnect

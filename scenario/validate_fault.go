@@ -14,7 +14,7 @@ type faultTarget struct {
 
 func faultTargets() []faultTarget {
 	return []faultTarget{
-		{"component", []string{"kill", "term", "pause", "restart", "slow", "roll"}},
+		{"component", []string{"kill", "term", "pause", "restart", "slow", "partition", "roll"}},
 		{"cluster", []string{"kill", "pause", "restart", "expire", "rollback", "delay", "slow", "cut", "stall"}},
 		{"client", []string{"delay", "slow", "cut"}},
 		{"nodes", []string{"notready", "silent", "flap", "slow", "skew", "reconnect"}},
@@ -70,6 +70,11 @@ func (c disturbanceChecker) checkFault(path string, x *Disturbance) {
 func (c disturbanceChecker) checkProcess(path string, x *Disturbance) {
 	if x.Action == "roll" {
 		c.checkOneOf(path, "fault.component of roll", x.Component, Components())
+		return
+	}
+	if of, _ := component.Of(x.Component); x.Action == "partition" && (c.s.Plane.Count(component.Etcd) == 1 || of != component.Etcd && x.Component != component.Leader(component.Etcd)) {
+		c.reportAt(path, "fault.component: partition cuts one of several etcd members from the others: set plane.etcdMembers to 3, and name one of %s",
+			joinWords(append(component.Instances(component.Etcd, 3), component.Leader(component.Etcd))))
 		return
 	}
 	all := component.Instances(x.Component, c.s.Plane.Count(x.Component))

@@ -27,7 +27,7 @@ func (r *run) bootPlane(ctx context.Context) (err error) {
 	if r.ownsPlane() {
 		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
 			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
-			Log: r.log, Clock: r.clock, Proxies: r.workload.DisturbedClients(), TerminateTLS: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.noteFault,
+			Log: r.log, Clock: r.clock, Proxies: r.workload.DisturbedClients(), TerminateTLS: r.workload.SlowsAnswers(), PeerProxies: r.workload.CutsMembers(), Seed: r.scenario.Seed, OnFault: r.noteFault,
 		})
 	} else {
 		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.noteFault, Rights: neededRights(r.workload.Rights())})

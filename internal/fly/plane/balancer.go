@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -86,7 +87,7 @@ func newBalancer(p *Plane, cfg scenario.Plane, s site, o Options) (*balancer, er
 	}
 	b.rotation = newRotation(len(b.servers), b.settings.Failures)
 	var err error
-	b.proxy, err = proxy.Start(proxy.Options{Clock: o.Clock, Seed: o.Seed, Choose: func() string {
+	b.proxy, err = proxy.Start(proxy.Options{Clock: o.Clock, Seed: o.Seed, Choose: func(net.Addr) string {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if i := b.rotation.next(); i >= 0 {

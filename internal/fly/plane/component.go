@@ -52,6 +52,8 @@ const (
 	FaultReady     = "ready"
 	FaultSlow      = "slow" // Text: "0.2 cores by cgroup"
 	FaultFullSpeed = "full-speed"
+	FaultPartition = "partition"
+	FaultJoin      = "join" // of a member that was cut from the others
 	FaultExit      = "exit" // of one of several that elect a leader, by itself; it is started again
 )
 
@@ -157,6 +159,8 @@ func (c Component) Inject(ctx context.Context, d *scenario.Disturbance) (mend fu
 		return func(context.Context) error { return nil }, c.Restart(ctx)
 	case "slow":
 		return func(context.Context) error { return c.FullSpeed() }, c.Slow(d.Share * c.cores())
+	case "partition":
+		return func(context.Context) error { return c.Join() }, c.Partition()
 	}
 	return nil, fmt.Errorf("%s %s: %w", d.Action, c.Name, ErrNoFault)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/peers"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -25,6 +26,7 @@ type site struct {
 	ports   map[string]int    // by process, and peerOf an etcd member
 	proxies map[string]string // URLs by client; see Options.Proxies
 	counts  scenario.Plane    // how many there are of each component
+	peers   *peers.Network    // between etcd members; nil: they reach each other directly
 	front   string            // URL of the balancer; empty where there is one API server
 	fsync   bool
 	quota   uint64 // bytes that etcd's data may take
@@ -38,6 +40,14 @@ func (s site) several(name string) bool { return s.counts.Count(name) > 1 }
 
 func (s site) serverURL(port string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(s.ports[port])
+}
+
+// peerURL returns where the other etcd members reach a member.
+func (s site) peerURL(member string) string {
+	if s.peers != nil {
+		return "https://" + s.peers.Addr(member)
+	}
+	return s.serverURL(peerOf(member))
 }
 
 // serverFor returns where a client finds its server: at the proxy, if it has one.
@@ -100,7 +110,7 @@ func etcdFlags(s site, process string) []flagValue {
 	if s.several(component.Etcd) {
 		name = process
 		for _, member := range s.counts.Processes(component.Etcd) {
-			members = append(members, member+"="+s.serverURL(peerOf(member)))
+			members = append(members, member+"="+s.peerURL(member))
 		}
 	} else {
 		members = []string{name + "=" + s.serverURL(peerOf(process))}
@@ -111,7 +121,7 @@ func etcdFlags(s site, process string) []flagValue {
 		{"listen-client-urls", s.serverURL(process)},
 		{"advertise-client-urls", s.serverURL(process)},
 		{"listen-peer-urls", s.serverURL(peerOf(process))},
-		{"initial-advertise-peer-urls", s.serverURL(peerOf(process))},
+		{"initial-advertise-peer-urls", s.peerURL(process)},
 		{"initial-cluster", strings.Join(members, ",")},
 		{"cert-file", s.pki.Cert("etcd")},
 		{"key-file", s.pki.Key("etcd")},

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/peers"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
@@ -66,6 +67,7 @@ type Plane struct {
 	endpoints  map[string]endpoint.Endpoint // by who uses them
 	proxies    map[string]*proxy.Proxy      // by whose they are
 	balancer   *balancer                    // nil: there is one API server
+	peers      *peers.Network               // between etcd members; nil: none was asked for
 	warnings   []string
 
 	withoutLimits []Unlimited

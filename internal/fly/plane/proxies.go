@@ -166,5 +166,5 @@ func (p *Plane) closeProxies() error {
 	for _, r := range p.proxies {
 		faults = append(faults, r.Close())
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, p.peers.Close())...)
 }

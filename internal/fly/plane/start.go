@@ -35,9 +35,12 @@ type Options struct {
 	// TerminateTLS lets the proxies see single calls: AnswerFactor is then right
 	// for calls that share a connection (proxy.TLS). It costs more CPU.
 	TerminateTLS bool
-	Seed         uint64           // of the proxies' jitter
-	Rights       []Right          // Attach: what the user must be allowed to do
-	OnFault      func(FaultEvent) // called with each fault that was made; from the caller's goroutine
+	// PeerProxies leads the connections between several etcd members through proxies, so that a
+	// member can be cut from the others.
+	PeerProxies bool
+	Seed        uint64           // of the proxies' jitter
+	Rights      []Right          // Attach: what the user must be allowed to do
+	OnFault     func(FaultEvent) // called with each fault that was made; from the caller's goroutine
 }
 
 // attempts is how often a start is tried when somebody else takes a port
@@ -58,7 +61,7 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	if cfg.Durability == "" {
 		cfg.Durability = durabilityMemory
 	}
-	if err := errors.Join(checkPlane(cfg), checkProxies(cfg, o.Proxies)); err != nil {
+	if err := errors.Join(checkPlane(cfg), checkProxies(cfg, o.Proxies), checkPeerProxies(cfg, o.PeerProxies)); err != nil {
 		return nil, fmt.Errorf("start plane: %w", err)
 	}
 	run, err := findPrograms(ctx, cfg, o)
@@ -148,6 +151,12 @@ func (p *Plane) startComponents(ctx context.Context, cfg scenario.Plane, run pro
 	s := site{
 		folder: p.reaper.Dir(), ports: ports, fsync: cfg.Durability == durabilityFsync, counts: cfg,
 		quota: quotaFor(place) / uint64(cfg.Count(component.Etcd)), etcd36: atLeast(run.versions[component.Etcd], 3, 6),
+	}
+	if o.PeerProxies && s.several(component.Etcd) {
+		if p.peers, err = startPeerProxies(p, cfg, s, o); err != nil {
+			return err
+		}
+		s.peers = p.peers
 	}
 	if s.several(component.APIServer) {
 		if p.balancer, err = newBalancer(p, cfg, s, o); err != nil {

@@ -14,6 +14,17 @@ func (w *Workload) DisturbedClients() []string {
 	return out
 }
 
+// CutsMembers tells whether a step cuts an etcd member from the others, for which proxies must
+// stand between them.
+func (w *Workload) CutsMembers() bool {
+	for s := range w.Scenario.AllSteps() {
+		if s.Fault != nil && s.Fault.Action == "partition" {
+			return true
+		}
+	}
+	return false
+}
+
 // SlowsAnswers says whether a step makes single answers slower, for which proxies
 // must see the calls.
 func (w *Workload) SlowsAnswers() bool {

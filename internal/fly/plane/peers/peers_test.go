@@ -1,0 +1,161 @@
+package peers
+
+import (
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+)
+
+func TestIsCut(t *testing.T) {
+	for _, c := range []struct {
+		cut      []string
+		from, to string
+		want     bool
+	}{
+		{nil, "a", "b", false},
+		{[]string{"a"}, "a", "b", true},
+		{[]string{"a"}, "b", "a", true},
+		{[]string{"a"}, "b", "c", false},
+		{[]string{"a", "b"}, "a", "b", true}, // each is cut from all others
+		{[]string{"a", "b"}, "c", "b", true},
+	} {
+		cut := map[string]bool{"c": false}
+		for _, member := range c.cut {
+			cut[member] = true
+		}
+		if got := (pair{c.from, c.to}).isCut(cut); got != c.want {
+			t.Errorf("%v are cut: %s to %s is cut: %v", c.cut, c.from, c.to, got)
+		}
+	}
+}
+
+func TestSocketAt(t *testing.T) {
+	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 222 1 0000000000000000 20 4 30 10 -1
+   2: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 333 1 0000000000000000 20 4 30 10 -1
+   3: 0100007F:C351 0100007F:1F90 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0000000000000000
+`
+	for port, want := range map[int]string{50000: "222", 8080: "111", 50001: "", 4: ""} {
+		if got, ok := socketAt(table, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}); got != want || ok != (want != "") {
+			t.Errorf("port %d: socket %q, want %q", port, got, want)
+		}
+	}
+	if got, ok := socketAt(table, &net.TCPAddr{IP: net.IPv6loopback, Port: 50000}); ok {
+		t.Errorf("of another family: %s", got)
+	}
+}
+
+// listen is a member that hands over what it reads.
+func listen(t *testing.T) (address string, read chan byte) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read = make(chan byte, 10)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				var one [1]byte
+				for {
+					if _, err := io.ReadFull(conn, one[:]); err != nil {
+						return
+					}
+					read <- one[0]
+				}
+			}()
+		}
+	}()
+	return l.Addr().String(), read
+}
+
+// The test's process is member a. Of the bytes that it sends to a member that is cut from the
+// others none arrives before it joins them again; those to the other members do.
+func TestNetwork(t *testing.T) {
+	addresses, reads := map[string]string{}, map[string]chan byte{}
+	for _, member := range []string{"a", "b", "c"} {
+		addresses[member], reads[member] = listen(t)
+	}
+	n, err := Start(Options{
+		Members: []string{"a", "b", "c"}, Listens: func(member string) string { return addresses[member] },
+		Process: func(member string) int { return map[string]int{"a": os.Getpid()}[member] },
+	})
+	if err != nil {
+		t.Skip(err) // not on Linux
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	conns := map[string]net.Conn{}
+	for _, member := range []string{"b", "c"} {
+		if conns[member], err = net.Dial("tcp", n.Addr(member)); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[member].Close()
+	}
+	send := func(what byte, members ...string) {
+		t.Helper()
+		for _, member := range members {
+			if _, err := conns[member].Write([]byte{what}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expect := func(member string, want byte) {
+		t.Helper()
+		if got := <-reads[member]; got != want {
+			t.Errorf("%s has read %c, want %c", member, got, want)
+		}
+	}
+	send('1', "b", "c")
+	expect("b", '1')
+	expect("c", '1')
+	n.Cut("c")
+	send('2', "c", "b")
+	expect("b", '2')
+	n.Cut("b")
+	n.Join("c")
+	expect("c", '2')
+	select {
+	case got := <-reads["b"]:
+		t.Errorf("b has read %c", got)
+	default:
+	}
+	n.Cut("a") // a is cut from c as well
+	n.Join("b")
+	send('3', "b", "c")
+	n.Join("a")
+	expect("b", '3')
+	expect("c", '3')
+}
+
+// A client that is no member is reset.
+func TestStranger(t *testing.T) {
+	address, _ := listen(t)
+	n, err := Start(Options{
+		Members: []string{"a", "b"}, Listens: func(string) string { return address },
+		Process: func(member string) int { return map[string]int{"b": 1 << 30}[member] },
+	})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer n.Close()
+	conn, err := net.Dial("tcp", n.Addr("a"))
+	if err != nil {
+		return // reset before the connection was seen to be there
+	}
+	defer conn.Close()
+	if got, err := io.ReadAll(conn); err == nil || len(got) > 0 {
+		t.Errorf("read %q, %v: want a reset", strconv.Quote(string(got)), err)
+	}
+}
