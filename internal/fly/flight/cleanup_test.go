@@ -171,7 +171,7 @@ func TestTheLastLookIsAfterTheEndOfTheCaller(t *testing.T) {
 			return nil
 		})
 	}()
-	if err := b.subjects.startAll(t.Context(), b.plane, b.dir); err != nil {
+	if err := b.subjects.startAll(t.Context(), b.plane, &installation{}, b.dir); err != nil {
 		t.Fatal(err)
 	}
 	b.leave()
