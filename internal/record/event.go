@@ -30,6 +30,8 @@ const (
 	EventFault        EventType = "fault"         // Name: the component, or the step of another fault; Text: what was done, or that it is over; Outage: where it is members'
 	EventPartBegan    EventType = "part-begin"    // Name: the process, or nodes, that an upgrade changes from now; Step; From and To: its releases
 	EventPartEnded    EventType = "part-end"      // as part-begin; Text: why it did not come back, else empty
+	EventNoServer     EventType = "no-server"     // Name: the balancer, which refuses new connections from now on since no API server is ready
+	EventServerReady  EventType = "server-ready"  // Name: the balancer: an API server is ready again
 	EventProfiled     EventType = "profile"       // Name: the component of which profiles are taken from now, for some seconds
 	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines; MemoryLimit
 	EventWarned       EventType = "warning"       // Text: a sentence for the report
@@ -44,7 +46,7 @@ func eventTypes() []EventType {
 	return []EventType{
 		EventPlaneReady, EventFleetReady, EventRunBegan, EventRunEnded, EventStepBegan, EventStepEnded,
 		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventCallsFailed, EventScraped, EventScrapeFailed, EventCut, EventWatchGap,
-		EventDirty, EventFault, EventPartBegan, EventPartEnded, EventProfiled, EventDied, EventWarned, EventUnmet, EventWorkerClock, EventWorkerShare, EventWorkerLost,
+		EventDirty, EventFault, EventPartBegan, EventPartEnded, EventNoServer, EventServerReady, EventProfiled, EventDied, EventWarned, EventUnmet, EventWorkerClock, EventWorkerShare, EventWorkerLost,
 	}
 }
 

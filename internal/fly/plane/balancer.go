@@ -69,6 +69,7 @@ type balancer struct {
 	settings scenario.Balancer
 	servers  []string // names of the API servers
 	asks     func(server string) (*Asker, error)
+	report   func(kind string) // told when no server is ready any more, and when one is again
 	cancel   context.CancelFunc
 	wait     guard.Group
 
@@ -80,7 +81,8 @@ type balancer struct {
 func newBalancer(p *Plane, cfg scenario.Plane, s site, o Options) (*balancer, error) {
 	b := &balancer{
 		settings: cfg.Balancer, servers: cfg.Processes(component.APIServer),
-		asks: func(server string) (*Asker, error) { return newAsker(p.scrapes[server]) },
+		asks:   func(server string) (*Asker, error) { return newAsker(p.scrapes[server]) },
+		report: func(kind string) { p.reportFault(FaultEvent{At: p.clock.Now(), Component: balancerName, Kind: kind}) },
 	}
 	if b.settings == (scenario.Balancer{}) {
 		b.settings = scenario.Default().Plane.Balancer
@@ -122,7 +124,9 @@ func (b *balancer) start(ctx context.Context) error {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					b.ask(ctx, i, asks[i])
+					if kind := b.ask(ctx, i, asks[i]); kind != "" && ctx.Err() == nil {
+						b.report(kind)
+					}
 				}
 			}
 		})
@@ -130,15 +134,30 @@ func (b *balancer) start(ctx context.Context) error {
 	return nil
 }
 
-// ask asks a server whether it is ready.
-func (b *balancer) ask(ctx context.Context, server int, asker *Asker) {
+// ask asks a server whether it is ready. kind is not empty where it is the last that was ready,
+// or the first that is again.
+func (b *balancer) ask(ctx context.Context, server int, asker *Asker) (kind string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.settings.Interval))
 	defer cancel()
 	ready := asker.Ask(ctx, "/readyz", nil, nil) == nil
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	before := b.rotation.healthy()
 	b.rotation.note(server, ready)
-	_ = b.proxy.Refuse(!b.rotation.healthy()) // closed: the plane ends
+	after := b.rotation.healthy()
+	_ = b.proxy.Refuse(!after) // closed: the plane ends
+	return healthChange(before, after)
+}
+
+// healthChange names the change from any server being ready to none, and back.
+func healthChange(before, after bool) (kind string) {
+	switch {
+	case before && !after:
+		return NoServer
+	case !before && after:
+		return ServerReady
+	}
+	return ""
 }
 
 // stop ends the questions.

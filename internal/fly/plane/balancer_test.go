@@ -1,9 +1,18 @@
 package plane
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 )
 
 // A trace says what the servers answer (+0: server 0 is ready, -0: not) and where
@@ -41,6 +50,64 @@ func TestRotation(t *testing.T) {
 		}
 		if text := strings.Join(got, " "); text != c.want {
 			t.Errorf("%d servers, %d failures, %s: %s, want %s", c.servers, c.failures, c.trace, text, c.want)
+		}
+	}
+}
+
+// While no server is ready the balancer refuses connections, and tells once when that begins and
+// ends: a client sees what a load balancer without a backend shows it.
+func TestBalancerWithoutServer(t *testing.T) {
+	ready := make([]atomic.Bool, 2)
+	b := &balancer{rotation: newRotation(2, 1)}
+	var asks []*Asker
+	for i := range ready {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if !ready[i].Load() {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}))
+		defer server.Close()
+		base, err := url.Parse(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asks, b.servers = append(asks, &Asker{server.Client(), base, bodyBytes}), append(b.servers, base.Host)
+	}
+	b.settings.Interval = 1 << 40 // the timeout of a question: longer than any test
+	var err error
+	b.proxy, err = proxy.Start(proxy.Options{Choose: func(net.Addr) string { return b.servers[0] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.proxy.Close()
+	for _, c := range []struct {
+		ready   [2]bool
+		told    string
+		refuses bool
+	}{
+		{[2]bool{true, true}, ServerReady, false},
+		{[2]bool{true, true}, "", false},
+		{[2]bool{false, true}, "", false},
+		{[2]bool{false, false}, NoServer, true},
+		{[2]bool{false, false}, "", true},
+		{[2]bool{false, true}, ServerReady, false},
+	} {
+		for i := range ready {
+			ready[i].Store(c.ready[i])
+		}
+		told := ""
+		for i, ask := range asks {
+			told += b.ask(t.Context(), i, ask)
+		}
+		if told != c.told {
+			t.Errorf("ready %v: told %q, want %q", c.ready, told, c.told)
+		}
+		conn, err := net.Dial("tcp", b.proxy.Addr())
+		if refused := errors.Is(err, syscall.ECONNREFUSED); refused != c.refuses || err != nil && !refused {
+			t.Errorf("ready %v: %v", c.ready, err)
+		}
+		if err == nil {
+			_ = conn.Close()
 		}
 	}
 }

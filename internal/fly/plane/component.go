@@ -41,6 +41,12 @@ type FaultEvent struct {
 	Text      string // more of it, for people
 }
 
+// Kinds of what follows from faults: FaultEvent.Component is the balancer.
+const (
+	NoServer    = "no-server" // is ready: new connections are refused
+	ServerReady = "server-ready"
+)
+
 // Kinds of faults. A restart is FaultKill, if the component ran, FaultStart and
 // FaultReady.
 const (

@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -37,6 +39,7 @@ func listNotes(f *run.Facts, results []Result, unanswered []string) []string {
 	for _, target := range slices.Sorted(maps.Keys(f.Cut)) {
 		out = append(out, fmt.Sprintf("Of the metrics of %s not all were read: %s.", target, cutOff(target, f.Cut[target])))
 	}
+	out = append(out, balancerNotes(f)...)
 	if v := f.Stalled(); v > longStall {
 		out = append(out, fmt.Sprintf("windtunnel waited %.1f s for the disk that its records go to: what was late meanwhile was late for that.", v))
 	}
@@ -51,6 +54,32 @@ func listNotes(f *run.Facts, results []Result, unanswered []string) []string {
 		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, timesText(n)))
 	}
 	return out
+}
+
+// balancerNotes say for how long the balancer had no server that was ready.
+func balancerNotes(f *run.Facts) []string {
+	var total time.Duration
+	var first, since clock.Time
+	n, open := 0, false
+	for _, e := range f.Events {
+		switch {
+		case e.Type == record.EventNoServer && !open:
+			if since, open = e.At, true; n == 0 {
+				first = e.At
+			}
+			n++
+		case e.Type == record.EventServerReady && open:
+			total, open = total+e.At.Sub(since), false
+		}
+	}
+	if open {
+		total += f.End.Sub(since)
+	}
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("The balancer found no API server ready %s, from %.1f s on, for %.1f s in all: it refused new connections, and calls on connections that existed had no answer, or ended when their server did.",
+		timesText(n), first.Seconds(), total.Seconds())}
 }
 
 // callNotes count the calls of the load that did not end well and spoil nothing:

@@ -36,6 +36,14 @@ func TestNotes(t *testing.T) {
 			f.sample(9, "kube-apiserver", "process_start_time_seconds", 1000)
 			f.sample(50, "kube-apiserver", "process_start_time_seconds", 2000)
 		}, "kube-apiserver was started anew once"},
+		{"a balancer without a server", func(f *flight) {
+			f.event(40, record.EventNoServer, "balancer", "")
+			f.event(43.5, record.EventServerReady, "balancer", "")
+			f.event(60, record.EventNoServer, "balancer", "")
+			f.event(61, record.EventServerReady, "balancer", "")
+		}, "The balancer found no API server ready 2 times, from 40.0 s on, for 4.5 s in all: it refused new connections,"},
+		{"a balancer without a server until the end", func(f *flight) { f.event(90, record.EventNoServer, "balancer", "") },
+			"The balancer found no API server ready once, from 90.0 s on, for 10.0 s in all:"},
 		{"a disk that stood still", func(f *flight) {
 			f.sample(9, "windtunnel", run.StalledSeries, 0)
 			f.sample(50, "windtunnel", run.StalledSeries, 1.25)

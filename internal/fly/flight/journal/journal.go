@@ -115,6 +115,10 @@ func limitOf(err error) record.MemoryLimit {
 
 // Disturbed says what was done to a component, when it was done.
 func (j Journal) Disturbed(f plane.FaultEvent) {
+	if what := map[string]record.EventType{plane.NoServer: record.EventNoServer, plane.ServerReady: record.EventServerReady}[f.Kind]; what != "" {
+		j.Records.Event(record.Event{At: f.At, Type: what, Name: f.Component})
+		return
+	}
 	j.Records.Event(record.Event{At: f.At, Type: record.EventFault, Name: f.Component, Text: strings.TrimSpace(f.Kind + " " + f.Text)})
 }
 

@@ -71,6 +71,10 @@ func newChartMark(e record.Event) chartMark {
 		m.Text = fmt.Sprintf("%.3f", e.For.Seconds())
 	case record.EventPartBegan:
 		m.Text = "to " + e.To
+	case record.EventNoServer:
+		m.Text = "finds no API server ready: new connections are refused"
+	case record.EventServerReady:
+		m.Text = "finds an API server ready again"
 	case record.EventFleetReady:
 		m.Name = strconv.Itoa(e.Count)
 	case record.EventRunEnded:
