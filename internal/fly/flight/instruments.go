@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/audit"
+	"github.com/windtunnel/windtunnel/internal/fly/observe/leaders"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/scrape"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
@@ -29,6 +30,7 @@ type instruments struct {
 	meter   *usage.Sampler    // of the components' processes
 	scraper *scrape.Scraper
 	traffic *traffic
+	leaders []leaders.Candidate
 	audit   *audit.Reader // nil: requests are not counted by client
 }
 
@@ -49,6 +51,9 @@ func newInstruments(r *run) (*instruments, error) {
 		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, r.members.all, r.scenario, dir.addWarning), scrape.Options{}),
 		meter:   usage.New(dir.records, dir.clock, planeProcesses(p), usage.Options{}),
 		traffic: newTraffic(dir.records, dir.clock),
+	}
+	if i.leaders, err = plane.Candidates(p); err != nil {
+		return nil, err
 	}
 	i.watchPlane(r, all, groups)
 	return i, i.watchMembers(r, all, groups)
@@ -77,6 +82,7 @@ func (i *instruments) startAll(ctx context.Context, failed context.CancelCauseFu
 	}
 	wait.Go(func() { i.scraper.Run(ctx) })
 	wait.Go(func() { i.meter.Run(ctx) })
+	wait.Go(func() { leaders.Watch(ctx, i.records, i.clock, i.leaders) })
 	wait.Go(func() { i.traffic.samplePeriodically(ctx) })
 	if i.audit != nil {
 		wait.Go(func() { i.audit.Run(ctx) })

@@ -316,6 +316,13 @@ func (p *Process) isHalted() bool {
 	return p.reaped || !p.paused || isStopped(p.pid)
 }
 
+// Paused tells whether Pause holds the process.
+func (p *Process) Paused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.paused
+}
+
 // Continue lets a paused process go on.
 func (p *Process) Continue() error {
 	p.mu.Lock()

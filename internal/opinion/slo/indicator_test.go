@@ -1,6 +1,7 @@
 package slo_test
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -103,6 +104,7 @@ func TestIndicators(t *testing.T) {
 		{"gc-pause", "rate", nil, max, 1, 100.0 / 90, slo.Fail, 100},
 		{"api-availability", "mean", nil, min, 0.95, 0.9, slo.Fail, 1000},
 		{"api-availability", "mean", map[string]string{"verb": "create"}, min, 0.9, 0.9, slo.Pass, 1000},
+		{"requests-by-server", "sum", nil, max, 1000, 1000, slo.Pass, 3},
 		{"watch-latency", "max", nil, max, 0.1, 0.3, slo.Fail, 2},
 		{"watch-latency", "p50", nil, max, 0.1, 0.02, slo.Pass, 2},
 	} {
@@ -322,5 +324,27 @@ func TestCountersWithoutSeries(t *testing.T) {
 				t.Errorf("%v, value %v, %d samples, %v", r.Verdict, r.Value, r.Samples, r.Warnings)
 			}
 		})
+	}
+}
+
+// Of several API servers each has a result of its own: the least and the most loaded one are seen.
+func TestRequestsByServer(t *testing.T) {
+	f := newFlight(t)
+	f.calls(100)
+	for i, target := range []string{"kube-apiserver-0", "kube-apiserver-1", "kube-apiserver-2"} {
+		f.sample(9, target, "apiserver_request_total", 5)
+		f.sample(90, target, "apiserver_request_total", 5+float64(100*i))
+		f.scraped(target, 9, 50, 90)
+	}
+	f.objective(scenario.Objective{SLI: "requests-by-server", Statistic: "sum", Max: new(150.0)})
+	f.end(record.Done)
+	var got []string
+	for _, r := range f.judge().Objectives {
+		if r.SLI == "requests-by-server" {
+			got = append(got, fmt.Sprint(r.Labels["component"], " ", *r.Value, " ", r.Verdict))
+		}
+	}
+	if text := strings.Join(got, ", "); text != "kube-apiserver-2 200 fail, kube-apiserver-1 100 pass, kube-apiserver-0 0 pass" {
+		t.Error(text)
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -23,6 +25,11 @@ type records struct {
 // judgeRecords gives one result, or one for each value of the labels that the
 // objective is split by.
 func (c records) judgeRecords(r Result, o *scenario.Objective) []Result {
+	if o.SLI == leaderless && o.Labels[sli.Component] == "" && len(o.Per) == 0 {
+		split := *o
+		split.Per = []string{sli.Component}
+		o = &split
+	}
 	splits := c.splitLabels(o)
 	if len(o.Per) > 0 && len(splits) == 0 {
 		setUnmeasured(&r, "nothing was measured")
@@ -60,6 +67,8 @@ func (c records) judgeRecord(r *Result, o *scenario.Objective) {
 		c.callOutages(r, o)
 	case "write-violations", "unknown-writes":
 		c.judgeWrites(r, o)
+	case leaderless:
+		c.judgeLeaderless(r, o)
 	case "call-success":
 		c.callSuccess(r, o)
 	case abortedRun:
@@ -96,7 +105,14 @@ func (c records) splitLabels(o *scenario.Objective) []map[string]string {
 		}
 		found[key] = labels
 	}
-	if strings.HasPrefix(o.SLI, "call-") || o.SLI == FailedCalls {
+	if o.SLI == leaderless {
+		for _, name := range component.Names() {
+			have := map[string]string{sli.Component: name}
+			if labelsFit(have, o.Labels) && c.f.Leaderless(name).Readings > 0 {
+				add(have)
+			}
+		}
+	} else if strings.HasPrefix(o.SLI, "call-") || o.SLI == FailedCalls {
 		for _, calls := range c.f.Calls {
 			if matchesLabels(calls, o.Labels) && calls.Count() > 0 {
 				add(calls.Labels())
