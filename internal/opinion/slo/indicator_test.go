@@ -104,7 +104,7 @@ func TestIndicators(t *testing.T) {
 		{"gc-pause", "rate", nil, max, 1, 100.0 / 90, slo.Fail, 100},
 		{"api-availability", "mean", nil, min, 0.95, 0.9, slo.Fail, 1000},
 		{"api-availability", "mean", map[string]string{"verb": "create"}, min, 0.9, 0.9, slo.Pass, 1000},
-		{"requests-by-server", "sum", nil, max, 1000, 1000, slo.Pass, 3},
+		{"requests-by-server", "sum", nil, max, 1000, 1000, slo.Pass, 4},
 		{"watch-latency", "max", nil, max, 0.1, 0.3, slo.Fail, 2},
 		{"watch-latency", "p50", nil, max, 0.1, 0.02, slo.Pass, 2},
 	} {
