@@ -199,15 +199,6 @@ func (e *mixEntry) whyLeftOut() string {
 	return fmt.Sprintf("%s of %s %s not sent: their objects of step %s %v; if that is as good, set optional", unit.Count(int(n), "calls"), e.call.Verb, unit.Verb(int(n), "was", "were"), e.call.Of, errDeleted)
 }
 
-// countLeftOut counts a call that is left out since its object has been deleted.
-func (e *mixEntry) countLeftOut(t target) {
-	switch o := e.objects; {
-	case o == nil:
-	case o.UpTo() == 0 && o.UpToEver() > 0, o.UpTo() > 0 && o.CountGone(1, func(int) int { return o.layout.NumberOf(t.ordinal) }) > 0:
-		e.leftOut.Add(1)
-	}
-}
-
 // targetOf says what the n-th call is about.
 func (e *mixEntry) targetOf(n int) (target, error) {
 	c := e.call
@@ -255,8 +246,8 @@ func (e *mixEntry) pickObject(n int) (target, error) {
 // buildCall fills the n-th call.
 func (e *mixEntry) buildCall(n int, req *load.Request) (bool, error) {
 	t, err := e.targetOf(n)
-	if err == nil && t.missing {
-		e.countLeftOut(t)
+	if err == nil && t.missing && e.objects != nil {
+		e.objects.countLeftOut(t.ordinal, &e.leftOut)
 	}
 	if err != nil || t.missing {
 		req.Op = e.op

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -143,6 +144,13 @@ func (o *Objects) noneGone(b batch) error {
 		return fmt.Errorf("%d of %d objects of step %q %w", n, b.count, o.step, errDeleted)
 	}
 	return nil
+}
+
+// countLeftOut counts a call that is left out since its object has been deleted.
+func (o *Objects) countLeftOut(n inventory.Ordinal, out *atomic.Int64) {
+	if to := o.UpTo(); to == 0 && o.UpToEver() > 0 || to > 0 && o.CountGone(1, func(int) int { return o.layout.NumberOf(n) }) > 0 {
+		out.Add(1)
+	}
 }
 
 // errDeleted says that objects which a step works on are gone.

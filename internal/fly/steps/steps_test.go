@@ -101,7 +101,7 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 			}
 		case s.Update != nil:
 			all := session.Created.find(s.Update.Step).batchOfAll()
-			p, err = Update{s.Name, s.Update}.planUpdate(w, all)
+			p, err = Update{s.Name, s.Update}.planUpdate(w, all, new(atomic.Int64))
 			p.Pace = pacingOf(w, s.Name, all, s.Update.Pace)
 		case s.Requests != nil:
 			var sent planned
@@ -445,6 +445,45 @@ func TestReadsBesideAChurn(t *testing.T) {
 	want := []string{"step afterwards " + string(record.NotDone) + `: its calls of get were sent only for those that are there: 1 of 4 objects of step "made" had been deleted`}
 	if got := b.unmetOf(t, nil); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestUpdatesOfWhatIsDeletedMeanwhile deletes objects between the plan of a change and its
+// calls: those that a churn makes again are not missed.
+func TestUpdatesOfWhatIsDeletedMeanwhile(t *testing.T) {
+	for name, tt := range map[string]struct {
+		meanwhile func(*Objects)
+		want      []string
+	}{
+		"nothing":     {func(*Objects) {}, nil},
+		"one of them": {func(o *Objects) { o.Set(1, false) }, []string{"1 object of step made had been deleted before they were to change"}},
+		"all of them": {func(o *Objects) {
+			for i := range 4 {
+				o.Set(i, false)
+			}
+			o.SetUpTo(0)
+		}, []string{"4 objects of step made had been deleted before they were to change"}},
+		"churned": {func(o *Objects) { o.BeginChurn(); o.Set(1, false) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, head(1)+"- {name: made, create: {body: map, count: 4, pace: {burst: true}}}\n")
+			if err := Run(t.Context(), b.Session); err != nil {
+				t.Fatal(err)
+			}
+			p, err := Update{"x", &scenario.Update{Step: "made", Body: "patch", With: map[string]any{"e": 1}, Pace: scenario.Pace{Burst: true}}}.planCalls(t.Context(), b.Session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.meanwhile(b.Created.find("made"))
+			want := tt.want
+			if want != nil {
+				want = []string{"step x " + string(record.NotDone) + ": " + want[0]}
+			}
+			if got := b.unmetOf(t, b.sendPlan(t.Context(), p)); !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,8 @@ package steps
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
@@ -10,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -44,17 +47,24 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 	if x.Spec.First > 0 {
 		b = b.firstUnits(x.Spec.First)
 	}
-	p, err := x.planUpdate(s.Workload, b)
+	var leftOut atomic.Int64 // since they have been deleted meanwhile
+	p, err := x.planUpdate(s.Workload, b, &leftOut)
 	if err != nil {
 		return planned{}, err
 	}
+	lacks := o.lacks("changed", b)
 	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
-	return planned{Plan: p, lacks: o.lacks("changed", b)}, nil
+	return planned{Plan: p, lacks: lacks, after: func(_ context.Context, sent error) error {
+		if n := int(leftOut.Load()); n > 0 && len(lacks) == 0 {
+			s.noteLacks(x.Step, []string{fmt.Sprintf("%s of step %s %v before they were to change", unit.Count(n, "objects"), o.step, errDeleted)})
+		}
+		return sent
+	}}, nil
 }
 
 // planUpdate are what the step sends. Of each item there are two
 // operations: the change, and the GET that goes before a PUT.
-func (x Update) planUpdate(w *workload.Workload, b batch) (load.Plan, error) {
+func (x Update) planUpdate(w *workload.Workload, b batch, leftOut *atomic.Int64) (load.Plan, error) {
 	o := b.objects
 	changes, ops, err := x.newChanges(w, o)
 	if err != nil {
@@ -65,6 +75,7 @@ func (x Update) planUpdate(w *workload.Workload, b batch) (load.Plan, error) {
 		c := &changes[n.Item]
 		req.Op, req.Timeout = 2*n.Item, time.Duration(x.Spec.Timeout)
 		if !o.isThere(n) {
+			o.countLeftOut(n, leftOut)
 			return false, nil
 		}
 		namespace, name, err := o.addressOf(n)
