@@ -227,7 +227,7 @@ func (s *Session) noteLacks(step string, why []string) {
 			one = s.member.Name + ": " + one
 		}
 		s.Journal.Unmet("step "+step, record.NotDone, one)
-		s.Log.Warn("a step found nothing to work on", "step", step, "why", one)
+		s.Log.Warn("step " + step + " was not completed: " + one)
 	}
 }
 
