@@ -117,7 +117,7 @@ func (l *land) once(t *testing.T, file string, e census.Ending) {
 	}
 	out := filepath.Join(t.TempDir(), "run")
 	flight := census.Flight{Bin: l.bin, Kubeconfig: l.kubeconfig, Dir: l.dir, Args: append([]string{"--out", out}, args...),
-		Until: middle(t, args[0]), Before: l.before, KillPlane: l.killAPIServer}
+		Until: middle(t, args[0]), Before: l.before, KillPlane: func(t testing.TB) func() { return census.KillAPIServer(t, l.bin, l.kubeconfig) }}
 	watch := clock.Start()
 	r := flight.Fly(t, e)
 	l.flights.keep(t, name, flown{Code: r.Code, Seconds: int(watch.Now().Seconds()), Faults: r.Faults, Differences: r.Differences})
@@ -189,18 +189,9 @@ func dressed(text string, e census.Ending) string {
 		text += "preflight: {wait: 1s}\n"
 	}
 	if e.Fails {
-		text = cannotHold(text)
+		text = census.CannotHold(text)
 	}
 	return text
-}
-
-// cannotHold gives a scenario an objective that no run meets, whatever the plane does.
-func cannotHold(text string) string {
-	const objective = "objectives:\n- {name: cannot hold, query: vector(1), max: 0}\n"
-	if before, after, ok := strings.Cut(text, "\nobjectives:\n"); ok {
-		return before + "\n" + objective + after
-	}
-	return text + objective
 }
 
 // sizes are what parameters of examples are at most, so that a flight takes less than a
@@ -389,47 +380,11 @@ func (l *land) census(t *testing.T) (now census.Census) {
 	return now
 }
 
-// killAPIServer kills the cluster's kube-apiserver, and starts it again with back.
-func (l *land) killAPIServer(t testing.TB) (back func()) {
-	t.Helper()
-	cmd := exec.Command(l.bin, "fault", "kill", "kube-apiserver", "--folder", filepath.Dir(l.kubeconfig))
-	said := inFile(t, filepath.Join(t.TempDir(), "said"), cmd)
-	repotest.Eventually(t, "kube-apiserver is killed", func() bool { return strings.Contains(said(), "began") }, func() any { return said() })
-	return func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("kube-apiserver was not started again: %v\n%s", err, said())
-		}
-		repotest.Eventually(t, "kube-apiserver answers again", func() bool {
-			_, err := census.Take(t.Context(), l.kubeconfig)
-			return err == nil
-		}, func() any { return said() })
-	}
-}
-
-// inFile starts a command whose output goes to a file, and returns what reads it.
-func inFile(t testing.TB, name string, cmd *exec.Cmd) (said func() string) {
-	t.Helper()
-	file, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close() // the command has a descriptor of its own
-	cmd.Stdout, cmd.Stderr = file, file
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return func() string {
-		raw, _ := os.ReadFile(file.Name())
-		return string(raw)
-	}
-}
-
 // boot starts the plane that stands for somebody else's cluster.
 func (l *land) boot(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(l.bin, "up", "--nodes", "2")
-	said := inFile(t, filepath.Join(l.dir, "said"), cmd)
+	said := census.Start(t, cmd, filepath.Join(l.dir, "said"))
 	l.stop = func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()

@@ -38,8 +38,8 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 		endings        []string
 		set            []string
 	}{
-		{"edge/density.yaml", "settings", []string{"pass", "kill"}, edge},
-		{"vm/density.yaml", "ready", []string{"ctrl-c", "kill"}, []string{"--set", "vms=4", "--set", "kind=vm"}},
+		{"edge/density.yaml", "settings", []string{"fail", "kill"}, edge},
+		{"vm/density.yaml", "ready", []string{"ctrl-c", "kill", "plane-killed"}, []string{"--set", "vms=4", "--set", "kind=vm"}},
 		{"clusters/density.yaml", "filling", []string{"timeout"}, []string{"--set", "nodesPerMember=2", "--set", "podsPerNamespace=4", "--set", "latencyPods=2", "--set", "settle=1s"}},
 	} {
 		name := strings.ReplaceAll(f.example, "/", "-")
@@ -47,12 +47,18 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.write(map[string]string{name: string(raw) + "\npreflight: {wait: 1s}\n"})
 		for _, e := range census.Endings() {
-			if slices.Contains(f.endings, e.Name) {
-				flight := census.Flight{Bin: u.bin, Kubeconfig: config, Dir: u.dir, Args: append([]string{name, "--out", "run-" + name + "-" + e.Name}, f.set...), Until: f.until, Before: before}
-				flight.Fly(t, e)
+			if !slices.Contains(f.endings, e.Name) {
+				continue
 			}
+			text := string(raw) + "\npreflight: {wait: 1s}\n"
+			if e.Fails {
+				text = census.CannotHold(text)
+			}
+			u.write(map[string]string{name: text})
+			flight := census.Flight{Bin: u.bin, Kubeconfig: config, Dir: u.dir, Args: append([]string{name, "--out", "run-" + name + "-" + e.Name}, f.set...), Until: f.until, Before: before,
+				KillPlane: func(t testing.TB) func() { return census.KillAPIServer(t, u.bin, config) }}
+			flight.Fly(t, e)
 		}
 	}
 }

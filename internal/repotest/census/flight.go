@@ -222,3 +222,49 @@ func (o *output) String() string {
 	defer o.mu.Unlock()
 	return o.b.String()
 }
+
+// CannotHold gives a scenario an objective that no run meets, whatever the plane does.
+func CannotHold(text string) string {
+	const objective = "objectives:\n- {name: cannot hold, query: vector(1), max: 0}\n"
+	if before, after, ok := strings.Cut(text, "\nobjectives:\n"); ok {
+		return before + "\n" + objective + after
+	}
+	return text + objective
+}
+
+// KillAPIServer kills the kube-apiserver of a cluster that the verb up of a binary has
+// started, and starts it again with back.
+func KillAPIServer(t testing.TB, bin, kubeconfig string) (back func()) {
+	t.Helper()
+	cmd := exec.Command(bin, "fault", "kill", "kube-apiserver", "--folder", filepath.Dir(kubeconfig))
+	said := Start(t, cmd, filepath.Join(t.TempDir(), "said"))
+	repotest.Eventually(t, "kube-apiserver is killed", func() bool { return strings.Contains(said(), "began") }, func() any { return said() })
+	return func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("kube-apiserver was not started again: %v\n%s", err, said())
+		}
+		repotest.Eventually(t, "kube-apiserver answers again", func() bool {
+			_, err := Take(t.Context(), kubeconfig)
+			return err == nil
+		}, func() any { return said() })
+	}
+}
+
+// Start starts a command whose output goes to a file, and returns what reads it.
+func Start(t testing.TB, cmd *exec.Cmd, name string) (said func() string) {
+	t.Helper()
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() // the command has a descriptor of its own
+	cmd.Stdout, cmd.Stderr = file, file
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		raw, _ := os.ReadFile(file.Name())
+		return string(raw)
+	}
+}
