@@ -43,6 +43,9 @@ func unpack(t *testing.T) emptyRoot {
 		t.Skip("the archive in dist/ was made with PLANES=no")
 	}
 	if said, code := root.enter(t, `mount -t proc proc "$0/proc"`); code != 0 {
+		if os.Getenv("CI") == "true" { // before a release is published, say
+			t.Fatalf("a process cannot have mounts of its own on this machine: %s", said)
+		}
 		t.Skipf("a process cannot have mounts of its own on this machine: %s", said)
 	}
 	return root
