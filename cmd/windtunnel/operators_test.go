@@ -24,6 +24,7 @@ func smallControllers() map[string]struct {
 		set     []string
 		objects int
 	}{
+		"karpenter":           {[]string{"pods=14"}, 14},
 		"kueue":               {[]string{"workloads=20"}, 20},
 		"cluster-api":         {[]string{"clusters=2", "machines=3"}, 6},
 		"prometheus-operator": {[]string{"prometheuses=2", "teams=10"}, 2},
