@@ -16,7 +16,7 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4720},
+		"ground":            {max: 4730},
 		"internal/record":   {max: 5120},
 		"internal/machine":  {max: 3370},
 		"internal/api":      {max: 5790},
@@ -24,15 +24,15 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"scenario":          {max: 6070},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24_680},
-		"internal/opinion":  {max: 24_750},
-		"internal/fly":      {max: 26_300},
+		"internal/opinion":  {max: 25_020},
+		"internal/fly":      {max: 27_000},
 		"plane":             {max: 47},
 		"planes":            {max: 28_860},
-		"cmd":               {max: 6_340},
+		"cmd":               {max: 6_350},
 	},
 	packages: map[string]budget{
 		"internal/opinion/slo": {3770, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
-		"cmd/windtunnel":       {6_340, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":       {6_350, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":             {6070, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{
