@@ -217,6 +217,9 @@ func (c *checker) checkFleet(path string, f *Fleet) {
 			c.reportAt(fmt.Sprintf("%s.storageClasses[%d]", path, i), "fleet.storageClasses: %q is not the name of a class", clipText(name))
 		}
 	}
+	if c.isGiven(path+".stages") && !c.isGiven(path+".nodes") {
+		c.reportAt(path+".stages", "fleet.stages: without nodes nothing of it happens: set fleet.nodes")
+	}
 	if len(f.StorageClasses) > 0 && !slices.Contains(f.Stages, "volumes") {
 		c.reportAt(path+".storageClasses", "fleet.storageClasses: the stages volumes bind claims: add volumes to fleet.stages")
 	}

@@ -73,7 +73,7 @@ func (c disturbanceChecker) checkProcess(path string, x *Disturbance) {
 		return
 	}
 	if of, _ := component.Of(x.Component); x.Action == "partition" && (c.s.Plane.Count(component.Etcd) == 1 || of != component.Etcd && x.Component != component.Leader(component.Etcd)) {
-		c.reportAt(path, "fault.component: partition cuts one of several etcd members from the others: set plane.etcdMembers to 3, and name one of %s",
+		c.reportAt(path, "fault.component: partition cuts one of several etcd members from the others, in a plane with plane.etcdMembers of 3 or more: name one of %s",
 			joinWords(append(component.Instances(component.Etcd, 3), component.Leader(component.Etcd))))
 		return
 	}

@@ -226,8 +226,11 @@ func (e *estimator) estimateScale(x *scenario.Scale, one *Step) error {
 func (e *estimator) estimateUpdate(x *scenario.Update, one *Step) error {
 	m := e.made[x.Step]
 	indices := m.indices
+	if x.First > indices {
+		return fmt.Errorf("update.first: step %q has no first %d, only %d", x.Step, x.First, indices)
+	}
 	if x.First > 0 {
-		indices = min(indices, x.First)
+		indices = x.First
 	}
 	garbage, share := int64(0), 1.0
 	if x.Method == "put" {

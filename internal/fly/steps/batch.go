@@ -3,6 +3,7 @@ package steps
 import (
 	"errors"
 	"net/http"
+	"sort"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
@@ -65,11 +66,7 @@ func (b batch) firstUnits(units int) batch {
 	if units >= b.units {
 		return b
 	}
-	n := 0
-	for n < b.count && b.unit(n) < units {
-		n++
-	}
-	b.count, b.units = n, units
+	b.count, b.units = sort.Search(b.count, func(n int) bool { return b.unit(n) >= units }), units
 	return b
 }
 

@@ -135,11 +135,13 @@ func randomScenario(r *rand.Rand) string {
 	default:
 		step("{name: a, create: {body: map, count: %d, pace: %s}}", 10+r.IntN(60), randomPace(r))
 	}
-	step("{name: z, create: {body: map, count: %d, pace: %s}}", 10+r.IntN(60), randomPace(r))
+	z := 10 + r.IntN(60) // how many there are
+	step("{name: z, create: {body: map, count: %d, pace: %s}}", z, randomPace(r))
 	for n := range 3 + r.IntN(6) {
 		switch r.IntN(6) {
 		case 0:
-			step("{name: scale-%d, scale: {step: z, to: %d, pace: %s}}", n, 5+r.IntN(80), randomPace(r))
+			z = 5 + r.IntN(80)
+			step("{name: scale-%d, scale: {step: z, to: %d, pace: %s}}", n, z, randomPace(r))
 		case 1:
 			step("{name: update-%d, update: {step: z, body: patch, with: {e: x}, pace: %s}}", n, randomPace(r))
 		case 2:
@@ -148,7 +150,7 @@ func randomScenario(r *rand.Rand) string {
 			step("{name: mix-%d, requests: {count: %d, pace: %s, mix: [{verb: get, of: z, pick: random, weight: 2}, {verb: patch, of: z, body: patch, with: {e: y}}, {verb: create, body: map, name: m%d}, {verb: list, of: z, limit: 10}]}}",
 				n, 20+r.IntN(100), randomPace(r), n)
 		case 4:
-			step("{name: put-%d, update: {step: z, method: put, first: %d, pace: %s}}", n, 3+r.IntN(20), randomPace(r))
+			step("{name: put-%d, update: {step: z, method: put, first: %d, pace: %s}}", n, 1+r.IntN(z), randomPace(r))
 		default:
 			step("{name: timed-%d, requests: {for: 3s, pace: {poisson: 40}, mix: [{verb: get, of: z}]}}", n)
 		}

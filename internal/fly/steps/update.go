@@ -44,6 +44,7 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 	}
 	l := o.layout.Filter(func(i scenario.Item) bool { return x.Spec.Object == "" || i.Body == x.Spec.Object })
 	b := o.batchBetween(l, 0, o.UpTo())
+	lacksUnits := x.Spec.First > b.units
 	if x.Spec.First > 0 {
 		b = b.firstUnits(x.Spec.First)
 	}
@@ -53,6 +54,9 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 		return planned{}, err
 	}
 	lacks := o.lacks("changed", b)
+	if lacksUnits {
+		lacks = append(lacks, fmt.Sprintf("update.first is %d, and step %q has only %d", x.Spec.First, o.step, b.units))
+	}
 	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
 	return planned{Plan: p, lacks: lacks, after: func(_ context.Context, sent error) error {
 		if n := int(leftOut.Load()); n > 0 && len(lacks) == 0 {
