@@ -124,7 +124,7 @@ func TestOfWhatCannotBeRendered(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := plan.Of(parse(t, "- create: {body: map, count: 3, pace: {burst: true}}\n- update: {step: create-1, first: 4, pace: {burst: true}}\n"), sources()); fmt.Sprint(err) != `step "update-1": update.first: step "create-1" has no first 4, only 3` {
+	if _, err := plan.Of(parse(t, "- create: {body: map, count: 3, pace: {burst: true}}\n- update: {step: create-1, first: 4, pace: {burst: true}}\n"), sources()); fmt.Sprint(err) != `step "update-2": update.first: step "create-1" has no first 4, only 3` {
 		t.Error(err)
 	}
 	if _, err := plan.Of(parse(t, "- create: {body: map, count: 1, pace: {replay: none}}\n"), sources()); !errors.Is(err, os.ErrNotExist) {
