@@ -354,10 +354,11 @@ func TestHostileMessages(t *testing.T) {
 // that the end of the older one does not end it.
 func TestTwins(t *testing.T) {
 	g := newGate(t, nil)
-	_, first, err := g.dial("edge-0", g.authority, named("edge-0"))
+	older, first, err := g.dial("edge-0", g.authority, named("edge-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.query(older, first) // a connection is opened before the hub has it: only then is it the older one
 	conn, second, err := g.dial("edge-0", g.authority, named("edge-0"))
 	if err != nil {
 		t.Fatal(err)
