@@ -28,8 +28,8 @@ steps:
 `
 
 // TestUpgradeCutShort kills and interrupts windtunnel in an upgrade, when another process has the
-// release. Nothing of the run is left, every call that was recorded
-// before is there, and the verdict says where the upgrade stood.
+// release. Nothing of the run is left, every call that was recorded before is there, and the
+// verdict says where the upgrade stood.
 func TestUpgradeCutShort(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

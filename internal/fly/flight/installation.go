@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
@@ -85,10 +86,8 @@ var ErrFarWebhooks = errors.New("the API server of a cluster that windtunnel doe
 
 // checkWebhooks says whether the API server can call the subjects.
 func (in *installation) checkWebhooks(ownsPlane bool) error {
-	for name := range in.webhooks {
-		if !ownsPlane {
-			return fmt.Errorf("subject %s: webhooks: %w", name, ErrFarWebhooks)
-		}
+	if names := slices.Sorted(maps.Keys(in.webhooks)); len(names) > 0 && !ownsPlane {
+		return fmt.Errorf("subject %s: webhooks: %w", names[0], ErrFarWebhooks)
 	}
 	return nil
 }

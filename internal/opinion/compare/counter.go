@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/record/series"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -25,7 +26,6 @@ const (
 // What each program counts of its own work, and etcd of what it writes: with these a change
 // is seen that a noisy machine hides in its times.
 const (
-	allocatedBytes   = "go_memstats_alloc_bytes_total"
 	allocatedObjects = "go_memstats_mallocs_total"
 	collections      = "go_gc_duration_seconds_count"
 	logBytes         = "etcd_disk_wal_write_bytes_total"
@@ -80,52 +80,58 @@ func sumCounters(f *run.Facts) []Count {
 	return out
 }
 
-// addServerCounts adds what kube-apiserver counted between the run's begin and end.
-func addServerCounts(f *run.Facts, totals map[Count]float64) {
-	add := func(metric, unit string, name func(label func(string) string) string) {
-		for _, s := range f.Series.Select("kube-apiserver", metric, nil) {
+// addIncreases adds by how much series rose between the run's begin and end; those without a
+// name are left out.
+func addIncreases(f *run.Facts, totals map[Count]float64, all []*series.Series, unit string, name func(s *series.Series) string) {
+	for _, s := range all {
+		if n := name(s); n != "" {
 			if rise, ok := s.Increase(f.Begin, f.End); ok {
-				totals[Count{Name: name(s.Label), Unit: unit}] += rise
+				totals[Count{Name: n, Unit: unit}] += rise
 			}
 		}
 	}
-	add(requestsTotal, "requests", func(l func(string) string) string {
-		resource := l("resource")
-		if g := l("group"); g != "" {
+}
+
+// addServerCounts adds what kube-apiserver counted.
+func addServerCounts(f *run.Facts, totals map[Count]float64) {
+	add := func(metric, unit string, name func(s *series.Series) string) {
+		addIncreases(f, totals, f.Series.Select(component.APIServer, metric, nil), unit, name)
+	}
+	add(requestsTotal, "requests", func(s *series.Series) string {
+		resource := s.Label("resource")
+		if g := s.Label("group"); g != "" {
 			resource += "." + g
 		}
-		return "server: " + callSubject(l("verb"), resource, l("subresource"))
+		return "server: " + callSubject(s.Label("verb"), resource, s.Label("subresource"))
 	})
-	kind := func(l func(string) string) string {
-		return "watch events: " + strings.TrimSpace(cmp.Or(l("resource"), l("kind"))+" "+l("group"))
+	kind := func(s *series.Series) string {
+		return "watch events: " + strings.TrimSpace(cmp.Or(s.Label("resource"), s.Label("kind"))+" "+s.Label("group"))
 	}
 	addClientCounts(f, totals)
 	add(watchEvents, "events", kind)
 	add(watchBytes, "bytes", kind)
-	add(storageCalls, "requests", func(l func(string) string) string {
-		return "etcd: " + strings.TrimSpace(l("operation")+" "+cmp.Or(l("resource"), l("type")))
+	add(storageCalls, "requests", func(s *series.Series) string {
+		return "etcd: " + strings.TrimSpace(s.Label("operation")+" "+cmp.Or(s.Label("resource"), s.Label("type")))
 	})
 }
 
-// addProgramCounts adds what each program that is scraped counted between the run's begin
-// and end.
+// addProgramCounts adds what each program that is scraped counted. What windtunnel costs is
+// no work of the plane.
 func addProgramCounts(f *run.Facts, totals map[Count]float64) {
 	for _, m := range []struct{ metric, name, unit string }{
-		{allocatedBytes, "allocated: ", "bytes"},
+		{run.AllocatedBytes, "allocated: ", "bytes"},
 		{allocatedObjects, "allocated: ", "objects"},
 		{collections, "garbage collections: ", "collections"},
 		{logBytes, "log written: ", "bytes"},
 		{puts, "keys written: ", "keys"},
 	} {
-		for _, s := range f.Series.Select("", m.metric, nil) {
+		addIncreases(f, totals, f.Series.Named(m.metric), m.unit, func(s *series.Series) string {
 			program, _ := component.Of(s.Target) // all processes of a component: which one leads is chance
 			if program == run.Instrument {
-				continue // what windtunnel costs is no work of the plane
+				return ""
 			}
-			if rise, ok := s.Increase(f.Begin, f.End); ok {
-				totals[Count{Name: m.name + program, Unit: m.unit}] += rise
-			}
-		}
+			return m.name + program
+		})
 	}
 }
 

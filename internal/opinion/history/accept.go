@@ -32,8 +32,8 @@ func (f *File) Accept(a Acceptance) error {
 		if e.LeftOut != "" {
 			continue
 		}
+		keys := slices.Sorted(maps.Keys(e.Measures))
 		for _, prefix := range a.Measures {
-			keys := slices.Sorted(maps.Keys(e.Measures))
 			if !slices.ContainsFunc(keys, func(key string) bool { return slo.HasKey(key, []string{prefix}) }) {
 				return fmt.Errorf("accept: no measure of %s begins with %q%s", e.Name, prefix, text.DidYouMean(prefix, keys))
 			}

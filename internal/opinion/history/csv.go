@@ -84,7 +84,7 @@ func (f *File) AddCSV(name string, r io.Reader, higher []string) error {
 		return err
 	}
 	for _, prefix := range higher {
-		if !slices.ContainsFunc(t.measures, func(key string) bool { return strings.HasPrefix(key, prefix) }) {
+		if !slices.ContainsFunc(t.measures, func(key string) bool { return slo.HasKey(key, []string{prefix}) }) {
 			return fmt.Errorf("%s: no column of numbers begins with %q", name, prefix)
 		}
 	}

@@ -22,10 +22,10 @@ const (
 	AuditUnreadable = "windtunnel_audit_unreadable_total"       // lines that are no events
 )
 
-// What the server counts of its own.
+// What the server counts of its own; each Go program counts what it allocates.
 const (
 	servedRequests = "apiserver_request_total"
-	allocatedBytes = "go_memstats_alloc_bytes_total"
+	AllocatedBytes = "go_memstats_alloc_bytes_total"
 )
 
 // EnoughAttributed is the share of the server's own count of requests that must be
@@ -117,7 +117,7 @@ func (f *Facts) Attribute() *Attribution {
 	}
 	a.countClients(f)
 	cpu, _ := f.CPUSeconds(component.APIServer)
-	a.shareOut(cpu, f.sumIncreases(f.Series.Select(component.APIServer, allocatedBytes, nil)))
+	a.shareOut(cpu, f.sumIncreases(f.Series.Select(component.APIServer, AllocatedBytes, nil)))
 	return a
 }
 

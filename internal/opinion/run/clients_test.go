@@ -62,7 +62,7 @@ func TestAttribute(t *testing.T) {
 	a.request("load", "z", "create", "deployments.apps", "201", 20, 2)
 	a.add(Instrument, ClientWatches, map[string]string{"client": "load", "user": "z", "resource": "pods"}, 9, 1, 18, 3)
 	a.add("kube-apiserver", CPUSeries, nil, 9, 50, 15, 53, 19, 60)
-	a.add("kube-apiserver", allocatedBytes, nil, 9, 1e6, 19, 3e6)
+	a.add("kube-apiserver", AllocatedBytes, nil, 9, 1e6, 19, 3e6)
 	served := func(verb, group, resource string, n float64) {
 		a.add("kube-apiserver", servedRequests, map[string]string{"verb": verb, "group": group, "resource": resource}, 9, 7, 19, 7+n)
 	}

@@ -25,9 +25,9 @@ type records struct {
 // judgeRecords gives one result, or one for each value of the labels that the
 // objective is split by.
 func (c records) judgeRecords(r Result, o *scenario.Objective) []Result {
-	if o.SLI == leaderless && o.Labels[sli.Component] == "" && len(o.Per) == 0 {
+	if x, _ := sli.Find(o.SLI); len(o.Per) == 0 && len(x.Per) > 0 {
 		split := *o
-		split.Per = []string{sli.Component}
+		split.Per = splitLabels(o, x)
 		o = &split
 	}
 	splits := c.splitLabels(o)
