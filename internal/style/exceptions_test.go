@@ -60,7 +60,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/prometheus":                  {"internal/record/promql"},
 	"gonum.org/v1/gonum":                                {"internal/stats"},
 	"golang.org/x/perf":                                 {"internal/stats", "bench/baseline"},
-	"github.com/vishvananda/netlink":                    {"internal/machine/network", "planes/clusters/internal/netns"},
+	"github.com/vishvananda/netlink":                    {"internal/fly/plane/peers", "internal/machine/network", "planes/clusters/internal/netns"},
 	"github.com/google/nftables":                        {"internal/machine/network", "planes/clusters/internal/netns"},
 	"golang.zx2c4.com/wireguard":                        {"planes/clusters/internal/netns"},
 	"github.com/google/pprof":                           {"internal/fly/observe/profile", "internal/opinion/diagnose"},

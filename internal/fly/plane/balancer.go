@@ -89,7 +89,7 @@ func newBalancer(p *Plane, cfg scenario.Plane, s site, o Options) (*balancer, er
 	}
 	b.rotation = newRotation(len(b.servers), b.settings.Failures)
 	var err error
-	b.proxy, err = proxy.Start(proxy.Options{Clock: o.Clock, Seed: o.Seed, Choose: func(net.Addr) string {
+	b.proxy, err = proxy.Start(proxy.Options{Clock: o.Clock, Seed: o.Seed, Choose: func(_, _ net.Addr) string {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if i := b.rotation.next(); i >= 0 {

@@ -75,7 +75,7 @@ func TestBalancerWithoutServer(t *testing.T) {
 	}
 	b.settings.Interval = 1 << 40 // the timeout of a question: longer than any test
 	var err error
-	b.proxy, err = proxy.Start(proxy.Options{Choose: func(net.Addr) string { return b.servers[0] }})
+	b.proxy, err = proxy.Start(proxy.Options{Choose: func(_, _ net.Addr) string { return b.servers[0] }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,10 @@ func (n *Network) startPeerProxies() (err error) {
 				return err
 			}
 		}
-		if n.fronts[to], err = proxy.Start(proxy.Options{Clock: o.Clock, Choose: func(client net.Addr) string { return n.linkOf(client, to) }}); err != nil {
+	}
+	for _, to := range o.Members { // after all links: a front serves from its start on
+		choose := func(client, front net.Addr) string { return n.linkOf(client, front, to) }
+		if n.fronts[to], err = proxy.Start(proxy.Options{Clock: o.Clock, Choose: choose}); err != nil {
 			return err
 		}
 	}
@@ -74,8 +77,8 @@ func (n *Network) startPeerProxies() (err error) {
 
 // linkOf returns the address of the link by which a client comes to a member; empty: the client
 // is no member, or its process is not known yet. It is reset, and etcd connects again.
-func (n *Network) linkOf(client net.Addr, to string) string {
-	from, err := ownerOf(client, n.options.Members, n.options.Process)
+func (n *Network) linkOf(client, front net.Addr, to string) string {
+	from, err := ownerOf(client, front, n.options.Members, n.options.Process)
 	link, ok := n.links[pair{from, to}]
 	if err != nil || !ok {
 		return ""

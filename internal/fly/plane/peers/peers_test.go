@@ -31,21 +31,51 @@ func TestIsCut(t *testing.T) {
 	}
 }
 
-func TestSocketAt(t *testing.T) {
-	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 222 1 0000000000000000 20 4 30 10 -1
-   2: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 333 1 0000000000000000 20 4 30 10 -1
-   3: 0100007F:C351 0100007F:1F90 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0000000000000000
-`
-	for port, want := range map[int]string{50000: "222", 8080: "111", 50001: "", 4: ""} {
-		if got, ok := socketAt(table, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}); got != want || ok != (want != "") {
-			t.Errorf("port %d: socket %q, want %q", port, got, want)
+// The owner of a connection is found while other connections of the machine come and go.
+func TestOwnerAmongOthers(t *testing.T) {
+	address, _ := listen(t)
+	ended, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		var open []net.Conn
+		for {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return
+			}
+			if open = append(open, conn); len(open) > 100 {
+				_ = open[0].(*net.TCPConn).SetLinger(0) // leaves no port in TIME_WAIT
+				_ = open[0].Close()
+				open = open[1:]
+			}
+			select {
+			case <-stop:
+				for _, conn := range open {
+					_ = conn.(*net.TCPConn).SetLinger(0)
+					_ = conn.Close()
+				}
+				return
+			default:
+			}
+		}
+	}()
+	for range 200 {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, err := ownerOf(conn.LocalAddr(), conn.RemoteAddr(), []string{"a", "b"}, func(member string) int {
+			return map[string]int{"a": 1 << 30, "b": os.Getpid()}[member]
+		})
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+		if owner != "b" {
+			t.Errorf("owner %q, %v: want b", owner, err)
+			break
 		}
 	}
-	if got, ok := socketAt(table, &net.TCPAddr{IP: net.IPv6loopback, Port: 50000}); ok {
-		t.Errorf("of another family: %s", got)
-	}
+	close(stop)
+	<-ended
 }
 
 // listen is a member that hands over what it reads.
@@ -96,12 +126,18 @@ func TestNetwork(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	conns := map[string]net.Conn{}
+	conns, lost := map[string]net.Conn{}, make(chan error, 2)
 	for _, member := range []string{"b", "c"} {
-		if conns[member], err = net.Dial("tcp", n.Addr(member)); err != nil {
+		conn, err := net.Dial("tcp", n.Addr(member))
+		if err != nil {
 			t.Fatal(err)
 		}
-		defer conns[member].Close()
+		defer conn.Close()
+		conns[member] = conn
+		go func() { // nothing is ever sent back: a reset ends the wait for a byte that will not come
+			_, err := conn.Read(make([]byte, 1))
+			lost <- err
+		}()
 	}
 	send := func(what byte, members ...string) {
 		t.Helper()
@@ -113,8 +149,13 @@ func TestNetwork(t *testing.T) {
 	}
 	expect := func(member string, want byte) {
 		t.Helper()
-		if got := <-reads[member]; got != want {
-			t.Errorf("%s has read %c, want %c", member, got, want)
+		select {
+		case got := <-reads[member]:
+			if got != want {
+				t.Errorf("%s has read %c, want %c", member, got, want)
+			}
+		case err := <-lost:
+			t.Fatalf("the connection to %s is lost: %v", member, err)
 		}
 	}
 	send('1', "b", "c")

@@ -46,7 +46,7 @@ func (c *connection) connectServer(ctx context.Context) error {
 	begin := c.proxy.options.Clock.Now()
 	trips := time.Duration(1)
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", c.proxy.options.Choose(c.raw[0].RemoteAddr()))
+	conn, err := dialer.DialContext(ctx, "tcp", c.proxy.options.Choose(c.raw[0].RemoteAddr(), c.raw[0].LocalAddr()))
 	if err != nil {
 		return err
 	}

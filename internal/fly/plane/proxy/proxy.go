@@ -34,9 +34,9 @@ const shakeWithin = 10 * time.Second
 // Options say what to proxy.
 type Options struct {
 	To string // the server, host:port
-	// Choose names the server of the new connection of a client, in place of To. A client is
-	// reset where it names none.
-	Choose func(client net.Addr) string
+	// Choose names the server of a new connection, in place of To, by the addresses of its client
+	// and of the proxy. A client is reset where it names none.
+	Choose func(client, proxy net.Addr) string
 	Clock  clock.Clock // of the run; default: a new one
 	Seed   uint64      // of the jitter
 	// Queue is how many bytes may be on their way on one connection in one
@@ -72,7 +72,7 @@ func Start(o Options) (*Proxy, error) {
 		if _, _, err := net.SplitHostPort(o.To); err != nil {
 			return nil, fmt.Errorf("start proxy: %w", err)
 		}
-		o.Choose = func(net.Addr) string { return o.To }
+		o.Choose = func(_, _ net.Addr) string { return o.To }
 	}
 	if o.Clock == (clock.Clock{}) {
 		o.Clock = clock.Start()
