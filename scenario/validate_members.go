@@ -138,9 +138,13 @@ func (c memberChecker) checkStepCluster(path string, s *Step) {
 	c.checkCluster(path+".cluster", "step.cluster", s.Cluster)
 }
 
-// checkCluster checks that a cluster means at least one member. A group without members
-// is one that a parameter has made empty: nothing is done.
+// checkCluster checks that a cluster means at least one member: what is to be done in none of
+// them would pass without being done.
 func (c memberChecker) checkCluster(path, name, cluster string) []string {
+	hint := ""
+	if name == "step.cluster" {
+		hint = "; a repeat with times: 0 leaves its steps out"
+	}
 	names, err := c.s.MembersOf(cluster)
 	groups := c.s.memberGroups()
 	switch {
@@ -148,7 +152,9 @@ func (c memberChecker) checkCluster(path, name, cluster string) []string {
 		c.reportAt(path, "%s: %v", name, err)
 	case len(groups) == 0:
 		c.reportAt(path, "%s: the scenario has no members", name)
-	case len(names) == 0 && cluster != AllMembers && !slices.Contains(groups, cluster):
+	case len(names) == 0 && (cluster == AllMembers || slices.Contains(groups, cluster)):
+		c.reportAt(path, "%s: there is no member of %s, since members.count is 0%s", name, strconv.Quote(cluster), hint)
+	case len(names) == 0:
 		c.reportAt(path, "%s: %q is no member, none of the groups %s, and matches no labels%s", name, clipText(cluster), joinWords(groups), suggestName(cluster, groups))
 	}
 	return names
