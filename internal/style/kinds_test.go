@@ -66,6 +66,7 @@ func kinds() []kind {
 		// Limits that are not in force, figures that are none.
 		{"sizes of memory that are none", "scenario/testdata/memory-limits.bad.yaml", []string{"900Ki", "memory: 1", "at least 16 MiB"}},
 		{"more than this machine can hold", "internal/fly/plan.TestUnmet", []string{"the quota here", "memory", "disk", "files"}},
+		{"labels of an objective that nothing has", "internal/opinion/slo.TestLabelsThatNothingHas", []string{"kube-controler-manager", "jobs", "etcd-7"}},
 		{"counters without a series", "internal/opinion/slo.TestCountersWithoutSeries", []string{"of one level", "of webhooks", "of etcd", "another component was read"}},
 		{"no figure, shown as 0", "internal/opinion/run.TestCPUSecondsAreKnown", []string{"shorter than a sample", "never began", "one sample", "not sampled in the run"}},
 		{"growth that hides behind a base", "internal/opinion/capacity/growth.TestGrowthAgainstNoise", []string{"etcd, growing", "a large base", "noise, far"}},

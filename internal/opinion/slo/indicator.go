@@ -165,7 +165,25 @@ func (i indicators) whyUnmeasured(x sli.Indicator, labels map[string]string, kno
 	case x.Calls:
 		return fmt.Sprintf("nothing was read of the API server's %s", x.Family)
 	}
-	return "nothing was read of " + x.Family
+	return "nothing was read of " + x.Family + i.whichInstead(x, labels)
+}
+
+// whichInstead names the values that a label has where the asked one is none of them; empty where
+// every label has a series.
+func (i indicators) whichInstead(x sli.Indicator, labels map[string]string) string {
+	all := familySeries(i.f, x)
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		var there []string
+		for _, s := range all {
+			if value := labelOf(s, x, name); value != "" && !slices.Contains(there, value) {
+				there = append(there, value)
+			}
+		}
+		if slices.Sort(there); len(there) > 0 && !slices.ContainsFunc(all, func(s *series.Series) bool { return belongsTo(s, x, map[string]string{name: labels[name]}) }) {
+			return fmt.Sprintf(" of %s %s, but of %s", name, labels[name], strings.Join(there[:min(len(there), namedMeasures)], ", "))
+		}
+	}
+	return ""
 }
 
 // familySeries returns all series that an indicator is made of. Those of a

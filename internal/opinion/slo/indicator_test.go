@@ -348,3 +348,24 @@ func TestRequestsByServer(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A label whose value nothing has is told with those that there are.
+func TestLabelsThatNothingHas(t *testing.T) {
+	for _, c := range []struct {
+		sli, label, value, want string
+	}{
+		{"go-alloc", "component", "kube-controler-manager", "of component kube-controler-manager, but of kube-controller-manager"},
+		{"workqueue-depth", "name", "jobs", "of name jobs, but of job, node"},
+		{"workqueue-depth", "component", "operator", "of component operator, but of kube-controller-manager"},
+		{"etcd-size", "component", "etcd-7", "of component etcd-7, but of etcd"},
+	} {
+		f := newFlight(t)
+		f.objective(scenario.Objective{SLI: c.sli, Statistic: "max", Labels: map[string]string{c.label: c.value}, Max: new(1.0)})
+		f.calls(1000)
+		f.metrics()
+		f.end(record.Done)
+		if j := f.judge(); j.Verdict != slo.Unknown || !strings.Contains(strings.Join(j.Reasons, " "), c.want) {
+			t.Errorf("%s of %s: verdict %s, reasons %q, want %q", c.sli, c.value, j.Verdict, j.Reasons, c.want)
+		}
+	}
+}
