@@ -37,6 +37,7 @@ func kinds() []kind {
 		{"labels that select nothing", "internal/fly/steps.TestSelectsNothing", []string{"no configmaps have the labels", "its calls of get were not sent", "it changed none", "it churned none"}},
 		{"objects that were deleted before", "internal/fly/steps.TestSomeAreGone", []string{"read", "patched by chance", "updated", "churned", "deleted by the step itself"}},
 		{"objects that are deleted meanwhile", "internal/fly/steps.TestUpdatesOfWhatIsDeletedMeanwhile", []string{"one of them", "all of them", "churned"}},
+		{"updates that change nothing", "internal/fly/workload.TestUpdatesThatChangeNothing", []string{"step: one, with: {verison: 2}", "step: two, object: map, with: {size: 2}", "step: one, body: part, with: {version: 2}"}},
 		{"a collection with nothing to delete", "internal/fly/steps.TestSomeAreGone", []string{"collections with nothing in them", "collections of another namespace", "collections of fields that none has", "collections of objects that are gone"}},
 		{"a fault that hits nobody", "internal/sim/fleet.TestDisturbancesThatDidNotHappen", []string{"notready: nothing to disturb", "flap: nothing to disturb", "crash: nothing to disturb", "fail: nothing to disturb: no pod was hit"}},
 		{"a churn that ends early", "internal/opinion/slo.TestChurnsThatEnd", []string{"cycle 1: 3 of 5 ran", "wait not met (churn)", "pods a/b was deleted and did not go"}},

@@ -64,7 +64,7 @@ func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, 
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return w, nil
+	return w, w.checkUpdates()
 }
 
 // Expects tells whether a step takes calls that fail with such a code, 0 for no
@@ -97,7 +97,12 @@ func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 // where they have none: not those of other tools, which do not know it, and not
 // where the scenario says by selectors which pods are of a group.
 func (w *Workload) labelsGroups(body scenario.Body) bool {
-	return (body.Dialect == "" || body.Dialect == scenario.Dialects()[0]) && len(w.Scenario.Groups) == 0
+	return isOwn(body) && len(w.Scenario.Groups) == 0
+}
+
+// isOwn tells whether a body is in the scenario language's own dialect.
+func isOwn(body scenario.Body) bool {
+	return body.Dialect == "" || body.Dialect == scenario.Dialects()[0]
 }
 
 func (w *Workload) readReplay(name string) error {
