@@ -103,7 +103,7 @@ func (x *arms) checkInput(a, b string, set []string) error {
 	for i, one := range []string{a, b} {
 		name, value, ok := strings.Cut(one, "=")
 		if !ok || name == "" {
-			return fmt.Errorf("--%c %s: want name=value", "ab"[i], one)
+			return fmt.Errorf("--%c %q: want name=value, the value of a parameter in these runs", "ab"[i], one)
 		}
 		if i > 0 && name != x.name {
 			return fmt.Errorf("--a %s --b %s: want two values of one parameter", a, b)

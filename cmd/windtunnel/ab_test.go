@@ -120,7 +120,8 @@ func TestABInput(t *testing.T) {
 		set  []string
 		want string
 	}{
-		{"limiter", "limiter=2", nil, "--a limiter: want name=value"},
+		{"limiter", "limiter=2", nil, `--a "limiter": want name=value`},
+		{"", "", nil, `--a "": want name=value, the value of a parameter in these runs`},
 		{"limiter=1", "other=2", nil, "want two values of one parameter"},
 		{"limiter=1", "limiter=2", []string{"limiter=3"}, "the arms set it"},
 		{"limits=1", "limits=2", nil, `parameter "limits" not found`},

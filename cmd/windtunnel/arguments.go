@@ -17,11 +17,10 @@ func explainUsage(verb *cobra.Command) {
 	verb.SetFlagErrorFunc(explainFlag)
 	if old := verb.Args; old != nil {
 		verb.Args = func(verb *cobra.Command, args []string) error {
-			err := old(verb, args)
-			if err == nil {
-				return nil
+			if err := old(verb, args); err != nil {
+				return explainArguments(verb, args, err)
 			}
-			return explainArguments(verb, args, err)
+			return checkRequired(verb)
 		}
 	}
 	for _, child := range verb.Commands() {
@@ -85,6 +84,20 @@ func explainFlag(verb *cobra.Command, err error) error {
 	if best := text.Nearest(name, known); best != "" && len(name) > 1 {
 		return fmt.Errorf("%w (did you mean --%s?)", err, best)
 	}
-	path := strings.TrimPrefix(verb.CommandPath(), verb.Root().Name()+" ")
-	return fmt.Errorf("%w; %s %s --help lists the flags", err, verb.Root().Name(), path)
+	return fmt.Errorf("%w; %s --help lists the flags", err, verb.CommandPath())
+}
+
+// checkRequired names the flags that a verb needs and does not have.
+func checkRequired(verb *cobra.Command) error {
+	if verb.ValidateRequiredFlags() == nil {
+		return nil
+	}
+	var missing []string
+	verb.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, needed := f.Annotations[cobra.BashCompOneRequiredFlag]; needed && !f.Changed {
+			placeholder, _ := pflag.UnquoteUsage(f)
+			missing = append(missing, "--"+f.Name+" "+placeholder)
+		}
+	})
+	return fmt.Errorf("%s: want %s", verb.Name(), strings.Join(missing, " and "))
 }

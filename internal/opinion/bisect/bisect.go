@@ -38,7 +38,7 @@ const DefaultRuns = 40
 // Validate returns what is wrong with a plan.
 func (p Plan) Validate() error {
 	if len(p.Changes) == 0 {
-		return errors.New("good and bad do not differ")
+		return errors.New("good and bad do not differ: name what each sets, such as --good rate=10 --bad rate=20")
 	}
 	if p.Runs < 1 {
 		return fmt.Errorf("a budget of %d: want at least 1 run", p.Runs)
