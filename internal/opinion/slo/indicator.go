@@ -1,6 +1,7 @@
 package slo
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -118,7 +119,7 @@ func (i indicators) readFigures(x sli.Indicator, labels map[string]string, split
 // its first rise on. It is 0 where the counter may have risen unseen.
 func (i indicators) countSilentScrapes(x sli.Indicator, labels map[string]string) (scrapes int) {
 	takes := x.Taker()
-	if x.Kind != sli.Counter || x.Calls && server(i).hasSeveralServers() ||
+	if x.Kind != sli.Counter || x.Calls && server(i).hasSeveralServers() || i.findUnknownName(labels) != "" ||
 		slices.ContainsFunc(familySeries(i.f, x), func(s *series.Series) bool { return takes(s.Label) && belongsTo(s, x, labels) }) {
 		return 0
 	}
@@ -165,7 +166,21 @@ func (i indicators) whyUnmeasured(x sli.Indicator, labels map[string]string, kno
 	case x.Calls:
 		return fmt.Sprintf("nothing was read of the API server's %s", x.Family)
 	}
-	return "nothing was read of " + x.Family + i.whichInstead(x, labels)
+	return "nothing was read of " + x.Family + cmp.Or(i.whichInstead(x, labels), i.findUnknownName(labels))
+}
+
+// findUnknownName returns the label of an objective that names what no series of the run is of: a
+// queue, webhook, controller or level that counts has other series, even where it counted nothing.
+func (i indicators) findUnknownName(labels map[string]string) string {
+	for _, label := range []string{"name", "controller", "flow_schema", "priority_level", "profile"} {
+		value, asked := labels[label]
+		if asked && !slices.ContainsFunc(i.f.Series.Names(), func(family string) bool {
+			return len(i.f.Series.Select("", family, map[string]string{label: value})) > 0
+		}) {
+			return fmt.Sprintf(" of %s %s, and nothing else of it either", label, value)
+		}
+	}
+	return ""
 }
 
 // whichInstead names the values that a label has where the asked one is none of them; empty where

@@ -284,7 +284,7 @@ func TestIndicatorsInPromQL(t *testing.T) {
 // rises. That its component was read is enough to know that it did not.
 func TestCountersWithoutSeries(t *testing.T) {
 	const kcm = "kube-controller-manager"
-	for name, c := range map[string]struct {
+	for title, c := range map[string]struct {
 		sli, statistic string
 		labels         map[string]string
 		scraped        []string
@@ -295,6 +295,11 @@ func TestCountersWithoutSeries(t *testing.T) {
 		"of one level":                   {sli: "apf-rejected", statistic: "max", labels: map[string]string{"priority_level": "system"}, scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
 		"its requests":                   {sli: "watchers-ended", statistic: "rate", scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
 		"of webhooks":                    {sli: "webhook-rejections", statistic: "sum", scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
+		"of a level that there is not":   {sli: "apf-rejected", statistic: "max", labels: map[string]string{"priority_level": "sytem"}, scraped: []string{"kube-apiserver"}, verdict: slo.Unknown},
+		"of a webhook that was called":   {sli: "webhook-rejections", statistic: "sum", labels: map[string]string{"name": "mine"}, scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
+		"of a webhook that there is not": {sli: "webhook-rejections", statistic: "sum", labels: map[string]string{"name": "mien"}, scraped: []string{"kube-apiserver"}, verdict: slo.Unknown},
+		"of a controller that counts":    {sli: "reconcile-errors", statistic: "sum", labels: map[string]string{"component": "operator", "controller": "widget"}, scraped: []string{"operator"}, verdict: slo.Pass},
+		"of a controller unheard of":     {sli: "reconcile-errors", statistic: "sum", labels: map[string]string{"component": "operator", "controller": "wigdet"}, scraped: []string{"operator"}, verdict: slo.Unknown},
 		"of etcd":                        {sli: "etcd-slow-applies", statistic: "sum", scraped: []string{"etcd"}, verdict: slo.Pass},
 		"of a named component":           {sli: "client-requests", statistic: "sum", labels: map[string]string{"component": kcm, "code": "429"}, scraped: []string{kcm}, verdict: slo.Pass},
 		"another component was read":     {sli: "etcd-slow-applies", statistic: "sum", scraped: []string{"kube-apiserver", kcm}, verdict: slo.Unknown},
@@ -306,7 +311,7 @@ func TestCountersWithoutSeries(t *testing.T) {
 		"a share of nothing":             {sli: "api-availability", statistic: "mean", scraped: []string{"kube-apiserver"}, verdict: slo.Unknown},
 		"of another kind of one counter": {sli: "scheduling-rate", statistic: "sum", scraped: []string{"kube-scheduler"}, verdict: slo.Pass},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(title, func(t *testing.T) {
 			f := newFlight(t)
 			for _, target := range c.scraped {
 				f.scraped(target, 9, 40, 90)
@@ -314,6 +319,9 @@ func TestCountersWithoutSeries(t *testing.T) {
 			if c.cut != "" {
 				f.event(50, record.EventCut, c.cut, "10")
 			}
+			f.sample(9, "kube-apiserver", "apiserver_flowcontrol_nominal_limit_seats", 30, record.Label{Name: "priority_level", Value: "system"})
+			f.sample(9, "kube-apiserver", "apiserver_admission_webhook_request_total", 5, name("mine"))
+			f.sample(9, "operator", "controller_runtime_max_concurrent_reconciles", 1, record.Label{Name: "controller", Value: "widget"})
 			f.sample(9, "kube-scheduler", "scheduler_schedule_attempts_total", 0, record.Label{Name: "result", Value: "unschedulable"})
 			f.sample(90, "kube-scheduler", "scheduler_schedule_attempts_total", 7, record.Label{Name: "result", Value: "unschedulable"})
 			none := 0.0
