@@ -67,7 +67,7 @@ func kinds() []kind {
 		// Limits that are not in force, figures that are none.
 		{"sizes of memory that are none", "scenario/testdata/memory-limits.bad.yaml", []string{"900Ki", "memory: 1", "at least 16 MiB"}},
 		{"more than this machine can hold", "internal/fly/plan.TestUnmet", []string{"the quota here", "memory", "disk", "files"}},
-		{"no errors of a controller that there is not", "internal/opinion/slo.TestCountersWithoutSeries", []string{"of a level that there is not", "of a webhook that there is not", "of a controller unheard of"}},
+		{"no errors of a controller that there is not", "internal/opinion/slo.TestCountersWithoutSeries", []string{"of a level that there is not", "of a webhook that there is not", "of a controller unheard of", "watches of no resource"}},
 		{"labels of an objective that nothing has", "internal/opinion/slo.TestLabelsThatNothingHas", []string{"kube-controler-manager", "jobs", "etcd-7"}},
 		{"counters without a series", "internal/opinion/slo.TestCountersWithoutSeries", []string{"of one level", "of webhooks", "of etcd", "another component was read"}},
 		{"no figure, shown as 0", "internal/opinion/run.TestCPUSecondsAreKnown", []string{"shorter than a sample", "never began", "one sample", "not sampled in the run"}},

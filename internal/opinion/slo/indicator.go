@@ -172,7 +172,7 @@ func (i indicators) whyUnmeasured(x sli.Indicator, labels map[string]string, kno
 // findUnknownName returns the label of an objective that names what no series of the run is of: a
 // queue, webhook, controller or level that counts has other series, even where it counted nothing.
 func (i indicators) findUnknownName(labels map[string]string) string {
-	for _, label := range []string{"name", "controller", "flow_schema", "priority_level", "profile"} {
+	for _, label := range []string{"name", "controller", "flow_schema", "priority_level", "profile", "resource"} {
 		value, asked := labels[label]
 		if asked && !slices.ContainsFunc(i.f.Series.Names(), func(family string) bool {
 			return len(i.f.Series.Select("", family, map[string]string{label: value})) > 0

@@ -300,6 +300,8 @@ func TestCountersWithoutSeries(t *testing.T) {
 		"of a webhook that there is not": {sli: "webhook-rejections", statistic: "sum", labels: map[string]string{"name": "mien"}, scraped: []string{"kube-apiserver"}, verdict: slo.Unknown},
 		"of a controller that counts":    {sli: "reconcile-errors", statistic: "sum", labels: map[string]string{"component": "operator", "controller": "widget"}, scraped: []string{"operator"}, verdict: slo.Pass},
 		"of a controller unheard of":     {sli: "reconcile-errors", statistic: "sum", labels: map[string]string{"component": "operator", "controller": "wigdet"}, scraped: []string{"operator"}, verdict: slo.Unknown},
+		"watches of a served resource":   {sli: "watchers-ended", statistic: "rate", labels: map[string]string{"resource": "widgets"}, scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
+		"watches of no resource":         {sli: "watchers-ended", statistic: "rate", labels: map[string]string{"resource": "wigdets"}, scraped: []string{"kube-apiserver"}, verdict: slo.Unknown},
 		"of etcd":                        {sli: "etcd-slow-applies", statistic: "sum", scraped: []string{"etcd"}, verdict: slo.Pass},
 		"of a named component":           {sli: "client-requests", statistic: "sum", labels: map[string]string{"component": kcm, "code": "429"}, scraped: []string{kcm}, verdict: slo.Pass},
 		"another component was read":     {sli: "etcd-slow-applies", statistic: "sum", scraped: []string{"kube-apiserver", kcm}, verdict: slo.Unknown},
@@ -321,6 +323,7 @@ func TestCountersWithoutSeries(t *testing.T) {
 			}
 			f.sample(9, "kube-apiserver", "apiserver_flowcontrol_nominal_limit_seats", 30, record.Label{Name: "priority_level", Value: "system"})
 			f.sample(9, "kube-apiserver", "apiserver_admission_webhook_request_total", 5, name("mine"))
+			f.sample(9, "kube-apiserver", "apiserver_resource_objects", 5, record.Label{Name: "resource", Value: "widgets"})
 			f.sample(9, "operator", "controller_runtime_max_concurrent_reconciles", 1, record.Label{Name: "controller", Value: "widget"})
 			f.sample(9, "kube-scheduler", "scheduler_schedule_attempts_total", 0, record.Label{Name: "result", Value: "unschedulable"})
 			f.sample(90, "kube-scheduler", "scheduler_schedule_attempts_total", 7, record.Label{Name: "result", Value: "unschedulable"})
