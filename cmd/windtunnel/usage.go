@@ -23,7 +23,7 @@ func verbGroups() []group {
 	return []group{
 		{"Start here:", []string{"demo", "doctor", "examples", "init", "validate"}},
 		{"Run and judge:", []string{"run", "judge", "report", "serve", "up", "fault", "clean"}},
-		{"Compare and search:", []string{"ab", "bisect", "compare", "search", "capacity", "history"}},
+		{"Compare and search:", []string{"ab", "atlas", "bisect", "compare", "search", "capacity", "history"}},
 		{"Publish and check:", []string{"publish", "verify", "reproduce"}},
 		{"Control planes and clusters:", []string{"plane", "subject", "hollow", "fleet", "kubelet", "stage"}},
 		{"Files of other tools:", []string{"import", "export", "schema"}},
@@ -54,6 +54,8 @@ func flagGroups(verb string) []group {
 		}
 	case "bisect":
 		return []group{{"Sides", []string{"good", "bad", "between", "build", "measure", "runs"}}, scenario, cluster, {"Results", []string{"out", "output"}}}
+	case "atlas":
+		return []group{{"Gates", []string{"component", "gate", "stage", "plan"}}, {"Scenario", []string{"set", "seed", "max-neighbours"}}, {"Results", []string{"out", "output"}}}
 	case "reproduce":
 		return []group{
 			{"Bundle", []string{"signer", "scenario", "allow-exec", "repeats", "max-neighbours"}},

@@ -44,6 +44,7 @@ export default defineConfig({
           { text: "Publish a scalability result", link: "/how-to/publishing" },
           { text: "Check somebody's result", link: "/how-to/verifying" },
           { text: "Find the change that causes a regression", link: "/how-to/bisecting" },
+          { text: "Measure what feature gates cost", link: "/how-to/feature-gates" },
           { text: "Find the largest load", link: "/how-to/search" },
           { text: "Track results from build to build", link: "/how-to/builds" },
           { text: "Find the bottleneck", link: "/how-to/diagnosis" },

@@ -79,7 +79,7 @@ func Check(o Options) (said []string, err error) {
 
 // lookAhead compiles a scenario and forecasts its run.
 func lookAhead(o Options) (*run, Forecast, error) {
-	in, err := Load(o)
+	in, err := o.loadScenario()
 	if err != nil {
 		return nil, Forecast{}, err
 	}

@@ -359,6 +359,16 @@ func checkSpoken(ctx context.Context, p Plane) error {
 	return nil
 }
 
+// AskHelp runs a component with --help and returns what it says.
+func AskHelp(ctx context.Context, p Plane, name string) (string, error) {
+	path, args := p.Command(name)
+	out, err := exec.CommandContext(ctx, path, append(args, "--help")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("ask %s %s for its help: %w", path, name, err)
+	}
+	return string(out), nil
+}
+
 // AskVersion runs a component with --version and returns what it says, such as v1.36.3,
 // or 3.6.12 of etcd.
 func AskVersion(ctx context.Context, p Plane, name string) (string, error) {
