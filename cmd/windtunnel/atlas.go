@@ -353,6 +353,9 @@ func (x *atlasing) flyGate(ctx context.Context, g atlas.Gate) (e atlas.Entry, er
 			break
 		}
 		e.With = append(e.With, with...)
+		if err := moveAside(runs.runDir(turn{turned, 0})); err != nil {
+			return e, err
+		}
 	}
 	switch fit := fitRuns(flown[turned]); {
 	case ctx.Err() != nil:

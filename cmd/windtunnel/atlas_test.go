@@ -18,7 +18,7 @@ import (
 )
 
 // atlasFlights stands in for flight.Run: with the gate Costly on, there are twice as many calls;
-// with Broken turned, the plane does not start.
+// with Broken turned, the plane does not start, and with Needed only if Needy is turned too.
 type atlasFlights struct {
 	flown  []string
 	stop   int // the flight, from 1, that is interrupted; 0: none
@@ -30,6 +30,12 @@ func (f *atlasFlights) fly(_ context.Context, o flight.Options) (flight.Result, 
 	gate := o.Set["plane.components.kube-apiserver.flags.feature-gates"]
 	if strings.HasPrefix(gate, "Broken=") {
 		return flight.Result{}, fmt.Errorf("%w: cannot set feature gate Broken to false, feature is locked to true", flight.ErrBoot)
+	}
+	if gate == "Needed=false" { // its directory is there, as that of each plane that died
+		if err := writeAtlasRun(o, 0, len(f.flown)); err != nil {
+			return flight.Result{}, err
+		}
+		return flight.Result{Err: fmt.Errorf("%w: Needy is enabled, but depends on features that are disabled: [Needed]", flight.ErrBoot)}, nil
 	}
 	if len(f.flown) == f.stop {
 		f.cancel()
@@ -77,10 +83,10 @@ func writeAtlasRun(o flight.Options, calls, n int) error {
 func newAtlasing(folder string, f *atlasFlights) (*atlasing, *strings.Builder) {
 	out := &strings.Builder{}
 	x := &atlasing{out: folder, name: "small.yaml", text: []byte(sideScenario), set: map[string]string{}, own: map[string]string{}, fly: f.fly, env: &environment{stdout: out, stderr: io.Discard}}
-	for _, name := range []string{"Broken", "Costly", "Quiet"} {
+	for _, name := range []string{"Broken", "Costly", "Needed", "Quiet"} {
 		x.gates = append(x.gates, atlas.Gate{Name: name, Stage: "beta", Default: name != "Costly", Components: []string{"kube-apiserver"}})
 	}
-	x.file.Format, x.file.Asked, x.file.Seconds = atlas.StateFormat, 3, 1
+	x.file.Format, x.file.Asked, x.file.Seconds = atlas.StateFormat, 4, 1
 	return x, out
 }
 
@@ -98,10 +104,10 @@ func TestAtlasGoesOnWhereItWasStopped(t *testing.T) {
 	if err := x.flyAtlas(t.Context(), "markdown"); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(first.flown) + len(second.flown); got != atlas.Defaults+tries+1+atlas.Screened+2*atlas.Measured+atlas.Screened {
+	if got := len(first.flown) + len(second.flown); got != atlas.Defaults+tries+1+atlas.Screened+2*atlas.Measured+tries+atlas.Screened+atlas.Screened {
 		t.Errorf("%d flights: %v %v", got, first.flown, second.flown)
 	}
-	for _, want := range []string{"3 of 3 gates flown", "| Broken | beta | on | locked |", "| Costly | beta | off | moved |", "| Quiet | beta | on | no counter moved |"} {
+	for _, want := range []string{"4 of 4 gates flown", "| Needed with Needy=false | beta | on | no counter moved |", "| Broken | beta | on | locked |", "| Costly | beta | off | moved |", "| Quiet | beta | on | no counter moved |"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}
@@ -127,7 +133,7 @@ func TestAtlasChoosesGates(t *testing.T) {
 		patterns    []string
 		stage, want string
 	}{
-		{nil, "", "Broken Costly Quiet"},
+		{nil, "", "Broken Costly Needed Quiet"},
 		{[]string{"C*", "Quiet"}, "", "Costly Quiet"},
 		{[]string{"c*"}, "", "--gate c*: no component knows such"},
 		{[]string{"["}, "", "--gate [: syntax error"},
