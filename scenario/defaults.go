@@ -115,8 +115,11 @@ func (s *Scenario) fillDerived() {
 	}
 	for name, b := range s.Bodies {
 		b.Line = max(1, s.lineOf("bodies."+name+".text"))
-		if b.File != "" {
+		switch {
+		case b.File != "":
 			b.Line = max(1, s.lineOf("bodies."+name+".file"))
+		case b.Exemplar != "":
+			b.Line = max(1, s.lineOf("bodies."+name+".exemplar"))
 		}
 		s.Bodies[name] = b
 	}

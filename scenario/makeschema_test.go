@@ -98,7 +98,7 @@ func rules(t reflect.Type, s object) {
 	case reflect.TypeFor[Group]():
 		s["required"] = []string{"name", "selector"}
 	case reflect.TypeFor[Body]():
-		s["oneOf"] = one("text", "file")
+		s["oneOf"] = one("text", "file", "exemplar")
 	case reflect.TypeFor[Build]():
 		s["required"] = []string{"module", "version"}
 	case reflect.TypeFor[Subject]():

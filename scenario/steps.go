@@ -10,10 +10,11 @@ import (
 // .Name .Namespace .Index (from 0) .Replica (from 1) .Group .Seed and what
 // `with` adds.
 type Body struct {
-	Text    string `yaml:"text" expr:"raw"` // ${...} is left alone in it
-	File    string `yaml:"file"`            // instead of text: a file, relative to the scenario file and inside its folder
-	Dialect string `yaml:"dialect"`         // functions and variables of windtunnel (default), clusterloader2 or kube-burner
-	Line    int    `yaml:"-"`               // in the scenario file: of the text's first line, or of file
+	Text     string `yaml:"text" expr:"raw"` // ${...} is left alone in it
+	File     string `yaml:"file"`            // instead of text: a file, relative to the scenario file and inside its folder
+	Exemplar string `yaml:"exemplar"`        // instead of text and file: an object of the size and shape that objects of a large cluster have: pod, node, endpointslice, configmap or secret
+	Dialect  string `yaml:"dialect"`         // functions and variables of windtunnel (default), clusterloader2 or kube-burner
+	Line     int    `yaml:"-"`               // in the scenario file: of the text's first line, or of file
 }
 
 // Group names pods by a selector, for bodies without the label windtunnel.dev/group. A

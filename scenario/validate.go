@@ -331,9 +331,15 @@ func (c fileChecker) checkBody(name string, b Body) {
 	if b.Dialect != "" {
 		c.checkWord(path+".dialect", "body.dialect", b.Dialect)
 	}
+	given := slices.DeleteFunc([]string{b.Text, b.File, b.Exemplar}, func(text string) bool { return text == "" })
 	switch {
-	case b.File != "" && c.isGiven(path+".text"), b.File == "" && b.Text == "":
-		c.reportAt(path, "body %q: exactly one of text and file is needed", name)
+	case len(given) != 1 || b.Text == "" && c.isGiven(path+".text"):
+		c.reportAt(path, "body %q: exactly one of text, file and exemplar is needed", name)
+	case b.Exemplar != "":
+		c.checkWord(path+".exemplar", "body.exemplar", b.Exemplar)
+		if b.Dialect != "" && b.Dialect != Dialects()[0] {
+			c.reportAt(path+".dialect", "body.dialect: an exemplar is written in %s", Dialects()[0])
+		}
 	case b.File != "":
 		if err := checkInside(b.File); err != nil {
 			c.reportAt(path+".file", "body.file: %v", err)

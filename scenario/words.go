@@ -45,6 +45,8 @@ func fieldWords(field string) []string {
 		return []string{"fleet", TaintNone}
 	case "fleet.traffic":
 		return []string{"minimal", "kubelet"}
+	case "body.exemplar":
+		return Exemplars()
 	case "body.dialect":
 		return Dialects()
 	case "update.method":

@@ -70,6 +70,7 @@ export default defineConfig({
         text: "Reference",
         items: [
           { text: "Scenario language", link: "/reference/scenario" },
+          { text: "Exemplar objects", link: "/reference/exemplars" },
           { text: "SLIs", link: "/reference/slis" },
           { text: "Records", link: "/reference/records" },
           { text: "Run rules", link: "/reference/run-rules" },

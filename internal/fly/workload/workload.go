@@ -74,7 +74,11 @@ func (w *Workload) Expects(step string, code int) bool { return slices.Contains(
 func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 	file, line := w.Scenario.Place(w.File, body.Line)
 	text := body.Text
-	if body.File != "" {
+	switch {
+	case body.Exemplar != "":
+		text, line = scenario.ExemplarText(body.Exemplar), 1
+		file = "exemplar " + body.Exemplar
+	case body.File != "":
 		file, line = filepath.Join(filepath.Dir(w.File), body.File), 1
 		raw, err := w.Scenario.ReadBody(w.File, body)
 		if err != nil {
