@@ -27,20 +27,24 @@ func (g *Preflight) setDefaults()  { g.Dirty = "tag" }
 func (m *Members) setDefaults() {
 	m.Name, m.Count, m.Kind, m.Etcd, m.OnDeath = "member", 1, RealMember, "shared", "continue"
 }
-func (b *Body) setDefaults()     { b.Dialect = Dialects()[0] }
-func (a *AbortOn) setDefaults()  { a.For = unit.Duration(DefaultAbortFor) }
-func (s *Step) setDefaults()     { s.OnFailure = "stop" }
-func (c *Create) setDefaults()   { c.Timeout = unit.Duration(DefaultCallTimeout) }
-func (c *Churn) setDefaults()    { c.Timeout = unit.Duration(DefaultCallTimeout) }
-func (r *Requests) setDefaults() { r.Timeout = unit.Duration(DefaultCallTimeout) }
-func (p *Probe) setDefaults()    { p.Keys, p.Timeout = 20, unit.Duration(DefaultCallTimeout) }
-func (w *Wait) setDefaults()     { w.Within, w.Unmet = unit.Duration(DefaultWaitWithin), UnknownRun }
-func (c *Settle) setDefaults()   { c.Within = unit.Duration(DefaultSettleWithin) }
-func (u *Upgrade) setDefaults()  { u.Batch = 10 }
-func (e *Exec) setDefaults()     { e.Timeout = unit.Duration(DefaultExecTimeout) }
-func (r *Retry) setDefaults()    { r.Delay = unit.Duration(DefaultRetryDelay) }
-func (c *Call) setDefaults()     { c.Weight = 1 }
-func (i *Item) setDefaults()     { i.Replicas, i.Every = 1, 1 }
+func (b *Body) setDefaults()    { b.Dialect = Dialects()[0] }
+func (a *AbortOn) setDefaults() { a.For = unit.Duration(DefaultAbortFor) }
+func (s *Step) setDefaults()    { s.OnFailure = "stop" }
+func (c *Create) setDefaults()  { c.Timeout = unit.Duration(DefaultCallTimeout) }
+func (c *Churn) setDefaults()   { c.Timeout = unit.Duration(DefaultCallTimeout) }
+func (r *Requests) setDefaults() {
+	r.Timeout, r.Connection = unit.Duration(DefaultCallTimeout), KeptConnections
+}
+func (p *Probe) setDefaults() {
+	p.Keys, p.Timeout, p.Connection = 20, unit.Duration(DefaultCallTimeout), KeptConnections
+}
+func (w *Wait) setDefaults()    { w.Within, w.Unmet = unit.Duration(DefaultWaitWithin), UnknownRun }
+func (c *Settle) setDefaults()  { c.Within = unit.Duration(DefaultSettleWithin) }
+func (u *Upgrade) setDefaults() { u.Batch = 10 }
+func (e *Exec) setDefaults()    { e.Timeout = unit.Duration(DefaultExecTimeout) }
+func (r *Retry) setDefaults()   { r.Delay = unit.Duration(DefaultRetryDelay) }
+func (c *Call) setDefaults()    { c.Weight = 1 }
+func (i *Item) setDefaults()    { i.Replicas, i.Every = 1, 1 }
 
 func (s *Scale) setDefaults() {
 	s.Propagation, s.Timeout = "background", unit.Duration(DefaultCallTimeout)

@@ -201,13 +201,14 @@ type Delete struct {
 // Requests sends requests of any kind. The kind of request i follows from the weights
 // and the seed.
 type Requests struct {
-	Count   int           `yaml:"count"`  // number of requests; 0: until `for` has passed
-	For     unit.Duration `yaml:"for"`    // no request is due later than this
-	Rounds  int           `yaml:"rounds"` // instead of count, for requests that select objects: requests per object; a body sees the number as .Index, from 0
-	Pace    Pace          `yaml:"pace"`
-	Mix     []Call        `yaml:"mix"`     // kinds of requests
-	Timeout unit.Duration `yaml:"timeout"` // timeout of each request, default 30s
-	Retry   Retry         `yaml:"retry"`
+	Count      int           `yaml:"count"`  // number of requests; 0: until `for` has passed
+	For        unit.Duration `yaml:"for"`    // no request is due later than this
+	Rounds     int           `yaml:"rounds"` // instead of count, for requests that select objects: requests per object; a body sees the number as .Index, from 0
+	Pace       Pace          `yaml:"pace"`
+	Mix        []Call        `yaml:"mix"`        // kinds of requests
+	Timeout    unit.Duration `yaml:"timeout"`    // timeout of each request, default 30s
+	Connection string        `yaml:"connection"` // kept (default): requests use connections that are open; new: each request opens a connection of its own, with TLS, and closes it
+	Retry      Retry         `yaml:"retry"`
 }
 
 // Probe creates, updates twice and deletes each of some ConfigMaps in turn, reads them after
@@ -215,10 +216,11 @@ type Requests struct {
 // them through each API server. The verdict is fail if an acknowledged write is lost, one is
 // invented or done twice, or versions do not ascend; see the SLI write-violations.
 type Probe struct {
-	Keys    int           `yaml:"keys"`    // number of ConfigMaps, named after the step; default 20
-	Count   int           `yaml:"count"`   // number of writes
-	Pace    Pace          `yaml:"pace"`    // pace of writes; a read follows each creation and update at once
-	Timeout unit.Duration `yaml:"timeout"` // timeout of each request, default 30s
+	Keys       int           `yaml:"keys"`       // number of ConfigMaps, named after the step; default 20
+	Count      int           `yaml:"count"`      // number of writes
+	Pace       Pace          `yaml:"pace"`       // pace of writes; a read follows each creation and update at once
+	Timeout    unit.Duration `yaml:"timeout"`    // timeout of each request, default 30s
+	Connection string        `yaml:"connection"` // kept (default): requests use connections that are open; new: each request opens a connection of its own, with TLS, and closes it
 }
 
 // Call is one kind of request. Its objects are those of a create step (of), or a

@@ -33,9 +33,13 @@ func (c requestsChecker) checkRequests(path string, x *Requests, before createdS
 		c.reportAt(path+".mix", "requests.mix: no calls")
 	}
 	for i := range x.Mix {
-		c.checkCall(fmt.Sprintf("%s.mix[%d]", path, i), &x.Mix[i], before)
+		at := fmt.Sprintf("%s.mix[%d]", path, i)
+		if c.checkCall(at, &x.Mix[i], before); x.Mix[i].Verb == "watch" && x.Connection == NewConnections {
+			c.reportAt(at+".verb", "requests.connection: a watch keeps its connection; new is for calls that end")
+		}
 	}
 	c.checkPositiveTime(path+".timeout", "requests.timeout", x.Timeout)
+	c.checkWord(path+".connection", "requests.connection", x.Connection)
 	paceChecker(c).checkRetry(path+".retry", x.Retry)
 }
 

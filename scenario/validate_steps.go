@@ -81,6 +81,7 @@ func (c stepChecker) checkStep(path string, s *Step, before createdSteps) {
 		c.checkPositive(path+".probe.count", "probe.count", float64(x.Count))
 		paceChecker(c).checkPace(path+".probe.pace", x.Pace, true)
 		c.checkPositiveTime(path+".probe.timeout", "probe.timeout", x.Timeout)
+		c.checkWord(path+".probe.connection", "probe.connection", x.Connection)
 	}
 	if s.Wait != nil {
 		waitChecker(c).checkWait(path+".wait", s.Wait, before)

@@ -10,6 +10,12 @@ const (
 	UnknownRun = "unknown"
 )
 
+// Which connections requests use: the values of requests.connection and probe.connection.
+const (
+	KeptConnections = "kept"
+	NewConnections  = "new"
+)
+
 // Dialects returns the template languages of bodies; the first is windtunnel's.
 func Dialects() []string { return []string{"windtunnel", "clusterloader2", "kube-burner"} }
 
@@ -51,6 +57,8 @@ func fieldWords(field string) []string {
 		return Dialects()
 	case "update.method":
 		return []string{"merge", "strategic", "json", "apply", "put"}
+	case "requests.connection", "probe.connection":
+		return []string{KeptConnections, NewConnections}
 	case "call.verb":
 		return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	case "call.pick":

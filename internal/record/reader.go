@@ -264,9 +264,11 @@ func (s *Stream) decodeBlock(block []byte, v Visitor) error {
 		case kindOp:
 			s.Spend(costOp)
 			s.Ops = append(s.Ops, c.readOp())
-		case kindMemberOp:
+		case kindMemberOp, kindConnectedOp:
 			op := c.readOp()
-			op.Cluster = c.string()
+			if op.Cluster = c.string(); kind == kindConnectedOp {
+				op.Connection = c.string()
+			}
 			s.Spend(costOp)
 			s.Ops = append(s.Ops, op)
 		case kindObject, kindLifecycle, kindMemberObject:

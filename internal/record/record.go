@@ -37,13 +37,17 @@ type Op struct {
 	Subresource string // status, binding, scale ...; empty for the object itself
 	Scope       string // resource (one object), namespace or cluster (lists)
 	Cluster     string // the member that it is sent to; empty: the plane
+	Connection  string // NewConnection: each call opens a connection of its own; empty: they use those that are open
 }
+
+// NewConnection is the Op.Connection of calls that open a connection each.
+const NewConnection = "new"
 
 // Call is one API request.
 type Call struct {
 	Op            OpID
 	Due           clock.Time // when the pace wanted it sent
-	Sent          clock.Time // when its first byte was handed to the connection
+	Sent          clock.Time // when its first byte was handed to the connection; with Op.Connection new: when that connection was begun
 	Done          clock.Time // when its answer was complete, or given up
 	Code          uint16     // HTTP status; 0 when there was no answer
 	Outcome       Outcome

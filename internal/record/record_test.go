@@ -95,6 +95,11 @@ func TestMembersAreNamed(t *testing.T) {
 	call := record.Call{Op: w.Op(there), Due: 1, Sent: 2, Done: 3, Code: 201}
 	w.Call(call)
 	w.Call(record.Call{Op: w.Op(op), Due: 4, Sent: 5, Done: 6, Code: 201})
+	anew, anewThere := op, there
+	anew.Connection, anewThere.Connection = record.NewConnection, record.NewConnection
+	for _, o := range []record.Op{anew, anewThere} {
+		w.Call(record.Call{Op: w.Op(o), Due: 4, Sent: 5, Done: 6, Code: 201})
+	}
 	objects := []record.Object{
 		{Resource: "pods", Name: "p", Cluster: "edge-1"}, {Resource: "jobs.batch", Name: "j", Lifecycle: "job", Cluster: "edge-2"}, {Resource: "pods", Name: "q"},
 	}
@@ -105,7 +110,7 @@ func TestMembersAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	stream, got := collect(t, path)
-	if !reflect.DeepEqual(stream.Ops, []record.Op{there, op}) || !reflect.DeepEqual(stream.Objects, objects) || got.calls[0] != call || got.calls[1].Op != 1 {
+	if !reflect.DeepEqual(stream.Ops, []record.Op{there, op, anew, anewThere}) || !reflect.DeepEqual(stream.Objects, objects) || got.calls[0] != call || got.calls[1].Op != 1 {
 		t.Errorf("operations %+v, objects %+v, calls %+v", stream.Ops, stream.Objects, got.calls)
 	}
 }

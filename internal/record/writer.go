@@ -54,6 +54,7 @@ const (
 	kindNumbered     // a flagged call with its number behind, as the difference to the block's last one
 	kindLeftOut      // a call that was not sent: operation and number
 	kindAccess       // what a call, a list or a watch of a probe step said of one object
+	kindConnectedOp  // an operation with its member, which may be empty, and its kind of connections behind it
 )
 
 // The flags of a call.
@@ -260,16 +261,16 @@ func (w *Writer) Op(op Op) OpID {
 	}
 	id := OpID(len(w.ops))
 	w.ops[op] = id
-	kind := kindOp
-	if op.Cluster != "" {
-		kind = kindMemberOp
+	kind, texts := kindOp, []string{op.Source, op.Step, op.Verb, op.Resource, op.Subresource, op.Scope}
+	switch {
+	case op.Connection != "":
+		kind, texts = kindConnectedOp, append(texts, op.Cluster, op.Connection)
+	case op.Cluster != "":
+		kind, texts = kindMemberOp, append(texts, op.Cluster)
 	}
 	w.buf = append(w.buf, kind)
-	for _, s := range []string{op.Source, op.Step, op.Verb, op.Resource, op.Subresource, op.Scope} {
+	for _, s := range texts {
 		w.string(s)
-	}
-	if op.Cluster != "" {
-		w.string(op.Cluster)
 	}
 	return id
 }

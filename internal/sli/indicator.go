@@ -80,6 +80,13 @@ func callLabels(more ...string) map[string][]string {
 	return out
 }
 
+// ownCallLabels narrow what is measured of windtunnel's own calls.
+func ownCallLabels() map[string][]string {
+	out := callLabels("source", "step", "cluster")
+	out["connection"] = []string{"kept", "new"}
+	return out
+}
+
 // anyLabels allow any value of these names.
 func anyLabels(names ...string) map[string][]string {
 	out := map[string][]string{}

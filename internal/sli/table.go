@@ -27,14 +27,14 @@ func callIndicators() []Indicator {
 			Where: []Match{{Label: "verb", Pattern: "WATCH|CONNECT", Not: true}}, Shown: showP99()},
 		// Our own: open loop, so that a stalled server's waiting calls count (docs/background/measurement.md, rule 1).
 		{Name: "call-latency", Unit: "seconds", Text: "from the moment when a call of the load was due to its answer",
-			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: distributionStatistics()},
+			Source: "windtunnel's own calls", Labels: ownCallLabels(), Statistics: distributionStatistics()},
 		{Name: "call-success", Unit: "ratio", Text: "calls of the load that were answered with success, as a share of all that were due",
-			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"mean"}, Shown: []string{"mean"}},
+			Source: "windtunnel's own calls", Labels: ownCallLabels(), Statistics: []string{"mean"}, Shown: []string{"mean"}},
 		// OpenShift counts such seconds in upgrades; a gap is known to the time between two calls.
-		{Name: "call-unavailability", Unit: "seconds", Text: "time in which calls of the load were not served: from the moment when the first call was due that has no answer, an answer of 429 or of 500 and above, or an answer after more than 1 s, to the answer to the next call that was served; max is the longest such gap, sum all of them. A probe is a step with 10 requests per second",
-			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"max", "sum"}},
+		{Name: "call-unavailability", Unit: "seconds", Text: "time in which calls of the load were not served: from the moment when the first call was due that has no answer, an answer of 429 or of 500 and above, or an answer after more than 1 s, to the answer to the next call that was served; max is the longest such gap, sum all of them. A probe is a step with 10 requests per second; connection: `new` are calls of steps with `connection: new`, which open a connection each, `kept` all others",
+			Source: "windtunnel's own calls", Labels: ownCallLabels(), Statistics: []string{"max", "sum"}},
 		{Name: "call-outages", Unit: "outages", Text: "number of the gaps of call-unavailability",
-			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"count"}},
+			Source: "windtunnel's own calls", Labels: ownCallLabels(), Statistics: []string{"count"}},
 		// The rules are those of package consistency: no search is needed where each write has a value and a version of its own.
 		{Name: "write-violations", Unit: "violations", Text: "answers to a `probe` step that no plane may give; rule: lost, an acknowledged write is not in a final list; invented, a value that nobody wrote or whose write was refused; doubled, a write done twice; unordered, a later write without a greater version; stale, a read without what was acknowledged before it was sent; missed, a change that a watch did not bring, or brought late or twice; diverged, API servers with different final lists",
 			Source: "windtunnel's own calls and watches", Labels: map[string][]string{"step": nil, "rule": {"lost", "invented", "doubled", "unordered", "stale", "missed", "diverged"}}, Statistics: []string{"count"}},

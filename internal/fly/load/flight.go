@@ -71,10 +71,13 @@ func (g *Generator) beginFlight(ctx context.Context, p Plan) (*flight, error) {
 		f.calls = math.MaxInt
 	case math.IsInf(rate, 1) && !f.closed:
 		f.pool = max(1, p.Share.Portion(g.options.Burst))
-	case !math.IsInf(rate, 1):
+	case !math.IsInf(rate, 1) && !p.Anew:
 		g.reserveConnections(ctx, rate)
 	}
 	for _, op := range p.Ops {
+		if p.Anew {
+			op.Connection = record.NewConnection
+		}
 		f.ops = append(f.ops, g.options.Records.Op(op))
 	}
 	f.begin = p.startTime(g.options.Clock.Now())
@@ -297,7 +300,11 @@ func (s *slot) postRequest() {
 		s.scan.beginPage(s.req.Path, s.token)
 		s.req.Path, s.req.Data = s.scan.pagePath(), s.data
 	}
-	if s.req.Member > 0 {
+	switch {
+	case s.flight.plan.Anew:
+		s.sendAnew()
+		return
+	case s.req.Member > 0:
 		s.g.members[s.req.Member-1].client.Send(&s.req.Request, s.callback)
 		return
 	}

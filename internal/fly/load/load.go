@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -51,6 +52,8 @@ type Generator struct {
 	members  []*target // by Request.Member, from 1
 	stats    stats
 	failures failures
+
+	closing guard.Group // of connections that one call has opened
 
 	mu      sync.Mutex
 	free    []*slot
@@ -108,6 +111,7 @@ func New(o Options) (*Generator, error) {
 
 // Close ends calls in flight as unknown and closes the connections.
 func (g *Generator) Close() error {
+	g.closing.Wait()
 	errs := []error{g.plane.close()}
 	for _, t := range g.members {
 		errs = append(errs, t.close())

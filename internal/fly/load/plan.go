@@ -41,6 +41,9 @@ type Plan struct {
 	For   time.Duration // no call, retries included, is due later than this after the begin; 0: no such bound
 	Pace  Pacer
 	Retry Retry
+	// Anew has each call open a connection of its own, with TLS, and close it after the answer:
+	// its latency has all of that. No call of such a plan may be a watch.
+	Anew bool
 	// Share is of the calls. When they are due, which verb they have and what they are
 	// about is not the share's affair. The zero value is all of them.
 	Share share.Share

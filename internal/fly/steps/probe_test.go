@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -134,4 +135,32 @@ func must(raw []byte, err error) []byte {
 		panic(err)
 	}
 	return raw
+}
+
+// Each request of a step with new connections comes by one of its own; a probe's watches and
+// final list keep theirs, and its records are checked as any probe's.
+func TestNewConnections(t *testing.T) {
+	const get = "mix: [{verb: get, resource: namespaces, name: default}]}\n"
+	for steps, want := range map[string]int{
+		"- requests: {count: 12, pace: {constant: 500}, " + get:                   1,
+		"- requests: {count: 12, pace: {constant: 500}, connection: new, " + get:  12,
+		"- probe: {keys: 8, count: 8, pace: {constant: 500}, connection: new}\n":  16, // a read follows each creation
+		"- probe: {keys: 8, count: 8, pace: {constant: 500}, connection: kept}\n": 1,
+	} {
+		var mu sync.Mutex
+		from := map[string]bool{}
+		checkSteps(t, steps, func(b *bench) {
+			b.server.Inject(func(r *http.Request) *apitest.Injection {
+				if strings.HasPrefix(r.UserAgent(), "windtunnel-load") {
+					mu.Lock()
+					from[r.RemoteAddr] = true
+					mu.Unlock()
+				}
+				return nil
+			})
+		})
+		if n := len(from); want > 1 && n != want || want == 1 && n > 4 { // 4: the connections that calls are spread over
+			t.Errorf("%s came by %d connections, want %d", steps, n, want)
+		}
+	}
 }

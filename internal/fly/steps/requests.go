@@ -43,7 +43,7 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 		entries, weights, found = append(entries, e), append(weights, x.Spec.Mix[i].Weight), append(found, e.found)
 	}
 	choose := newChooser(entries, load.NewMix(weights, s.Workload.SeedOf(x.Step)), x.Spec.Rounds > 0)
-	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: loadRetry(x.Spec.Retry)}
+	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: loadRetry(x.Spec.Retry), Anew: x.Spec.Connection == scenario.NewConnections}
 	if x.Spec.Rounds > 0 {
 		for _, e := range entries {
 			p.Count += x.Spec.Rounds * len(e.found)

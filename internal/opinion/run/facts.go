@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -96,7 +97,7 @@ func (c *Calls) Count() int { return c.Outcomes[0] + c.Outcomes[1] + c.Outcomes[
 // Labels are an operation's, by the names that objectives have for them.
 func (c *Calls) Labels() map[string]string {
 	return map[string]string{"source": c.Source, "step": c.Step, "verb": c.Verb, "resource": c.Resource,
-		"subresource": c.Subresource, "scope": c.Scope, "cluster": c.Cluster}
+		"subresource": c.Subresource, "scope": c.Scope, "cluster": c.Cluster, "connection": cmp.Or(c.Connection, "kept")}
 }
 
 // Span is the first and the last of some moments.

@@ -27,6 +27,9 @@ func TestCallOutages(t *testing.T) {
 		{"call-unavailability", "max", map[string]string{"step": "probe", "verb": "create"}, 2.25, 6},
 		{"call-outages", "count", map[string]string{"step": "probe", "verb": "create"}, 1, 6},
 		{"call-unavailability", "sum", map[string]string{"step": "probe", "verb": "get"}, 3.5, 7},
+		{"call-unavailability", "max", map[string]string{"connection": "new"}, 3.75, 3}, // 40.5 to 44.25: kept ones are served
+		{"call-outages", "count", map[string]string{"connection": "new"}, 1, 3},
+		{"call-unavailability", "max", map[string]string{"connection": "kept"}, 2.75, 13},
 	} {
 		f := newFlight(t)
 		f.sc.FailedCalls = scenario.Ignore
@@ -37,6 +40,11 @@ func TestCallOutages(t *testing.T) {
 			if i != 5 {
 				f.call(create, at+0.5, 0, 0.25, outcome)
 			}
+		}
+		anew := probe("get")
+		anew.Step, anew.Connection = "new-connections", record.NewConnection
+		for i, outcome := range []record.Outcome{record.OK, record.Failed, record.OK} {
+			f.call(anew, 37+3.5*float64(i), 0, 0.25, outcome)
 		}
 		r := f.statistic(c.sli, c.statistic, 100, c.labels)
 		if want := map[string]string{"count": "outages"}[c.statistic]; want != "" && r.Unit != want {

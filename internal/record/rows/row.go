@@ -3,7 +3,7 @@ package rows
 // Call is one API request, in the order in which they ended.
 type Call struct {
 	Due         int64  `parquet:"due_ns,delta" unit:"ns"`               // when the pace, or the stage, wanted it sent
-	Sent        int64  `parquet:"sent_ns,delta" unit:"ns"`              // when its first byte was handed to the connection
+	Sent        int64  `parquet:"sent_ns,delta" unit:"ns"`              // when its first byte was handed to the connection; a new connection: when it was begun
 	Done        int64  `parquet:"done_ns,delta" unit:"ns"`              // when its answer was complete, or given up
 	Source      string `parquet:"source,dict"`                          // who sent it: load, fleet or observe
 	Step        string `parquet:"step,dict,optional"`                   // the scenario's step; empty: outside of one
@@ -19,6 +19,7 @@ type Call struct {
 	SentBytes   int64  `parquet:"sent_bytes,delta" unit:"bytes"`        // body sent
 	Received    int64  `parquet:"received_bytes,delta" unit:"bytes"`    // body received
 	Cluster     string `parquet:"cluster,dict,optional"`                // the member that it was sent to; empty: the plane
+	Connection  string `parquet:"connection,dict,optional"`             // new: it opened a connection of its own; empty: it used one that was open
 }
 
 // Phase is one phase of one object's lifecycle, in the order of receipt.

@@ -115,8 +115,12 @@ func newProbing(o Options) *probing {
 }
 
 func (p *probing) operations() (out []record.Op) {
+	connection := ""
+	if p.Spec.Connection == scenario.NewConnections {
+		connection = record.NewConnection
+	}
 	for _, verb := range []string{"create", "update", "delete", "get"} {
-		out = append(out, record.Op{Source: load.Source, Step: p.Step, Verb: verb, Resource: "configmaps", Scope: "resource"})
+		out = append(out, record.Op{Source: load.Source, Step: p.Step, Verb: verb, Resource: "configmaps", Scope: "resource", Connection: connection})
 	}
 	return out
 }
@@ -125,7 +129,7 @@ func (p *probing) operations() (out []record.Op) {
 // take turns, so that there is time between two writes of one.
 func (p *probing) planWrites() load.Plan {
 	verbs := []int{opCreate, opUpdate, opUpdate, opDelete}
-	plan := load.Plan{Step: p.Step, Ops: p.operations(), Count: p.Spec.Count, Pace: p.Pace}
+	plan := load.Plan{Step: p.Step, Ops: p.operations(), Count: p.Spec.Count, Pace: p.Pace, Anew: p.Spec.Connection == scenario.NewConnections}
 	key := func(i int) string { return p.prefix + strconv.Itoa(i%p.Spec.Keys) }
 	plan.Object = key
 	plan.Build = func(i int, req *load.Request) (bool, error) {

@@ -79,6 +79,9 @@ func newCallRow(op record.Op, all []*run.Calls) CallRow {
 	if op.Subresource != "" {
 		resource += "/" + op.Subresource
 	}
+	if op.Connection == record.NewConnection {
+		resource += ", a new connection each"
+	}
 	row := CallRow{Source: op.Source, Verb: op.Verb, Resource: resource, Scope: op.Scope}
 	codes := map[uint16]int{}
 	var latency, service []*stats.Durations
