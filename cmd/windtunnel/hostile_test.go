@@ -75,6 +75,7 @@ func reading(folder string, dir record.Dir) (out [][]string) {
 	out = append(out, []string{"report", string(dir)},
 		[]string{"compare", "--html", filepath.Join(folder, "compare.html"), filepath.Join(folder, "fail"), "--", string(dir)},
 		[]string{"history", "--file", filepath.Join(folder, "history.json"), "--add", string(dir)})
+	out = append(out, []string{"site", folder, "-o", filepath.Join(folder, "index.html")})
 	for _, format := range []string{"csv", "parquet", "clusterloader2", "kube-burner", "openmetrics", "github", "grafana"} {
 		args := []string{"export", format, string(dir)}
 		if format != "github" && format != "grafana" {

@@ -24,7 +24,7 @@ func verbGroups() []group {
 		{"Start here:", []string{"demo", "doctor", "examples", "init", "validate"}},
 		{"Run and judge:", []string{"run", "judge", "report", "serve", "up", "fault", "clean"}},
 		{"Compare and search:", []string{"ab", "atlas", "bisect", "compare", "search", "capacity", "history"}},
-		{"Publish and check:", []string{"publish", "verify", "reproduce"}},
+		{"Publish and check:", []string{"publish", "verify", "reproduce", "site"}},
 		{"Control planes and clusters:", []string{"plane", "subject", "hollow", "fleet", "kubelet", "stage"}},
 		{"Files of other tools:", []string{"import", "export", "schema"}},
 	}

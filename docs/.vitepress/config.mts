@@ -43,6 +43,7 @@ export default defineConfig({
           { text: "Compare two variants", link: "/how-to/comparing" },
           { text: "Publish a scalability result", link: "/how-to/publishing" },
           { text: "Check somebody's result", link: "/how-to/verifying" },
+          { text: "Make one page of many results", link: "/how-to/site" },
           { text: "Find the change that causes a regression", link: "/how-to/bisecting" },
           { text: "Measure what feature gates cost", link: "/how-to/feature-gates" },
           { text: "Find the largest load", link: "/how-to/search" },

@@ -24,15 +24,15 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"scenario":          {max: 6083},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24_680},
-		"internal/opinion":  {max: 25_555},
+		"internal/opinion":  {max: 26_280},
 		"internal/fly":      {max: 27_132},
 		"plane":             {max: 47},
 		"planes":            {max: 28_860},
-		"cmd":               {max: 6_763},
+		"cmd":               {max: 6_808},
 	},
 	packages: map[string]budget{
 		"internal/opinion/slo": {3800, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
-		"cmd/windtunnel":       {6_763, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":       {6_808, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":             {6083, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{

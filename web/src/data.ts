@@ -1,8 +1,10 @@
+import type { Site } from "./site";
+
 // A page as package report writes it (report.Page). Times are seconds since the
 // run clock's zero, in a comparison since each run's begin; null is a gap.
 
 export interface Page {
-  kind: "run" | "comparison";
+  kind: "run" | "comparison" | "site";
   state: "pass" | "fail" | "unknown" | "running" | "compared";
   title: string;
   name: string;
@@ -10,6 +12,7 @@ export interface Page {
   when: string;
   main?: string; // markup of the sections; absent where the document has it
   data: Data;
+  site?: Site; // of kind site
 }
 
 export interface Data {

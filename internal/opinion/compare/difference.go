@@ -28,9 +28,9 @@ var (
 	ownPort   = regexp.MustCompile(`^(--[a-z-]*port)=[0-9]+$`)
 )
 
-// machineFacts are those that latencies, CPU and memory depend on so much that
+// MachineFacts are those that latencies, CPU and memory depend on so much that
 // figures of two such machines are not compared.
-func machineFacts(m record.Machine) map[string]string {
+func MachineFacts(m record.Machine) map[string]string {
 	return map[string]string{
 		"machine cores": fmt.Sprint(m.Cores), "machine cpu": m.CPU, "machine arch": m.Arch,
 		"machine memory": unit.Bytes(m.MemoryBytes).Human(),
@@ -40,7 +40,7 @@ func machineFacts(m record.Machine) map[string]string {
 // listFacts lists all of a manifest that a figure may depend on.
 func listFacts(r Run) map[string]string {
 	m := r.Manifest
-	out := machineFacts(m.Machine)
+	out := MachineFacts(m.Machine)
 	out["machine kernel"], out["machine os"], out["machine cgroup"] = m.Machine.Kernel, m.Machine.OS, m.Machine.Cgroup
 	out["plane kind"], out["plane durability"], out["plane data on"] = m.Plane.Kind, m.Plane.Durability, m.Plane.DataOn
 	out["fleet nodes"] = fmt.Sprint(m.Fleet.Nodes)
@@ -192,5 +192,5 @@ func differingLines(a, b string) []int {
 // SameMachine says whether figures of two runs may be held against each other:
 // whether their machines are the same in what latency, CPU and memory depend on.
 func SameMachine(a, b Run) bool {
-	return maps.Equal(machineFacts(a.Manifest.Machine), machineFacts(b.Manifest.Machine))
+	return maps.Equal(MachineFacts(a.Manifest.Machine), MachineFacts(b.Manifest.Machine))
 }

@@ -29,8 +29,8 @@ type family struct {
 
 // measureFamilies returns the measures that are judged: what users of a plane wait for, and
 // what it costs. All others say how the run was flown, not how the plane did.
-func measureFamilies() []family {
-	return []family{
+func measureFamilies() [14]family {
+	return [...]family{
 		{"call_latency_", Lower, "call latency"},
 		{"pod_startup_", Lower, "pod startup"},
 		{"create_to_bound_", Lower, "created to bound"},
@@ -77,6 +77,12 @@ var ofLifecycle = regexp.MustCompile(`^lifecycle_(.+)_(p[0-9]+|mean|max)_seconds
 func Title(key string, m slo.Measure) (text string, better Direction, judged bool) {
 	f, ok := familyOf(key, m)
 	return measureTitle(key, m), f.better, ok
+}
+
+// IsJudged says whether a measure says how the plane did. It costs less than Title.
+func IsJudged(key string, m slo.Measure) bool {
+	_, ok := familyOf(key, m)
+	return ok
 }
 
 func measureTitle(key string, m slo.Measure) string {

@@ -104,7 +104,7 @@ func (f *File) Add(runs ...compare.Run) error {
 		case r.Manifest.Started.IsZero():
 			return fmt.Errorf("%s: it %w: its manifest does not say when it was flown", r.Name, ErrRefused)
 		}
-		entries = append(entries, newEntry(r))
+		entries = append(entries, NewEntry(r))
 	}
 	f.addEntries(entries)
 	return nil
@@ -128,13 +128,14 @@ func (f *File) Keep(most int) {
 	f.Entries = slices.Clone(f.Entries[max(0, len(f.Entries)-most):])
 }
 
-func newEntry(r compare.Run) Entry {
+// NewEntry is what a history keeps of a run.
+func NewEntry(r compare.Run) Entry {
 	m := r.Manifest
 	e := Entry{Name: r.Name, Started: m.Started.UTC(), Seed: m.Seed, Versions: m.Versions, Verdict: r.Judgement.Verdict, LeftOut: r.Unfit(),
 		Setting:  Setting{Text: fmt.Sprintf("%x", sha256.Sum256([]byte(r.Scenario))), Parameters: m.Parameters, Machine: m.Machine},
 		Measures: slo.Measures{}}
 	for key, v := range r.Judgement.Measures {
-		if _, _, judged := compare.Title(key, v); judged {
+		if compare.IsJudged(key, v) {
 			e.Measures[key] = v
 		}
 	}
@@ -144,15 +145,18 @@ func newEntry(r compare.Run) Entry {
 // differsIn says in what two settings differ; empty when measures may be held
 // against each other.
 func (s Setting) differsIn(o Setting) string {
-	a, b := compare.Run{}, compare.Run{}
-	a.Manifest.Machine, b.Manifest.Machine = s.Machine, o.Machine
 	switch {
 	case s.Text != o.Text:
 		return "the scenario's text"
 	case !maps.EqualFunc(s.Parameters, o.Parameters, func(x, y any) bool { return fmt.Sprint(x) == fmt.Sprint(y) }):
 		return "its parameters"
-	case !compare.SameMachine(a, b):
+	case !maps.Equal(compare.MachineFacts(s.Machine), compare.MachineFacts(o.Machine)):
 		return "the machine"
 	}
 	return ""
+}
+
+// Key is the same for settings whose measures may be held against each other.
+func (s Setting) Key() string {
+	return fmt.Sprint(s.Text, s.Parameters, compare.MachineFacts(s.Machine))
 }

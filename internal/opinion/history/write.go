@@ -34,6 +34,19 @@ func (m Measure) describeChange(c Change) string {
 	return text
 }
 
+// Text is a change's sentence, with whether it was accepted or is only suspected.
+func (c Change) Text() string {
+	switch {
+	case c.Acceptance != nil:
+		return c.Sentence + c.Acceptance.note()
+	case c.Accepted:
+		return c.Sentence + Acceptance{}.note()
+	case c.Suspected:
+		return c.Sentence + " (suspected)"
+	}
+	return c.Sentence
+}
+
 func orNone(s string) string {
 	if s == "" {
 		return "none"
@@ -116,16 +129,7 @@ func (r *Report) Write(w io.Writer, markdown, all bool) error {
 	}
 	for _, m := range r.Measures {
 		for _, c := range m.Changes {
-			note := ""
-			switch {
-			case c.Acceptance != nil:
-				note = clean(c.Acceptance.note())
-			case c.Accepted:
-				note = Acceptance{}.note()
-			case c.Suspected:
-				note = " (suspected)"
-			}
-			fmt.Fprintf(b, "- %s%s\n", clean(c.Sentence), note)
+			fmt.Fprintf(b, "- %s\n", clean(c.Text()))
 		}
 	}
 	b.WriteString("\n")

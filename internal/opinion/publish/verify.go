@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/archive"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -36,6 +37,8 @@ type Verification struct {
 	// Reproduced are the trusted keys of others by whose flights every claim agrees, if the
 	// result is publishable.
 	Reproduced []string `json:"reproduced,omitempty"`
+	// Runs are those that came to their end, as judged here; nil: that far it did not get.
+	Runs []compare.Run `json:"-"`
 }
 
 // verifier checks one bundle.
@@ -193,6 +196,7 @@ func (v *verifier) checkResults(ctx context.Context, x *Index, statement []byte)
 		return nil
 	}
 	v.out.Results, v.out.Report = &b.results, string(b.files[ReportFile])
+	v.out.Runs = slices.Concat(b.measured.sides...)
 	v.published = &Published{*x, b.results, archive.Root(v.sums()), b.measured, b.claims}
 	want, err := newStatement(v.sums(), v.contents(), &b.results).Encode()
 	differ := v.differing(b)

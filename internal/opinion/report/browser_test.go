@@ -179,6 +179,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	t.Run("other runs", func(t *testing.T) { checkOthers(ctx, t, w) })
 	t.Run("comparison", func(t *testing.T) { checkComparison(ctx, t, w) })
+	t.Run("site", func(t *testing.T) { checkSite(ctx, t, w) })
 	t.Run("stack", func(t *testing.T) {
 		checkStack(ctx, t)
 		w.check(t, "stack")

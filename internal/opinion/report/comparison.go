@@ -96,7 +96,7 @@ type measureRow struct {
 type counterRow struct{ State, Name, A, B, Change string }
 
 func newComparisonView(arms []content.Arm, pairs []*compare.Comparison) (*comparisonView, error) {
-	v := &comparisonView{State: stateCompared, Word: "Compared", Glyph: "=", Differences: []compare.Difference{}, Bands: arms[0].Name}
+	v := &comparisonView{State: StateCompared, Word: "Compared", Glyph: "=", Differences: []compare.Difference{}, Bands: arms[0].Name}
 	if verdict, asked := gateOf(pairs); asked {
 		v.State, v.Word, v.Glyph = string(verdict), verdictWord(verdict), verdictGlyph(verdict)
 	}

@@ -26,7 +26,7 @@ var files embed.FS
 // Its words are rendered here, so that they are there without JavaScript and on
 // paper; its charts are drawn from content.Data by the script.
 type Page struct {
-	Kind    string        `json:"kind"`           // "run" or "comparison"
+	Kind    string        `json:"kind"`           // "run", "comparison" or "site"
 	State   string        `json:"state"`          // pass, fail, unknown, running, or compared: the page's colour
 	Title   string        `json:"title"`          // of the window
 	Name    string        `json:"name"`           // of the scenario
@@ -34,6 +34,7 @@ type Page struct {
 	When    string        `json:"when"`           // the same for people
 	Main    template.HTML `json:"main,omitempty"` // sections with ids; report.html has it in its markup
 	Data    content.Data  `json:"data"`
+	Site    any           `json:"site,omitempty"` // in place of Data, of many runs: package site
 	Made    string        `json:"made,omitempty"` // version of windtunnel
 }
 
@@ -41,12 +42,13 @@ type Page struct {
 const (
 	kindRun        = "run"
 	kindComparison = "comparison"
+	KindSite       = "site"
 )
 
 // The states that are no verdict.
 const (
 	stateRunning  = "running"  // a run under way
-	stateCompared = "compared" // a comparison that no gate was asked of
+	StateCompared = "compared" // a comparison that no gate was asked of, or many runs
 )
 
 // NewPage renders the report for a browser.

@@ -40,6 +40,7 @@ func TestLooks(t *testing.T) {
 		}
 	}
 	livePictures(ctx, t, filepath.Join(dir, "live"))
+	pictures(ctx, t, filepath.Join(dir, "site"), siteOf(t))
 	pictures(ctx, t, filepath.Join(dir, "comparison"), written(t, compared(t, 2, 5, reporttest.Shape{})))
 	pictures(ctx, t, filepath.Join(dir, "three"), written(t, compared(t, 3, 4, reporttest.Shape{})))
 }

@@ -9,10 +9,11 @@ import (
 // CurrentKey returns today's key of a measure, or the beginning of one: earlier
 // versions called a lifecycle a life.
 func CurrentKey(key string) string {
-	for former, now := range map[string]string{"life_": "lifecycle_", "lives_": "lifecycles_"} {
-		if rest, ok := strings.CutPrefix(key, former); ok {
-			return now + rest
-		}
+	if rest, ok := strings.CutPrefix(key, "life_"); ok {
+		return "lifecycle_" + rest
+	}
+	if rest, ok := strings.CutPrefix(key, "lives_"); ok {
+		return "lifecycles_" + rest
 	}
 	return key
 }
