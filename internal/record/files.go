@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -102,7 +103,12 @@ func (d Dir) Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	raw, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
+	var content bytes.Buffer
+	if info, err := file.Stat(); err == nil { // grown once, not doubled from 512 bytes on
+		content.Grow(int(min(info.Size(), MaxFile)) + bytes.MinRead)
+	}
+	_, err = content.ReadFrom(io.LimitReader(file, MaxFile+1))
+	raw := content.Bytes()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", d.File(name), err)
