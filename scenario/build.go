@@ -16,9 +16,12 @@ type Build struct {
 	Module    string   `yaml:"module"`    // such as sigs.k8s.io/kueue
 	Version   string   `yaml:"version"`   // a release or a pseudo-version, such as v0.17.0
 	Package   string   `yaml:"package"`   // main package, from the module's root, such as ./cmd/kueue; default: the root
+	Main      string   `yaml:"main"`      // Go file with a main package of yours that imports the module, in place of package: for a module whose own main packages nobody publishes; relative to the file
 	CRDs      []string `yaml:"crds"`      // patterns of files of CustomResourceDefinitions, such as config/crd/bases/*.yaml; applied as the subject's crds are
 	Manifests []string `yaml:"manifests"` // patterns of files of other objects, applied as the subject's manifests are
 	Webhooks  []string `yaml:"webhooks"`  // patterns of files such as config/webhook/manifests.yaml, applied as the subject's webhooks are
+
+	Folder string `yaml:"-"` // that Main is relative to
 }
 
 // PackagePath returns the package from the module's root: . or ./cmd/kueue.
@@ -35,6 +38,18 @@ func (b Build) PackagePath() string {
 
 // ImportPath returns the path by which the go command knows the package.
 func (b Build) ImportPath() string { return path.Join(b.Module, b.PackagePath()) }
+
+// ReadMain returns the text of Main, which is nil without one.
+func (b Build) ReadMain() ([]byte, error) {
+	if b.Main == "" {
+		return nil, nil
+	}
+	raw, err := readInside(b.Folder, b.Main, maxBody)
+	if err != nil {
+		return nil, fmt.Errorf("build.main: %w", err)
+	}
+	return raw, nil
+}
 
 // Check says what is wrong with module, version and package.
 func (b Build) Check() error {
@@ -53,6 +68,12 @@ func (b Build) Check() error {
 func (c subjectChecker) checkBuild(at string, b *Build) {
 	if err := b.Check(); err != nil {
 		c.reportAt(at, "subject.build: %v", err)
+	}
+	if err := checkInside(b.Main); b.Main != "" && err != nil {
+		c.reportAt(at+".main", "build.main: %v", err)
+	}
+	if b.Main != "" && b.PackagePath() != "." {
+		c.reportAt(at+".main", "build.main: is compiled in place of package: give one of them")
 	}
 	for _, list := range []struct {
 		name     string

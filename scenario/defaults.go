@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -126,6 +127,11 @@ func (s *Scenario) fillDerived() {
 			b.Line = max(1, s.lineOf("bodies."+name+".exemplar"))
 		}
 		s.Bodies[name] = b
+	}
+	for _, x := range s.Subjects {
+		if x.Build != nil && x.Build.Main != "" {
+			x.Build.Folder = filepath.Dir(s.File)
+		}
 	}
 	completeSteps(s.Steps, "")
 	for i := range s.Objectives {

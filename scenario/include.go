@@ -263,6 +263,9 @@ func (s *Scenario) namedFiles(folder fs.FS) []string {
 	out := slices.Concat(s.CRDs, s.Manifests)
 	for _, x := range s.Subjects {
 		out = slices.Concat(out, x.CRDs, x.Manifests, x.Webhooks)
+		if x.Build != nil && x.Build.Main != "" {
+			out = append(out, x.Build.Main)
+		}
 	}
 	for _, name := range s.bodyNames() {
 		if file := s.Bodies[name].File; file != "" {

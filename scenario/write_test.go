@@ -34,6 +34,11 @@ func placeless(s *scenario.Scenario) *scenario.Scenario {
 	for step := range out.AllSteps() {
 		step.Line = 0
 	}
+	for _, x := range out.Subjects {
+		if x.Build != nil {
+			x.Build.Folder = ""
+		}
+	}
 	for i := range out.Objectives {
 		out.Objectives[i].Line = 0
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ func subjectVerb(env *environment) *cobra.Command {
 
 func subjectBuildVerb(env *environment) *cobra.Command {
 	var again bool
+	var main string
 	verb := &cobra.Command{
 		Use:   "build MODULE@VERSION [PACKAGE]",
 		Short: "Build a controller from its Go module",
@@ -39,12 +41,16 @@ func subjectBuildVerb(env *environment) *cobra.Command {
 		Args:    cobra.RangeArgs(1, 2),
 	}
 	verb.Flags().BoolVar(&again, "again", false, "build it also if the cache has it, and replace that")
+	verb.Flags().StringVar(&main, "main", "", "compile this Go `FILE`, a main package that imports the module, in place of PACKAGE")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		cache, err := program.UserCache()
 		if err != nil {
 			return err
 		}
 		wanted := scenario.Build{Package: "."}
+		if main != "" {
+			wanted.Main, wanted.Folder = filepath.Base(main), filepath.Dir(main)
+		}
 		wanted.Module, wanted.Version, _ = strings.Cut(args[0], "@")
 		if len(args) > 1 {
 			wanted.Package = args[1]

@@ -66,7 +66,7 @@ func RunsOf(s *scenario.Scenario) (out []string) {
 	for _, x := range s.Subjects {
 		command := x.Command
 		if x.Build != nil {
-			command = x.Build.ImportPath() + "@" + x.Build.Version
+			command = strings.TrimSpace(x.Build.Main + " " + x.Build.ImportPath() + "@" + x.Build.Version)
 		}
 		if command != "" {
 			add("subject %s: %s", x.Name, strings.Join(append([]string{command}, x.Args...), " "))

@@ -44,6 +44,10 @@ func (b Builder) Build(ctx context.Context, wanted scenario.Build, again bool) (
 	if err := wanted.Check(); err != nil {
 		return Program{}, err
 	}
+	main, err := wanted.ReadMain()
+	if err != nil {
+		return Program{}, err
+	}
 	if p, err := b.Cache.Find(wanted); err == nil && !again {
 		fmt.Fprintf(b.Progress, "the cache has %s %s already; --again builds it once more\n", p.Module.Path, p.Module.Version)
 		return p, nil
@@ -54,6 +58,9 @@ func (b Builder) Build(ctx context.Context, wanted scenario.Build, again bool) (
 	}
 	defer remove()
 	source, err := fetch(ctx, tool, wanted)
+	if err == nil && main != nil {
+		err = os.WriteFile(filepath.Join(tool.Dir, mainFile), main, 0o600)
+	}
 	if err == nil {
 		err = prepare(ctx, tool, wanted, source)
 	}
@@ -61,12 +68,12 @@ func (b Builder) Build(ctx context.Context, wanted scenario.Build, again bool) (
 		return Program{}, err
 	}
 	var p Program
-	err = b.Cache.shelf.Keep(folderOf(wanted), roomForProgram, func(folder string) (any, error) {
+	err = b.Cache.shelf.Keep(folderOf(wanted, main), roomForProgram, func(folder string) (any, error) {
 		fmt.Fprintf(b.Progress, "compiling %s %s: minutes, unless most of it was compiled before\n", wanted.Module, wanted.Version)
 		p, err = compile(ctx, tool, wanted, source, folder)
 		return p, err
 	})
-	p.Folder = filepath.Join(b.Cache.shelf.Folder, folderOf(wanted))
+	p.Folder = filepath.Join(b.Cache.shelf.Folder, folderOf(wanted, main))
 	return p, err
 }
 
@@ -117,8 +124,10 @@ func fetch(ctx context.Context, tool build.GoTool, wanted scenario.Build) (build
 // prepare writes a module that links the program, and asks the go command whether all that
 // the program imports is there.
 func prepare(ctx context.Context, tool build.GoTool, wanted scenario.Build, source build.Listed) error {
-	if err := checkMain(wanted, source.Dir); err != nil {
-		return err
+	if wanted.Main == "" {
+		if err := checkMain(wanted, source.Dir); err != nil {
+			return err
+		}
 	}
 	raw, err := os.ReadFile(source.GoMod)
 	if err != nil {
@@ -131,13 +140,25 @@ func prepare(ctx context.Context, tool build.GoTool, wanted scenario.Build, sour
 	if err := os.WriteFile(filepath.Join(tool.Dir, "go.mod"), []byte(mod), 0o600); err != nil {
 		return err
 	}
-	if _, err := tool.Run(ctx, "list", "-mod=mod", "-deps", "-f", "{{.Name}}", wanted.ImportPath()); err != nil {
+	if _, err := tool.Run(ctx, "list", "-mod=mod", "-deps", "-f", "{{.Name}}", target(wanted)); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
 		return fmt.Errorf("%s %s: %w: %w", wanted.Module, wanted.Version, ErrNotWhole, err)
 	}
 	return nil
+}
+
+// mainFile has the main package of a scenario, beside the go.mod that links it.
+const mainFile = "main.go"
+
+// target returns what the go command compiles: a package of the module, or the scenario's
+// file, whatever build constraints it has.
+func target(wanted scenario.Build) string {
+	if wanted.Main != "" {
+		return mainFile
+	}
+	return wanted.ImportPath()
 }
 
 // checkMain says whether a package of a module is a program, and if not, which ones are.
@@ -187,7 +208,7 @@ func findMains(root string) (out []string, err error) {
 func compile(ctx context.Context, tool build.GoTool, wanted scenario.Build, source build.Listed, folder string) (Program, error) {
 	p := Program{Product: build.Product{Folder: folder, System: build.System}, Package: wanted.PackagePath()}
 	path := filepath.Join(folder, NameOf(wanted))
-	if _, err := tool.Run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, wanted.ImportPath()); err != nil {
+	if _, err := tool.Run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, target(wanted)); err != nil {
 		if ctx.Err() != nil || errors.Is(err, build.ErrNoRoom) {
 			return p, err
 		}
@@ -197,12 +218,20 @@ func compile(ctx context.Context, tool build.GoTool, wanted scenario.Build, sour
 	if err != nil {
 		return p, err
 	}
-	if info.Main.Path != wanted.Module || info.Main.Version != wanted.Version {
-		return p, fmt.Errorf("built %s %s in place of %s %s", info.Main.Path, info.Main.Version, wanted.Module, wanted.Version)
-	}
-	p.Module = build.Module{Path: info.Main.Path, Version: info.Main.Version, Sum: info.Main.Sum}
 	p.SetCompiler(info)
 	p.AddModules(info)
+	if wanted.Main == "" {
+		p.Modules = append(p.Modules, build.Module{Path: info.Main.Path, Version: info.Main.Version, Sum: info.Main.Sum})
+	}
+	i := slices.IndexFunc(p.Modules, func(m build.Module) bool { return m.Path == wanted.Module && m.Version == wanted.Version })
+	switch {
+	case i < 0 && wanted.Main != "":
+		return p, fmt.Errorf("%s imports nothing of %s %s", wanted.Main, wanted.Module, wanted.Version)
+	case i < 0:
+		return p, fmt.Errorf("built %s %s in place of %s %s", info.Main.Path, info.Main.Version, wanted.Module, wanted.Version)
+	}
+	p.Module = p.Modules[i]
+	p.Modules = slices.Delete(p.Modules, i, i+1)
 	if err := errors.Join(p.AddFile(path), p.Sum()); err != nil {
 		return p, err
 	}

@@ -37,7 +37,7 @@ func modules() map[string]map[string]string {
 				"replace (\n\texample.org/fork => example.org/better v1.0.1\n\texample.org/api => ./api\n\texample.org/unused => ./unused\n)\n\nexclude example.org/fork v1.9.9\n",
 			"cmd/manager/main.go":          "package main\n\nimport (\n\t\"example.org/api\"\n\t\"example.org/fork\"\n)\n\nfunc main() { print(fork.Says + \" \" + api.Says) }\n",
 			"cmd/broken/main.go":           "package main\n\nfunc main() { missing() }\n",
-			"lib/lib.go":                   "package lib\n",
+			"lib/lib.go":                   "package lib\n\nconst Says = \"lib\"\n",
 			"config/crd/bases/things.yaml": "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.org}\n",
 			"config/rbac/role.yaml":        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n",
 			"config/performance.yml":       "queues: 3\n",
@@ -113,6 +113,53 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// A module without a main package is linked by a file of the scenario's, whose text decides
+// whether the cache has the program.
+func TestBuildOfAMainOfOnesOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles")
+	}
+	repotest.UseModules(t, modules())
+	b := Builder{Cache: OpenCache(filepath.Join(t.TempDir(), "subjects")), Progress: t.Output()}
+	operator := wanted("operator", "v1.2.3", "")
+	operator.Main, operator.Folder = "main.go", t.TempDir()
+	path := filepath.Join(operator.Folder, operator.Main)
+	for _, says := range []string{"one", "two"} {
+		text := "//go:build ignore\n\npackage main\n\nimport (\n\t\"example.org/fork\"\n\t\"example.org/operator/lib\"\n)\n\nfunc main() { print(fork.Says + lib.Says + \"" + says + "\") }\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Cache.Find(operator); !errors.Is(err, ErrAbsent) || !strings.HasSuffix(err.Error(), "--main "+path+"`") {
+			t.Errorf("before it is built: %v", err)
+		}
+		p, err := b.Build(t.Context(), operator, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := exec.CommandContext(t.Context(), p.Path()).CombinedOutput()
+		if err != nil || string(said) != "forklib"+says {
+			t.Errorf("it says %q, %v", said, err)
+		}
+		if p.Module.Path != operator.Module || !strings.HasPrefix(p.Module.Sum, "h1:") || filepath.Base(p.Path()) != "operator" || len(p.Definitions) != 1 {
+			t.Errorf("%+v", p)
+		}
+		if found, err := b.Cache.Find(operator); err != nil || found.Folder != p.Folder {
+			t.Errorf("found %+v, %v", found, err)
+		}
+	}
+	other := "package main\n\nimport \"example.org/fork\"\n\nfunc main() { print(fork.Says) }\n"
+	if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Build(t.Context(), operator, false); err == nil || !strings.Contains(err.Error(), "main.go imports nothing of example.org/operator v1.2.3") {
+		t.Errorf("a program without the module: %v", err)
+	}
+	operator.Main = "none.go"
+	if _, err := b.Build(t.Context(), operator, false); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
 // What cannot be built is one sentence, said before anything is compiled, and leaves
 // nothing in the cache.
 func TestBuildRefuses(t *testing.T) {
@@ -158,7 +205,7 @@ func TestBuildRefuses(t *testing.T) {
 func TestBuildAtOnce(t *testing.T) {
 	repotest.UseModules(t, modules())
 	cache, operator := OpenCache(filepath.Join(t.TempDir(), "subjects")), wanted("operator", "v1.2.3", "./cmd/manager")
-	err := cache.shelf.Keep(folderOf(operator), 0, func(string) (any, error) {
+	err := cache.shelf.Keep(folderOf(operator, nil), 0, func(string) (any, error) {
 		if _, err := (Builder{Cache: cache, Progress: t.Output()}).Build(t.Context(), operator, false); !errors.Is(err, build.ErrBusy) {
 			t.Errorf("%v", err)
 		}

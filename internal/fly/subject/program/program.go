@@ -103,7 +103,11 @@ func (c Cache) List() (out []Kept, err error) {
 // Find returns a program of the cache. ErrAbsent, build.ErrDamaged and the like say which
 // command makes it.
 func (c Cache) Find(b scenario.Build) (Program, error) {
-	p, err := c.read(filepath.Join(c.shelf.Folder, folderOf(b)))
+	main, err := b.ReadMain()
+	if err != nil {
+		return Program{}, fmt.Errorf("%s %s: %w", b.Module, b.Version, err)
+	}
+	p, err := c.read(filepath.Join(c.shelf.Folder, folderOf(b, main)))
 	if errors.Is(err, os.ErrNotExist) {
 		return p, fmt.Errorf("%s %s: %w: run `%s`", b.Module, b.Version, ErrAbsent, command(b))
 	}
@@ -124,9 +128,9 @@ func (c Cache) read(folder string) (Program, error) {
 }
 
 // folderOf returns the name of a program's folder: readable, and for each module, version,
-// package and system another one.
-func folderOf(b scenario.Build) string {
-	key := sha256.Sum256([]byte(b.Module + "@" + b.Version + " " + b.PackagePath() + " " + build.System))
+// package, text of the main package and system another one.
+func folderOf(b scenario.Build, main []byte) string {
+	key := sha256.Sum256([]byte(b.Module + "@" + b.Version + " " + b.PackagePath() + " " + build.System + string(main)))
 	return fmt.Sprintf("%s-%s-%x", NameOf(b), b.Version, key[:4])
 }
 
@@ -145,6 +149,9 @@ func command(b scenario.Build) string {
 	out := "windtunnel subject build " + b.Module + "@" + b.Version
 	if b.PackagePath() != "." {
 		out += " " + b.PackagePath()
+	}
+	if b.Main != "" {
+		out += " --main " + filepath.Join(b.Folder, b.Main)
 	}
 	return out
 }
