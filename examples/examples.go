@@ -16,7 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-//go:embed *.yaml app/*.yaml app/parts clusters/*.yaml compare/*.yaml edge/*.yaml edge/parts limited/*.yaml museum/*.yaml network/*.yaml operators/*/*.yaml planes/*.yaml recipes/*.yaml settings/*.yaml vm/*.yaml vm/parts
+//go:embed *.yaml app/*.yaml app/parts clusters/*.yaml compare/*.yaml edge/*.yaml edge/parts limited/*.yaml museum/*.yaml network/*.yaml operators/*.yaml operators/*/*.yaml operators/cert-manager/main.go planes/*.yaml recipes/*.yaml settings/*.yaml vm/*.yaml vm/parts
 var files embed.FS
 
 // extension ends the files of scenarios, and is no part of their names.
@@ -58,8 +58,8 @@ func Read(name string) ([]byte, error) {
 	return raw, nil
 }
 
-// reference is the path of a file in a line that is no comment.
-var reference = regexp.MustCompile(`(?m)^[^#\n]*?([\w./-]+\` + extension + `)\b`)
+// reference is the path of a file in a line that is no comment, and no pattern such as *-crd.yaml.
+var reference = regexp.MustCompile(`(?m)^[^#\n]*?(?:^|[^\w./*-])([\w./-]+\` + extension + `)\b`)
 
 // Beside returns the files that the scenario of a name includes or refers to, by their
 // paths below this folder.

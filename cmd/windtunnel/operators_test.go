@@ -24,6 +24,9 @@ func smallControllers() map[string]struct {
 		set     []string
 		objects int
 	}{
+		"operators":           {[]string{"nodes=10", "pods=20", "objects=10"}, 10},
+		"argo-rollouts":       {[]string{"rollouts=5"}, 5},
+		"cert-manager":        {[]string{"certificates=20"}, 20},
 		"karpenter":           {[]string{"pods=14"}, 14},
 		"kueue":               {[]string{"workloads=20"}, 20},
 		"cluster-api":         {[]string{"clusters=2", "machines=3"}, 6},
@@ -40,6 +43,7 @@ func TestProofRealControllers(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
+	files = append(files, "../../examples/operators/stack.yaml")
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(raw), "\nscenario: ") {
