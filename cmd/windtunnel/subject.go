@@ -85,7 +85,11 @@ func printProgram(env *environment, p program.Program) {
 	if patterns, _ := outline.Definitions(p); len(patterns) > 0 {
 		crds = fmt.Sprintf(", crds: [%s]", strings.Join(patterns, ", "))
 	}
-	fmt.Fprintf(env.stdout, "in a scenario: build: {module: %s, version: %s, package: %s%s}\n", p.Module.Path, p.Module.Version, p.Package, crds)
+	compiled := "package: " + p.Package
+	if p.Main != "" {
+		compiled = "main: " + p.Main
+	}
+	fmt.Fprintf(env.stdout, "in a scenario: build: {module: %s, version: %s, %s%s}\n", p.Module.Path, p.Module.Version, compiled, crds)
 }
 
 func subjectListVerb(env *environment) *cobra.Command {

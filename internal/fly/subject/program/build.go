@@ -206,7 +206,7 @@ func findMains(root string) (out []string, err error) {
 
 // compile links a program into a folder and puts the YAML files of its module beside it.
 func compile(ctx context.Context, tool build.GoTool, wanted scenario.Build, source build.Listed, folder string) (Program, error) {
-	p := Program{Product: build.Product{Folder: folder, System: build.System}, Package: wanted.PackagePath()}
+	p := Program{Product: build.Product{Folder: folder, System: build.System}, Package: wanted.PackagePath(), Main: wanted.Main}
 	path := filepath.Join(folder, NameOf(wanted))
 	if _, err := tool.Run(ctx, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, target(wanted)); err != nil {
 		if ctx.Err() != nil || errors.Is(err, build.ErrNoRoom) {

@@ -140,7 +140,7 @@ func TestBuildOfAMainOfOnesOwn(t *testing.T) {
 		if err != nil || string(said) != "forklib"+says {
 			t.Errorf("it says %q, %v", said, err)
 		}
-		if p.Module.Path != operator.Module || !strings.HasPrefix(p.Module.Sum, "h1:") || filepath.Base(p.Path()) != "operator" || len(p.Definitions) != 1 {
+		if p.Main != operator.Main || p.Module.Path != operator.Module || !strings.HasPrefix(p.Module.Sum, "h1:") || filepath.Base(p.Path()) != "operator" || len(p.Definitions) != 1 {
 			t.Errorf("%+v", p)
 		}
 		if found, err := b.Cache.Find(operator); err != nil || found.Folder != p.Folder {

@@ -32,6 +32,7 @@ type Program struct {
 	build.Product
 	Module      build.Module `json:"module"`
 	Package     string       `json:"package"`               // from the module's root, such as ./cmd/manager
+	Main        string       `json:"main,omitempty"`        // file that was compiled instead of a package of the module
 	Definitions []string     `json:"definitions,omitempty"` // files with CustomResourceDefinitions, from the module's root
 	Manifests   []string     `json:"manifests,omitempty"`   // files with other objects
 }
