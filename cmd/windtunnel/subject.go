@@ -47,14 +47,11 @@ func subjectBuildVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		wanted := scenario.Build{Package: "."}
+		wanted := scenario.Build{Package: strings.Join(args[1:], "")}
 		if main != "" {
 			wanted.Main, wanted.Folder = filepath.Base(main), filepath.Dir(main)
 		}
 		wanted.Module, wanted.Version, _ = strings.Cut(args[0], "@")
-		if len(args) > 1 {
-			wanted.Package = args[1]
-		}
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() {})
 		defer cancel()
 		p, err := program.Builder{Cache: cache, Progress: env.stderr}.Build(ctx, wanted, again)

@@ -36,7 +36,8 @@ var formerWords = []formerWord{
 // otherMeanings are files whose use of such a word is another one, or that show
 // the former words because these are what they are about.
 var otherMeanings = map[string]string{
-	"scenario/testdata/former.yaml": "reads the former words",
+	"scenario/testdata/former.yaml":               "reads the former words",
+	"examples/operators/argo-rollouts/parts.yaml": "names a field of Argo Rollouts",
 }
 
 // keptRuns are folders of runs, and of history, that keep the words of their time.
