@@ -235,7 +235,7 @@ func (x *atlasing) estimate() (time.Duration, error) {
 }
 
 // runOverhead is about how long a control plane takes to boot, and a run to be judged, on two
-// cores (experiments/0033).
+// cores (experiments/0034).
 const runOverhead = 15 * time.Second
 
 // sayTime says how many runs there are and how long they may take.
