@@ -27,7 +27,8 @@ type flyFunc func(context.Context, flight.Options) (flight.Result, error)
 // compares them.
 func abVerb(env *environment) *cobra.Command {
 	var flags compareFlags
-	var a, b, out string
+	var a, b []string
+	var out string
 	var cluster clusterFlags
 	var set []string
 	var repeats int
@@ -43,8 +44,8 @@ func abVerb(env *environment) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	flags.addFlags(verb)
-	verb.Flags().StringVar(&a, "a", "", "parameter of side A, as `NAME=VALUE`")
-	verb.Flags().StringVar(&b, "b", "", "the same parameter of side B, as `NAME=VALUE`")
+	verb.Flags().StringArrayVar(&a, "a", nil, "parameter of side A, as `NAME=VALUE`")
+	verb.Flags().StringArrayVar(&b, "b", nil, "the same parameter of side B, as `NAME=VALUE`")
 	verb.Flags().IntVar(&repeats, "repeats", 10, "`NUMBER` of runs of each side")
 	verb.Flags().StringArrayVar(&set, "set", nil, "set a parameter of both sides, as `NAME=VALUE`; repeatable")
 	verb.Flags().StringVar(&out, "out", "", "`DIR` for all runs (default runs/SCENARIO/ab-A-B)")
@@ -58,7 +59,10 @@ func abVerb(env *environment) *cobra.Command {
 			return err
 		}
 		arms := &arms{file: args[0], repeats: repeats, out: out, cluster: cluster, others: float64(others), options: options, env: env, fly: flight.Run}
-		if err := arms.checkInput(a, b, set); err != nil {
+		if len(a) != 1 || len(b) != 1 {
+			return errors.New("ab: want one --a and one --b, two values of one parameter")
+		}
+		if err := arms.checkInput(a[0], b[0], set); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("seed") {

@@ -27,64 +27,66 @@ steps:
     - {name: up, upgrade: {to: RELEASE, parts: [etcd, kube-apiserver], between: 1s}}
 `
 
-// TestUpgradeCutShort kills and interrupts windtunnel in an upgrade, when another process has the
+// TestUpgradeCutShort kills windtunnel in an upgrade, when another process has the
 // release. Nothing of the run is left, every call that was recorded before is there, and the
 // verdict says where the upgrade stood.
 func TestUpgradeCutShort(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		signal os.Signal
-		parts  int // begun when the signal comes
-	}{
-		{"killed at the last but one", syscall.SIGKILL, 4},
-		{"interrupted at the second", os.Interrupt, 2},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			u := newTunnel(t)
-			have, ok := release.Beside(u.bin)
-			if !ok || have.Err != nil {
-				t.Fatal(have.Err)
-			}
-			u.write(map[string]string{"rolled.yaml": strings.ReplaceAll(rolledScenario, "RELEASE", have.Kubernetes)})
-			cmd, out := u.start("run", "rolled.yaml", "--out", "run")
-			ended := make(chan struct{})
-			go func() { _ = cmd.Wait(); close(ended) }()
-			var before roll
-			repotest.Eventually(t, "parts have begun", func() bool {
-				before = u.rollOf("run")
-				select {
-				case <-ended:
-					t.Fatalf("the run has ended by itself:\n%s", out)
-				default:
-				}
-				return before.begun >= c.parts
-			})
-			if err := cmd.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
-			<-ended
-			u.nothingLeft()
-			if c.signal == os.Interrupt {
-				if code := cmd.ProcessState.ExitCode(); code != exitUnknown {
-					t.Errorf("exit code %d, want %d", code, exitUnknown)
-				}
-			} else if judge, text := u.start("judge", "run"); exitOf(judge.Wait()) != exitUnknown {
-				t.Errorf("judge: %s", text)
-			}
-			after := u.rollOf("run")
-			if before.calls == 0 || after.calls < before.calls || after.err != nil {
-				t.Errorf("%d calls are recorded, %d were before: %v", after.calls, before.calls, after.err)
-			}
-			want := "The upgrade was not completed: step up was between two processes; " + after.upgradedBefore()
-			if after.open != "" {
-				want = "The upgrade was not completed: step up was changing " + after.open + " from " + after.from + " to " + after.to + "; " + after.upgradedBefore()
-			}
-			j := u.verdict()
-			if j.Verdict != slo.Unknown || !strings.Contains(strings.Join(j.Reasons, " "), want) {
-				t.Errorf("verdict %s: %q, want %q", j.Verdict, j.Reasons, want)
-			}
-		})
+	cutUpgrade(t, syscall.SIGKILL, 4)
+}
+
+// TestProofUpgradeInterrupted is the same by Ctrl-C at the second part. It is no matter of times, but
+// takes three etcd members and two API servers once more.
+func TestProofUpgradeInterrupted(t *testing.T) {
+	repotest.Proof(t)
+	cutUpgrade(t, os.Interrupt, 2)
+}
+
+// cutUpgrade sends a signal when so many parts have begun.
+func cutUpgrade(t *testing.T, signal os.Signal, parts int) {
+	t.Helper()
+	u := newTunnel(t)
+	have, ok := release.Beside(u.bin)
+	if !ok || have.Err != nil {
+		t.Fatal(have.Err)
+	}
+	u.write(map[string]string{"rolled.yaml": strings.ReplaceAll(rolledScenario, "RELEASE", have.Kubernetes)})
+	cmd, out := u.start("run", "rolled.yaml", "--out", "run")
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	var before roll
+	repotest.Eventually(t, "parts have begun", func() bool {
+		before = u.rollOf("run")
+		select {
+		case <-ended:
+			t.Fatalf("the run has ended by itself:\n%s", out)
+		default:
+		}
+		return before.begun >= parts
+	})
+	if err := cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	u.nothingLeft()
+	if signal == os.Interrupt {
+		if code := cmd.ProcessState.ExitCode(); code != exitUnknown {
+			t.Errorf("exit code %d, want %d", code, exitUnknown)
+		}
+	} else if judge, text := u.start("judge", "run"); exitOf(judge.Wait()) != exitUnknown {
+		t.Errorf("judge: %s", text)
+	}
+	after := u.rollOf("run")
+	if before.calls == 0 || after.calls < before.calls || after.err != nil {
+		t.Errorf("%d calls are recorded, %d were before: %v", after.calls, before.calls, after.err)
+	}
+	want := "The upgrade was not completed: step up was between two processes; " + after.upgradedBefore()
+	if after.open != "" {
+		want = "The upgrade was not completed: step up was changing " + after.open + " from " + after.from + " to " + after.to + "; " + after.upgradedBefore()
+	}
+	j := u.verdict()
+	if j.Verdict != slo.Unknown || !strings.Contains(strings.Join(j.Reasons, " "), want) {
+		t.Errorf("verdict %s: %q, want %q", j.Verdict, j.Reasons, want)
 	}
 }
 

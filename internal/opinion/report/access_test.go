@@ -78,9 +78,7 @@ func TestPagesAreAccessible(t *testing.T) {
 func checkAccess(ctx context.Context, t *testing.T, name, script string) {
 	t.Helper()
 	do(ctx, t, chromedp.Evaluate[chromedp.Void](script+";0"), chromedp.Sleep(100*time.Millisecond))
-	inner, cancel := context.WithTimeout(ctx, 2*patience)
-	defer cancel()
-	found, err := chromedp.Run(inner, chromedp.Evaluate[[]string](faults, chromedp.EvalAwaitPromise))
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](faults, chromedp.EvalAwaitPromise))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,14 @@ func browser(t *testing.T) context.Context {
 		chromedp.Flag("disable-sync", true), chromedp.UserDataDir(t.TempDir()),
 		chromedp.Env("TMPDIR=" + t.TempDir()), // it leaves a folder there
 	}
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	// No step has a time of its own: a busy machine decides how long it takes. One that hangs ends
+	// while the test can still say which one it was.
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if deadline, ok := t.Deadline(); ok {
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-30*time.Second))
+	}
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(func() {
@@ -124,14 +131,9 @@ func openText(ctx context.Context, t *testing.T, page string) {
 	do(ctx, t, chromedp.Navigate("file://"+path))
 }
 
-// patience is how long a step in the browser may take on a busy machine.
-const patience = 30 * time.Second
-
 // value evaluates an expression in the page.
 func value[T any](ctx context.Context, t *testing.T, expression string) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
 		t.Fatalf("%s: %v", expression, err)
@@ -141,8 +143,6 @@ func value[T any](ctx context.Context, t *testing.T, expression string) T {
 
 func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		t.Fatal(err)
 	}

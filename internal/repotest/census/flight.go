@@ -226,8 +226,9 @@ func (o *output) String() string {
 // CannotHold gives a scenario an objective that no run meets, whatever the plane does.
 func CannotHold(text string) string {
 	const objective = "objectives:\n- {name: cannot hold, query: vector(1), max: 0}\n"
-	if before, after, ok := strings.Cut(text, "\nobjectives:\n"); ok {
-		return before + "\n" + objective + after
+	if before, after, ok := strings.Cut(text, "\nobjectives:"); ok {
+		_, list, _ := strings.Cut(after, "\n") // behind a comment of the key
+		return before + "\n" + objective + list
 	}
 	return text + objective
 }
