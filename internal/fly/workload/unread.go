@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,11 +13,11 @@ import (
 // checkUpdates finds variables of updates that no template reads: the objects would stay as they
 // are, and the calls would succeed. Importers set variables for all templates alike.
 func (w *Workload) checkUpdates() error {
-	made := map[string]*scenario.Create{}
+	made := map[string]*scenario.Step{}
 	var faults []error
 	for step := range w.Scenario.AllSteps() {
 		if step.Create != nil {
-			made[step.Name] = step.Create
+			made[step.Name] = step
 		}
 		x := step.Update
 		if x == nil || made[x.Step] == nil {
@@ -33,19 +34,11 @@ func (w *Workload) checkUpdates() error {
 }
 
 // bodiesUpdated returns the bodies that an update renders.
-func bodiesUpdated(x *scenario.Update, made *scenario.Create) (out []string) {
-	switch {
-	case x.Body != "":
-		return []string{x.Body}
-	case x.Object != "":
-		return []string{x.Object}
-	case made.Body != "":
-		return []string{made.Body}
+func bodiesUpdated(x *scenario.Update, made *scenario.Step) []string {
+	if one := cmp.Or(x.Body, x.Object); one != "" {
+		return []string{one}
 	}
-	for _, o := range made.Objects {
-		out = append(out, o.Body)
-	}
-	return out
+	return bodiesMade(made)
 }
 
 // variablesOf returns what templates of the scenario's own dialect read; unknown where one is of
