@@ -213,7 +213,7 @@ func (c *collector) readRun(f runFolder) (oneRun, error) {
 	}
 	var verdict struct { // the objectives, the larger part, are not looked at
 		Verdict  slo.Verdict            `json:"verdict"`
-		Measures map[string]slo.Measure `json:"measures"` // of any version, as slo.Measures reads them
+		Measures map[string]slo.Measure `json:"measures"` // slo.Measures would read them twice
 	}
 	if err := json.Unmarshal(raw, &verdict); err != nil {
 		return oneRun{}, fmt.Errorf("%s: %w", record.VerdictFile, err)
@@ -222,12 +222,7 @@ func (c *collector) readRun(f runFolder) (oneRun, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return oneRun{}, err
 	}
-	for key, m := range verdict.Measures {
-		if now := slo.CurrentKey(key); now != key && !m.Own {
-			delete(verdict.Measures, key)
-			verdict.Measures[now] = m
-		}
-	}
+	slo.Measures(verdict.Measures).UseCurrentKeys()
 	r := oneRun{Entry: history.NewEntry(compare.Run{
 		Name: f.name, Manifest: manifest, Scenario: string(scenario),
 		Judgement: slo.Judgement{Verdict: verdict.Verdict, Measures: verdict.Measures},

@@ -3,6 +3,7 @@ package slo
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -36,14 +37,20 @@ func (m *Measures) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return fmt.Errorf("read measures: %w", err)
 	}
-	*m = make(Measures, len(all))
-	for key, x := range all {
-		if !x.Own {
-			key = CurrentKey(key)
-		}
-		(*m)[key] = x
-	}
+	*m = make(Measures, len(all)) // also of null
+	maps.Copy(*m, all)
+	m.UseCurrentKeys()
 	return nil
+}
+
+// UseCurrentKeys gives measures of any version today's keys.
+func (m Measures) UseCurrentKeys() {
+	for key, x := range m {
+		if now := CurrentKey(key); now != key && !x.Own {
+			delete(m, key)
+			m[now] = x
+		}
+	}
 }
 
 // UnmarshalJSON reads a verdict.json of any version.
