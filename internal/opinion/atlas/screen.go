@@ -64,19 +64,15 @@ func counts(r compare.Run) map[counterKey]float64 {
 // run, beyond the range of all runs of the defaults by more than the width of that range, and by
 // at least 2 % and 3 counts. A change that is smaller than what like runs differ by is not seen.
 func Screen(defaults, turned []compare.Run, gate Gate) (out []Moved) {
-	var sides [2][]map[counterKey]float64
+	still, moved := countsOf(defaults), countsOf(turned)
 	known := map[counterKey]bool{}
-	for i, runs := range [][]compare.Run{defaults, turned} {
-		for _, r := range runs {
-			c := counts(r)
-			sides[i] = append(sides[i], c)
-			for k := range c {
-				known[k] = true
-			}
+	for _, c := range slices.Concat(still, moved) {
+		for k := range c {
+			known[k] = true
 		}
 	}
 	for k := range known {
-		a, b := valuesOf(sides[0], k), valuesOf(sides[1], k)
+		a, b := valuesOf(still, k), valuesOf(moved, k)
 		if !lieApart(a, b) {
 			continue
 		}
@@ -92,6 +88,13 @@ func Screen(defaults, turned []compare.Run, gate Gate) (out []Moved) {
 
 func compareMoved(a, b Moved) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit))
+}
+
+func countsOf(runs []compare.Run) (out []map[counterKey]float64) {
+	for _, r := range runs {
+		out = append(out, counts(r))
+	}
+	return out
 }
 
 func valuesOf(runs []map[counterKey]float64, k counterKey) (out []float64) {
@@ -123,17 +126,13 @@ func lieApart(a, b []float64) bool {
 // one side beyond all of the other and in the same direction. Chance alone does that to a
 // counter once in 252 times with five runs a side.
 func Confirm(screened []Moved, off, on []compare.Run) (out []Moved) {
+	without, with := countsOf(off), countsOf(on)
 	for _, m := range screened {
 		k := counterKey{m.Name, m.Unit}
-		var sides [2][]float64
-		for i, runs := range [][]compare.Run{off, on} {
-			for _, r := range runs {
-				sides[i] = append(sides[i], counts(r)[k])
-			}
-		}
-		rises, falls := slices.Min(sides[1]) > slices.Max(sides[0]), slices.Max(sides[1]) < slices.Min(sides[0])
+		a, b := valuesOf(without, k), valuesOf(with, k)
+		rises, falls := slices.Min(b) > slices.Max(a), slices.Max(b) < slices.Min(a)
 		if rises && m.On > m.Off || falls && m.On < m.Off {
-			out = append(out, Moved{m.Name, m.Unit, mean(sides[0]), mean(sides[1])})
+			out = append(out, Moved{m.Name, m.Unit, mean(a), mean(b)})
 		}
 	}
 	return out
@@ -159,10 +158,11 @@ func totals() []struct{ Title, prefix, unit string } {
 
 // Sums returns, for each total of the table, its mean of some runs.
 func Sums(runs []compare.Run) (out []float64) {
+	all := countsOf(runs)
 	for _, t := range totals() {
 		sum := 0.0
-		for _, r := range runs {
-			for k, v := range counts(r) {
+		for _, c := range all {
+			for k, v := range c {
 				if strings.HasPrefix(k.name, t.prefix) && k.unit == t.unit {
 					sum += v
 				}
@@ -176,10 +176,14 @@ func Sums(runs []compare.Run) (out []float64) {
 // Spread returns, for each total of the table, by which share the runs of the defaults differ
 // at most.
 func Spread(defaults []compare.Run) (out []float64) {
+	var sums [][]float64 // of each run
+	for _, r := range defaults {
+		sums = append(sums, Sums([]compare.Run{r}))
+	}
 	for i := range totals() {
 		var all []float64
-		for _, r := range defaults {
-			all = append(all, Sums([]compare.Run{r})[i])
+		for _, of := range sums {
+			all = append(all, of[i])
 		}
 		share := 0.0
 		if len(all) > 0 && slices.Min(all) > 0 {
