@@ -284,7 +284,7 @@ func (x *atlasing) flyAtlas(ctx context.Context, output string) error {
 		}
 		x.file.Entries = append(x.file.Entries, e)
 		fmt.Fprintf(x.env.stderr, "%s: %s\n", g.Name, e.State)
-		if err := x.saveState(); err != nil {
+		if err := errors.Join(x.savePage(e), x.saveState()); err != nil {
 			return err
 		}
 	}
@@ -416,7 +416,16 @@ func (x *atlasing) measureCosts(ctx context.Context, e *atlas.Entry, runs *arms)
 	return runs.saveComparison(c)
 }
 
-// saveState leaves the state, the table and a page for each gate in the folder.
+// savePage leaves the page of a gate in its folder.
+func (x *atlasing) savePage(e atlas.Entry) error {
+	folder := filepath.Join(x.out, "gates", e.Name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("page of %s: %w", e.Name, err)
+	}
+	return record.Dir(folder).Write("README.md", []byte(e.Page()))
+}
+
+// saveState leaves the state and the table in the folder.
 func (x *atlasing) saveState() error {
 	dir := record.Dir(x.out)
 	if err := dir.WriteJSON(atlas.StateFile, x.file); err != nil {
@@ -425,15 +434,6 @@ func (x *atlasing) saveState() error {
 	var table strings.Builder
 	if err := x.file.Write(&table, true); err != nil {
 		return err
-	}
-	for _, e := range x.file.Entries {
-		folder := filepath.Join(x.out, "gates", e.Name)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return fmt.Errorf("page of %s: %w", e.Name, err)
-		}
-		if err := record.Dir(folder).Write("README.md", []byte(e.Page())); err != nil {
-			return err
-		}
 	}
 	return dir.Write("atlas.md", []byte(table.String()))
 }
