@@ -89,15 +89,20 @@ func explainFlag(verb *cobra.Command, err error) error {
 
 // checkRequired names the flags that a verb needs and does not have.
 func checkRequired(verb *cobra.Command) error {
-	if verb.ValidateRequiredFlags() == nil {
-		return nil
-	}
 	var missing []string
 	verb.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, needed := f.Annotations[cobra.BashCompOneRequiredFlag]; needed && !f.Changed {
+		if _, needed := f.Annotations[cobra.BashCompOneRequiredFlag]; needed && f.Value.String() == "" {
+			flag := "--" + f.Name
+			if f.Shorthand != "" {
+				flag = "-" + f.Shorthand
+			}
 			placeholder, _ := pflag.UnquoteUsage(f)
-			missing = append(missing, "--"+f.Name+" "+placeholder)
+			missing = append(missing, flag+" "+placeholder)
 		}
 	})
-	return fmt.Errorf("%s: want %s", verb.Name(), strings.Join(missing, " and "))
+	if len(missing) == 0 {
+		return nil
+	}
+	name, _ := verbWords(verb)
+	return fmt.Errorf("%s: want %s", name, strings.Join(missing, " and "))
 }

@@ -36,14 +36,12 @@ func publishVerb(env *environment) *cobra.Command {
 	}
 	flags := verb.Flags()
 	flags.StringVarP(&out, "out", "o", "", "bundle `FILE` to write")
+	_ = verb.MarkFlagRequired("out") // it is there
 	flags.StringVar(&claims, "claims", "", "YAML `FILE` with the claims: sentences with a measure and its bounds")
 	flags.StringVar(&key, "key", "", "sign with this SSH private key `FILE` (Ed25519, without a passphrase)")
 	flags.StringVar(&o.Control, "control", "", "include the A/A comparison in `DIR`, run on the same machine within one hour")
 	flags.StringArrayVar(&o.Remove, "remove", nil, "also take out this `TEXT` wherever it stands, such as a project's name; repeatable")
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if out == "" {
-			return errors.New("publish: want -o FILE")
-		}
 		o.Source, o.MadeBy, o.Machine = args[0], version, usage.Machine()
 		if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
 			o.Remove = append(o.Remove, host)

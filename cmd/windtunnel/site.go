@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,9 +28,6 @@ func siteVerb(env *environment) *cobra.Command {
 			"  windtunnel site history.json published --signer key.pub -o results.html",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if out == "" {
-				return errors.New("site: want -o FILE")
-			}
 			trust, err := readSigners(signers)
 			if err != nil {
 				return err
@@ -54,6 +50,7 @@ func siteVerb(env *environment) *cobra.Command {
 		},
 	}
 	verb.Flags().StringVarP(&out, "out", "o", "", "HTML `FILE` to write")
+	_ = verb.MarkFlagRequired("out") // it is there
 	verb.Flags().StringArrayVar(&signers, "signer", nil, "accept the signature of this `KEY` on bundles: a fingerprint SHA256:..., or a file of public keys or allowed signers; repeatable")
 	return verb
 }
