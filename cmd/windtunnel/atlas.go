@@ -440,11 +440,7 @@ func (x *atlasing) saveState() error {
 
 // printResult prints the table: 2 if gates are missing.
 func (x *atlasing) printResult(ctx context.Context, output string) error {
-	write := map[string]func(io.Writer) error{
-		"json": x.file.JSON,
-		"text": func(w io.Writer) error { return x.file.Write(w, false) }, "markdown": func(w io.Writer) error { return x.file.Write(w, true) },
-	}[output]
-	if err := write(x.env.stdout); err != nil {
+	if err := printAs(x.env.stdout, output, x.file); err != nil {
 		return err
 	}
 	fmt.Fprintf(x.env.stderr, "atlas: %s\n", x.out)

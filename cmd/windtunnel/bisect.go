@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -336,11 +335,7 @@ func (x *bisecting) printResult(output string) error {
 	if err := x.saveState(); err != nil { // also where the number of runs has changed
 		return err
 	}
-	write := map[string]func(w io.Writer) error{
-		"json": x.file.JSON,
-		"text": func(w io.Writer) error { return x.file.Write(w, false) }, "markdown": func(w io.Writer) error { return x.file.Write(w, true) },
-	}[output]
-	if err := write(x.env.stdout); err != nil {
+	if err := printAs(x.env.stdout, output, x.file); err != nil {
 		return err
 	}
 	fmt.Fprintf(x.env.stderr, "search: %s\n", x.out)

@@ -38,10 +38,7 @@ func capacityVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if output == "json" {
-			return fits.JSON(env.stdout)
-		}
-		return fits.Write(env.stdout, output == "markdown")
+		return printAs(env.stdout, output, fits)
 	}
 	return verb
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,21 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
+
+// outputForms are the values of --output.
+func outputForms() []string { return []string{"text", "markdown", "json"} }
+
+// printAs prints a result in one of outputForms.
+func printAs(w io.Writer, form string, result interface {
+	JSON(w io.Writer) error
+	Write(w io.Writer, markdown bool) error
+},
+) error {
+	if form == "json" {
+		return result.JSON(w)
+	}
+	return result.Write(w, form == "markdown")
+}
 
 // addOutput adds the flag that says in which form a result is printed; the first
 // form is the default.

@@ -95,9 +95,6 @@ func searchVerb(env *environment) *cobra.Command {
 	return verb
 }
 
-// outputForms are the values of --output.
-func outputForms() []string { return []string{"text", "markdown", "json"} }
-
 // searchGoals are the values of --goal; the first is the default.
 func searchGoals() []string { return []string{"objectives", string(capacity.ThroughputGoal)} }
 
@@ -317,13 +314,7 @@ func (x *searching) printResult(output string) error {
 	if err := x.saveState(); err != nil { // also where a budget or the repeats have changed
 		return err
 	}
-	var err error
-	if output == "json" {
-		err = x.state.JSON(x.env.stdout)
-	} else {
-		err = x.state.Write(x.env.stdout, output == "markdown")
-	}
-	if err != nil {
+	if err := printAs(x.env.stdout, output, x.state); err != nil {
 		return err
 	}
 	fmt.Fprintf(x.env.stderr, "search: %s\nchart:  %s\n", x.out, filepath.Join(x.out, envelopeFile))
