@@ -27,18 +27,18 @@ func socketOf(local, remote net.Addr) (inode uint32, err error) {
 	if !ok || !ok2 || from.IP.To4() == nil || to.IP.To4() == nil {
 		return 0, errNoOwner
 	}
-	question := make(question, requestLen)
-	question[0], question[1] = unix.AF_INET, unix.IPPROTO_TCP
-	id := question[idAt:]
+	q := make(question, requestLen)
+	q[0], q[1] = unix.AF_INET, unix.IPPROTO_TCP
+	id := q[idAt:]
 	binary.BigEndian.PutUint16(id, uint16(from.Port))
 	binary.BigEndian.PutUint16(id[2:], uint16(to.Port))
 	copy(id[4:], from.IP.To4())
 	copy(id[4+addressLen:], to.IP.To4())
 	for i := requestLen - cookieLen; i < requestLen; i++ {
-		question[i] = 0xff // no cookie
+		q[i] = 0xff // no cookie
 	}
 	request := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, 0)
-	request.AddData(question)
+	request.AddData(q)
 	answers, err := request.Execute(unix.NETLINK_INET_DIAG, nl.SOCK_DIAG_BY_FAMILY)
 	if err != nil {
 		return 0, err
