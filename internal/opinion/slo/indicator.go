@@ -152,9 +152,9 @@ func (i indicators) servingTargets(x sli.Indicator, labels map[string]string) []
 
 // whyUnmeasured says why nothing was measured.
 func (i indicators) whyUnmeasured(x sli.Indicator, labels map[string]string, known bool) string {
-	target := labels[sli.Component]
+	target, family := labels[sli.Component], x.Family
 	if x.Calls {
-		target = apiServer
+		target, family = apiServer, "the API server's "+x.Family
 	}
 	switch {
 	case known && x.Calls:
@@ -163,18 +163,17 @@ func (i indicators) whyUnmeasured(x sli.Indicator, labels map[string]string, kno
 		return "nothing was counted in that time"
 	case target != "" && i.f.NotScraped[target] > 0:
 		return fmt.Sprintf("nothing was read of %s of %s: it could not be scraped", x.Family, target)
-	case x.Calls:
-		return fmt.Sprintf("nothing was read of the API server's %s", x.Family)
 	}
-	return "nothing was read of " + x.Family + cmp.Or(i.whichInstead(x, labels), i.findUnknownName(labels))
+	return "nothing was read of " + family + cmp.Or(i.whichInstead(x, labels), i.findUnknownName(labels))
 }
 
 // findUnknownName returns the label of an objective that names what no series of the run is of: a
 // queue, webhook, controller or level that counts has other series, even where it counted nothing.
 func (i indicators) findUnknownName(labels map[string]string) string {
+	families := i.f.Series.Names()
 	for _, label := range []string{"name", "controller", "flow_schema", "priority_level", "profile", "resource"} {
 		value, asked := labels[label]
-		if asked && !slices.ContainsFunc(i.f.Series.Names(), func(family string) bool {
+		if asked && len(families) > 0 && !slices.ContainsFunc(families, func(family string) bool {
 			return len(i.f.Series.Select("", family, map[string]string{label: value})) > 0
 		}) {
 			return fmt.Sprintf(" of %s %s, and nothing else of it either", label, value)

@@ -368,6 +368,7 @@ func TestLabelsThatNothingHas(t *testing.T) {
 		{"go-alloc", "component", "kube-controler-manager", "of component kube-controler-manager, but of kube-controller-manager"},
 		{"workqueue-depth", "name", "jobs", "of name jobs, but of job, node"},
 		{"workqueue-depth", "component", "operator", "of component operator, but of kube-controller-manager"},
+		{"watchers-ended", "resource", "confgmaps", "nothing was read of the API server's apiserver_terminated_watchers_total of resource confgmaps, and nothing else of it either"},
 		{"etcd-size", "component", "etcd-7", "of component etcd-7, but of etcd"},
 	} {
 		f := newFlight(t)
