@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
 // Numbers of runs.
@@ -76,7 +77,7 @@ func Screen(defaults, turned []compare.Run, gate Gate) (out []Moved) {
 		if !lieApart(a, b) {
 			continue
 		}
-		m := Moved{k.name, k.unit, mean(a), mean(b)}
+		m := Moved{k.name, k.unit, stats.Mean(a).Value, stats.Mean(b).Value}
 		if gate.Default { // the turned side is the one without
 			m.Off, m.On = m.On, m.Off
 		}
@@ -104,21 +105,13 @@ func valuesOf(runs []map[counterKey]float64, k counterKey) (out []float64) {
 	return out
 }
 
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
-
 // lieApart tells whether all of b lie on one side of a, as Screen has it.
 func lieApart(a, b []float64) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false
 	}
 	low, high := slices.Min(a), slices.Max(a)
-	beyond := max(high-low, leastShare*math.Abs(mean(a)), leastCount)
+	beyond := max(high-low, leastShare*math.Abs(stats.Mean(a).Value), leastCount)
 	return slices.Min(b) > high+beyond || slices.Max(b) < low-beyond
 }
 
@@ -132,7 +125,7 @@ func Confirm(screened []Moved, off, on []compare.Run) (out []Moved) {
 		a, b := valuesOf(without, k), valuesOf(with, k)
 		rises, falls := slices.Min(b) > slices.Max(a), slices.Max(b) < slices.Min(a)
 		if rises && m.On > m.Off || falls && m.On < m.Off {
-			out = append(out, Moved{m.Name, m.Unit, mean(a), mean(b)})
+			out = append(out, Moved{m.Name, m.Unit, stats.Mean(a).Value, stats.Mean(b).Value})
 		}
 	}
 	return out
