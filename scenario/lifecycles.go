@@ -18,6 +18,7 @@ type Lifecycle struct {
 	Selector  string  `yaml:"selector"`  // a label selector for labels that the objects have from their creation; default all
 	Cluster   string  `yaml:"cluster"`   // members, as in a step's cluster: objects and links in these members instead of the plane. With use: pod also their pods; a wait for pods in members implies that. Default: the plane
 	Group     string  `yaml:"group"`     // the label whose value is an object's group; default windtunnel.dev/group
+	Optional  bool    `yaml:"optional"`  // a run that sees no object of it can pass; default: its verdict is then unknown
 	InOrder   bool    `yaml:"inOrder"`   // a phase counts only after the phases before it on the same object; default: phases are independent
 	Links     []Link  `yaml:"links"`     // other objects that phases refer to
 	Phases    []Phase `yaml:"phases"`    // phases in the order of display

@@ -209,11 +209,15 @@ func (r *run) flyRecorded(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // what ended the run, rather than what failed because of it
 	}
-	r.dir.newJournal().RunEnded(r.progress.stepName(), endReason(err), err)
+	reason := endReason(err)
+	r.dir.newJournal().RunEnded(r.progress.stepName(), reason, err)
 	r.progress.enterCleanUp()
 	r.cleanUp(ctx)
 	cancel(nil)
 	r.close()
+	if reason == record.Done {
+		r.reportUnseen()
+	}
 	wait.Wait()
 	return err
 }

@@ -23,15 +23,16 @@ import (
 // the scenario declares, on the plane and in members, CPU, memory and metrics of the components, and the
 // traffic of our own connections.
 type instruments struct {
-	plane   *plane.Plane
-	clock   clock.Clock
-	records *record.Writer
-	watches []*clusterWatches // the plane first, then members in which something is observed
-	meter   *usage.Sampler    // of the components' processes
-	scraper *scrape.Scraper
-	traffic *traffic
-	leaders []leaders.Candidate
-	audit   *audit.Reader // nil: requests are not counted by client
+	plane    *plane.Plane
+	clock    clock.Clock
+	records  *record.Writer
+	watches  []*clusterWatches   // the plane first, then members in which something is observed
+	declared *lifecycle.Declared // all of them, whatever their clusters
+	meter    *usage.Sampler      // of the components' processes
+	scraper  *scrape.Scraper
+	traffic  *traffic
+	leaders  []leaders.Candidate
+	audit    *audit.Reader // nil: requests are not counted by client
 }
 
 // newInstruments makes them ready. A component whose metrics cannot be read is
@@ -47,7 +48,7 @@ func newInstruments(r *run) (*instruments, error) {
 		return nil, err
 	}
 	i := &instruments{
-		plane: p, clock: dir.clock, records: dir.records,
+		plane: p, clock: dir.clock, records: dir.records, declared: all,
 		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, r.members.all, r.scenario, dir.addWarning), scrape.Options{}),
 		meter:   usage.New(dir.records, dir.clock, planeProcesses(p), usage.Options{}),
 		traffic: newTraffic(dir.records, dir.clock),

@@ -3,6 +3,7 @@ package flight_test
 import (
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
@@ -38,6 +39,9 @@ func TestDeclaredLifecycles(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
+	if !slices.Equal(unmet(r.Judgement), []string{"lifecycle late", "lifecycle unused"}) {
+		t.Errorf("not measured: %+v", r.Judgement.Unmet)
+	}
 	values := map[string]float64{}
 	for _, s := range r.Judgement.Lifecycles {
 		t.Logf("%s %s: %s to %s: %d objects, %d censored, p50 %v", s.Lifecycle, s.Group, s.From, s.To, s.Samples, s.Censored, *s.Values[0].Value)
@@ -52,4 +56,13 @@ func TestDeclaredLifecycles(t *testing.T) {
 	if m := r.Judgement.Measures["lifecycles_application_deleted"]; m.Value != 10 {
 		t.Errorf("%v applications deleted", m.Value)
 	}
+}
+
+// unmet are the names of what did not come about, sorted.
+func unmet(j slo.Judgement) (out []string) {
+	for _, u := range j.Unmet {
+		out = append(out, u.Asked)
+	}
+	slices.Sort(out)
+	return out
 }

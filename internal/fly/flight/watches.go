@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
@@ -12,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -111,6 +113,29 @@ func (w *clusterWatches) startWatches(ctx context.Context, wait *guard.Group, c 
 		})
 	}
 	return nil
+}
+
+// reportUnseen says of a run that came to its end which of the lifecycles that were asked for
+// had no object: nothing was measured of them.
+func (r *run) reportUnseen() {
+	unseen := r.instruments.declared.Unseen()
+	for _, l := range r.scenario.Lifecycles {
+		if l.Use != scenario.PodLifecycle {
+			continue
+		}
+		names, _ := r.scenario.MembersOf(l.Cluster) // the scenario was checked
+		if !slices.ContainsFunc(r.instruments.watches, func(w *clusterWatches) bool {
+			return w.pods != nil && (w.name == l.Cluster || slices.Contains(names, w.name)) && w.pods.SawAny()
+		}) {
+			l.Name, l.Of = l.Use, "pods"
+			unseen = append(unseen, l)
+		}
+	}
+	for _, l := range unseen {
+		if !l.Optional {
+			r.dir.recordUnmet("lifecycle "+l.Name, record.NotMeasured, "the run saw no object of "+l.Of+"; if it need not have any, say optional: true")
+		}
+	}
 }
 
 // podsSynced waits until pods are seen being created.

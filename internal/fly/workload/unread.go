@@ -10,8 +10,9 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// checkUpdates finds variables of updates that no template reads: the objects would stay as they
-// are, and the calls would succeed. Importers set variables for all templates alike.
+// checkUpdates finds updates that change nothing, though their calls would succeed: variables
+// that no template reads, and values that the objects have from the start. Importers set
+// variables for all templates alike.
 func (w *Workload) checkUpdates() error {
 	made := map[string]*scenario.Step{}
 	var faults []error
@@ -29,8 +30,26 @@ func (w *Workload) checkUpdates() error {
 				faults = append(faults, fmt.Errorf("%s: update.with: no template of the step reads .%s, so that it would change nothing", w.PlaceOfStep(step), name))
 			}
 		}
+		if len(x.With) > 0 && x.Body == "" && !w.changesAny(x.Step, made[x.Step].Create.With) {
+			faults = append(faults, fmt.Errorf("%s: update.with: step %s creates its objects with the same values, so that it would change nothing", w.PlaceOfStep(step), x.Step))
+		}
 	}
 	return errors.Join(faults...)
+}
+
+// changesAny reports whether any update of what a step created sets another value than it had.
+func (w *Workload) changesAny(created string, had map[string]any) bool {
+	for step := range w.Scenario.AllSteps() {
+		if step.Update == nil || step.Update.Step != created {
+			continue
+		}
+		for name, value := range step.Update.With {
+			if before, ok := had[name]; !ok || fmt.Sprint(before) != fmt.Sprint(value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // bodiesUpdated returns the bodies that an update renders.

@@ -26,6 +26,9 @@ steps:
 	const nothing = `, so that it would change nothing`
 	for update, want := range map[string]string{
 		"step: one, with: {version: 2}":             "",
+		"step: one, with: {version: '1'}":           `f:12: step "u": update.with: step one creates its objects with the same values` + nothing,
+		"step: one, body: part, with: {size: 1}":    "",
+		"step: two, with: {size: 1, version: 2}":    "",
 		"step: one, with: {verison: 2}":             `f:12: step "u": update.with: no template of the step reads .verison` + nothing,
 		"step: one, with: {size: 2}":                `f:12: step "u": update.with: no template of the step reads .size` + nothing,
 		"step: two, with: {size: 2}":                "",

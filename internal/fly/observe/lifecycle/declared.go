@@ -82,6 +82,17 @@ func (d *Declared) Run(ctx context.Context, client *wire.Client, resources Finde
 	wait.Wait()
 }
 
+// Unseen returns the lifecycles of which no object was seen, neither here nor in another
+// cluster, and of which nothing else was told.
+func (d *Declared) Unseen() (out []scenario.Lifecycle) {
+	for _, t := range d.all {
+		if !t.fate.seen.Load() && !t.fate.told.Load() {
+			out = append(out, t.lifecycle)
+		}
+	}
+	return out
+}
+
 // Synced waits until the first lists of all resources that are served now were
 // read: what is created from then on is seen being created. A resource that the
 // plane does not serve, or refuses, is not waited for. Run is to be under way.
@@ -189,6 +200,7 @@ func (s *source) reportUnserved(d *Declared) {
 	case <-e.synced:
 	default:
 		if asked && !s.warned {
+			s.tracker.fate.told.Store(true)
 			d.records.Event(record.Unmet(d.clock.Now(), "lifecycle "+s.tracker.displayName(), record.NotMeasured, "nobody served "+s.of))
 		}
 	}
@@ -218,6 +230,7 @@ func (d *Declared) warnRefused(ctx context.Context, s *source, err error) {
 	s.notServed(now, false)
 	if !s.warned {
 		s.warned = true
+		s.tracker.fate.told.Store(true)
 		d.records.Event(record.Unmet(now, "lifecycle "+s.tracker.displayName(), record.NotMeasured, err.Error()))
 	}
 }

@@ -228,16 +228,39 @@ func TestAConditionThatCannotBeEvaluatedIsSaidOnce(t *testing.T) {
 	if got := s.recorded(); got != "a created 1" {
 		t.Errorf("recorded %s", got)
 	}
-	warnings := 0
+	told := 0
 	_, err := record.Read(s.path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(m record.Event) {
-			if m.Type == record.EventWarned && strings.HasPrefix(m.Text, "lifecycle m: phase odd: condition: ") {
-				warnings++
+			if m.Type == record.EventUnmet && m.Name == "lifecycle m" && strings.HasPrefix(m.Text, "phase odd: condition: ") {
+				told++
 			}
 		}}
 	})
-	if err != nil || warnings != 1 {
-		t.Errorf("%d warnings, %v", warnings, err)
+	if err != nil || told != 1 {
+		t.Errorf("told %d times, %v", told, err)
+	}
+}
+
+// TestUnseenLifecycles holds that an object in any cluster counts, and that a lifecycle of which
+// something else was told is not told again.
+func TestUnseenLifecycles(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		play func(here, member *script)
+		want int
+	}{
+		{"no object", func(here, _ *script) { here.play("0 own LIST; 0 own END") }, 1},
+		{"one here", func(here, _ *script) { here.play("0 own LIST; 0 own END; 1 own ADDED a n=1") }, 0},
+		{"one in a member", func(_, member *script) { member.play("0 own LIST; 0 own END; 1 own ADDED a n=1") }, 0},
+		{"told that it is not served", func(_, member *script) { member.tracker.fate.told.Store(true) }, 0},
+	} {
+		here := newScript(t, scenario.Lifecycle{Name: "m", Of: "x"}, nil)
+		member := *here
+		member.tracker = here.tracker.trackerFor("member-1", nil)
+		c.play(here, &member)
+		if got := (&Declared{all: []*tracker{here.tracker}}).Unseen(); len(got) != c.want {
+			t.Errorf("%s: %+v", c.name, got)
+		}
 	}
 }
 

@@ -124,6 +124,13 @@ func (o *Observer) Counts(group string) Counts {
 	return Counts{}
 }
 
+// SawAny reports whether a pod was seen.
+func (o *Observer) SawAny() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.groups) > 0
+}
+
 // handler is the observer's side that the watch calls, all from one goroutine.
 type handler struct {
 	o *Observer

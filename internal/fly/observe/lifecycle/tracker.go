@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
@@ -23,11 +24,18 @@ type tracker struct {
 	cluster   string // the member; empty: the plane
 	label     string // whose value is an object's group
 	phases    []phaseOf
+	fate      *fate // shared with the trackers of other clusters
 
 	mu    sync.Mutex
 	own   own
 	links []*link
 	byKey map[string][]*tracked // only with links
+}
+
+// fate is what became of a lifecycle in all clusters.
+type fate struct {
+	seen atomic.Bool // an object of it
+	told atomic.Bool // that it could not be measured
 }
 
 // phaseOf is one phase, compiled.
@@ -61,7 +69,7 @@ type tracked struct {
 }
 
 func newTracker(records *record.Writer, p *Probe, l scenario.Lifecycle) (*tracker, error) {
-	t := &tracker{records: records, lifecycle: l, label: cmp.Or(l.Group, object.GroupLabel), byKey: map[string][]*tracked{}}
+	t := &tracker{records: records, lifecycle: l, label: cmp.Or(l.Group, object.GroupLabel), fate: new(fate), byKey: map[string][]*tracked{}}
 	t.own = own{tracker: t, state: newResourceState(l.Of, "", p), objects: map[string]*tracked{}}
 	for _, one := range l.Links {
 		to, err := newLink(t, p, one)
@@ -93,7 +101,7 @@ func newTracker(records *record.Writer, p *Probe, l scenario.Lifecycle) (*tracke
 
 // trackerFor returns the same tracker, which has seen nothing yet, of another cluster.
 func (t *tracker) trackerFor(cluster string, p *Probe) *tracker {
-	out := &tracker{records: t.records, lifecycle: t.lifecycle, cluster: cluster, label: t.label, phases: slices.Clone(t.phases), byKey: map[string][]*tracked{}}
+	out := &tracker{records: t.records, lifecycle: t.lifecycle, cluster: cluster, label: t.label, phases: slices.Clone(t.phases), fate: t.fate, byKey: map[string][]*tracked{}}
 	out.own = own{tracker: out, state: newResourceState(t.lifecycle.Of, cluster, p), objects: map[string]*tracked{}}
 	for _, l := range t.links {
 		out.links = append(out.links, l.copyFor(out, p))
@@ -188,7 +196,7 @@ func (t *tracker) evaluatePhases(seen set, among []int, b *body) set {
 			holds, err = p.holds.HoldsOf(shown)
 		}
 		if err != nil {
-			t.warnOnce(p, err)
+			t.reportOnce(p, err)
 		}
 		if holds {
 			seen |= bit(i)
@@ -197,13 +205,15 @@ func (t *tracker) evaluatePhases(seen set, among []int, b *body) set {
 	return seen
 }
 
-// warnOnce says once of a phase that it cannot be evaluated.
-func (t *tracker) warnOnce(p *phaseOf, err error) {
+// reportOnce says once of a phase that it cannot be evaluated: it was asked for, and is not
+// measured of all objects.
+func (t *tracker) reportOnce(p *phaseOf, err error) {
 	if p.warned {
 		return
 	}
 	p.warned = true
-	t.records.Event(record.Event{At: t.own.state.last, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: phase %s: %v", t.displayName(), p.Name, err)})
+	t.fate.told.Store(true)
+	t.records.Event(record.Unmet(t.own.state.last, "lifecycle "+t.displayName(), record.NotMeasured, fmt.Sprintf("phase %s: %v", p.Name, err)))
 }
 
 // notePhase records that an object has reached a phase, the first time.
@@ -300,6 +310,7 @@ func (s *own) endObject(uid string, o *tracked, m bounded) {
 }
 
 func (t *tracker) addObject(h *head) *tracked {
+	t.fate.seen.Store(true)
 	m := &h.Metadata
 	return &tracked{id: t.records.Object(record.Object{
 		Resource: t.own.state.name, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Group: m.Labels[t.label], Lifecycle: t.lifecycle.Name, Cluster: t.cluster,
