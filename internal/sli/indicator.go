@@ -87,6 +87,13 @@ func ownCallLabels() map[string][]string {
 	return out
 }
 
+// auditLabels narrow what is measured of an audit log's requests, which has more verbs.
+func auditLabels() map[string][]string {
+	out := anyLabels("client", "version", "user", "resource", "subresource", "code")
+	out["verb"] = append(Verbs(), "watch", "connect", "proxy", "post", "put", "head", "options") // and methods, of paths that are no resource's
+	return out
+}
+
 // anyLabels allow any value of these names.
 func anyLabels(names ...string) map[string][]string {
 	out := map[string][]string{}

@@ -3,6 +3,8 @@ package slo
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
@@ -32,8 +34,9 @@ func whyNotAttributed(f *run.Facts) error {
 func isOfClients(family string) bool { return strings.Contains(family, run.ClientFamilies) }
 
 // judgeOfClients judges an indicator of clients where that follows from the audit log alone: it
-// does not tell, or it tells that there was no such request.
-func (i indicators) judgeOfClients(r *Result, x sli.Indicator, any bool) (done bool) {
+// does not tell, or it tells that there was no such request. A client or resource that is in none
+// of its requests is more likely a mistyped name than 0 requests.
+func (i indicators) judgeOfClients(r *Result, x sli.Indicator, labels map[string]string, any bool) (done bool) {
 	if !isOfClients(x.Family) {
 		return false
 	}
@@ -41,10 +44,19 @@ func (i indicators) judgeOfClients(r *Result, x sli.Indicator, any bool) (done b
 		setUnmeasured(r, err.Error())
 		return true
 	}
-	if !any {
+	if any {
+		return false
+	}
+	named := maps.Clone(labels)
+	maps.DeleteFunc(named, func(label, _ string) bool {
+		return !slices.Contains([]string{"client", "version", "user", "resource"}, label)
+	})
+	if instead := i.whichInstead(x, named); instead != "" {
+		setUnmeasured(r, "the audit log has no request"+instead)
+	} else {
 		holdAgainstThreshold(r, exactEstimate(0, 1), false)
 	}
-	return !any
+	return true
 }
 
 // attributedMeasures say what each client asked for, and how much of the server's own count that is.

@@ -18,6 +18,13 @@ func audited(t *testing.T, served float64, read bool) slo.Judgement {
 	most, none := 3.0, 0.0
 	f.objective(scenario.Objective{Name: "updates", SLI: "requests-by-client", Labels: map[string]string{"client": "manager", "verb": "update"}, Statistic: "sum", Max: &most})
 	f.objective(scenario.Objective{Name: "lists", SLI: "requests-by-client", Labels: map[string]string{"client": "manager", "verb": "list"}, Statistic: "sum", Max: &none})
+	for name, labels := range map[string]map[string]string{
+		"other client":   {"client": "manger"},
+		"other resource": {"client": "manager", "resource": "pod"},
+		"other verb":     {"client": "manager", "resource": "pods", "verb": "deletecollection"},
+	} {
+		f.objective(scenario.Objective{Name: name, SLI: "requests-by-client", Labels: labels, Statistic: "sum", Max: &none})
+	}
 	f.objective(scenario.Objective{Name: "per object", Query: `sum(increase(windtunnel_client_requests_total{client="manager"}[%v])) / 50`, Unit: "requests", Max: &most})
 	f.sc.Measures = append(f.sc.Measures, scenario.Measure{Name: "each", Query: `sum(windtunnel_client_requests_total)`})
 	for _, t := range []float64{9.5, 52.5, 95.5} {
@@ -39,6 +46,16 @@ func TestRequestsByClient(t *testing.T) {
 	for name, want := range map[string]slo.Verdict{"updates": slo.Fail, "lists": slo.Pass, "per object": slo.Pass} {
 		if o := find(t, all, name, nil); o.Verdict != want || o.Value == nil {
 			t.Errorf("%s: %s, %+v, want %s", name, o.Verdict, o, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"other client":   "the audit log has no request of client manger, but of manager",
+		"other resource": "the audit log has no request of resource pod, but of pods",
+		"other verb":     "",
+	} {
+		o := find(t, all, name, nil)
+		if said := strings.Join(o.Warnings, " "); !strings.HasPrefix(said, want) || (o.Verdict == slo.Pass) != (want == "") {
+			t.Errorf("%s: %s, %s", name, o.Verdict, said)
 		}
 	}
 	if m := all.Measures; m["requests_attributed"].Value != 1 || m["requests_by_client_manager"].Value != 100 || m["each"].Value != 100 {

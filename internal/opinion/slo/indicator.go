@@ -22,7 +22,7 @@ type indicators struct{ f *run.Facts }
 func (i indicators) judgeIndicator(r Result, o *scenario.Objective, x sli.Indicator) []Result {
 	r.Unit = x.UnitOf(r.Statistic)
 	figures, trouble := i.readFigures(x, o.Labels, splitLabels(o, x))
-	if i.judgeOfClients(&r, x, len(figures) > 0) {
+	if i.judgeOfClients(&r, x, o.Labels, len(figures) > 0) {
 		return []Result{r}
 	}
 	if len(figures) == 0 {
