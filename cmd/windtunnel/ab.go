@@ -75,14 +75,15 @@ func abVerb(env *environment) *cobra.Command {
 	return verb
 }
 
-// arms is an experiment of two arms.
+// arms is an experiment of two arms, or of several.
 type arms struct {
 	file    string
-	name    string               // of the parameter
-	set     [2]map[string]string // parameters of A and B
-	values  [2]map[string]any    // in force, defaults included
-	text    string               // of the scenario
-	seed    uint64               // of the first pair
+	name    string              // of the parameter
+	names   []string            // of the arms, with which their folders begin; empty: a and b
+	set     []map[string]string // parameters of A and B
+	values  []map[string]any    // in force, defaults included
+	text    string              // of the scenario
+	seed    uint64              // of the first pair
 	repeats int
 	out     string
 
@@ -125,10 +126,10 @@ func (x *arms) checkInput(a, b string, set []string) error {
 		if err != nil {
 			return err
 		}
-		if x.values[i], err = asSaved(flight.KeptParameters(sc.Values)); err != nil {
+		if err := x.addArm(values, sc); err != nil {
 			return err
 		}
-		x.set[i], x.seed, scenarios[i] = values, sc.Seed, sc
+		x.seed, scenarios[i] = sc.Seed, sc
 		if i == 0 {
 			x.env.printNotice(sc.Warnings...)
 		}
@@ -145,6 +146,13 @@ func (x *arms) checkInput(a, b string, set []string) error {
 	x.options.NameA, x.options.NameB, x.options.Seed = a, b, x.seed
 	x.options.Asked = askedDifferences(scenarios[0], scenarios[1])
 	return nil
+}
+
+// addArm adds an arm with the parameters that are set; sc is the scenario with them.
+func (x *arms) addArm(set map[string]string, sc *scenario.Scenario) error {
+	values, err := asSaved(flight.KeptParameters(sc.Values))
+	x.set, x.values = append(x.set, set), append(x.values, values)
+	return err
 }
 
 // checkRepeats says before the first flight that so few runs will show nothing; a
@@ -195,7 +203,11 @@ func turnOrder(repeats int) []turn {
 }
 
 func (x *arms) runDir(t turn) string {
-	return filepath.Join(x.out, fmt.Sprintf("%c-%02d", "ab"[t.arm], t.pair+1))
+	name := string(rune('a' + t.arm))
+	if len(x.names) > 0 {
+		name = fileName(x.names[t.arm])
+	}
+	return filepath.Join(x.out, fmt.Sprintf("%s-%02d", name, t.pair+1))
 }
 
 // flyTurns flies what is not there yet, and compares what there is.
@@ -212,9 +224,10 @@ func (x *arms) flyTurns(ctx context.Context, flags *compareFlags) error {
 	return x.compareFlown(flown, stopped, flags)
 }
 
-// flyAll flies of these turns what is not there yet, and returns what there is of both sides,
+// flyAll flies of these turns what is not there yet, and returns what there is of each arm,
 // and whether somebody or something ended it before all was flown.
-func (x *arms) flyAll(ctx context.Context, turns []turn) (flown [2][]compare.Run, stopped bool, err error) {
+func (x *arms) flyAll(ctx context.Context, turns []turn) (flown [][]compare.Run, stopped bool, err error) {
+	flown = make([][]compare.Run, len(x.set))
 	for i, t := range turns {
 		r, there, err := x.openEarlier(t)
 		if err != nil {
@@ -240,7 +253,7 @@ func (x *arms) flyAll(ctx context.Context, turns []turn) (flown [2][]compare.Run
 
 // compareFlown compares what there is. Runs that are missing because somebody or
 // something ended the experiment make its verdict unknown.
-func (x *arms) compareFlown(flown [2][]compare.Run, stopped bool, flags *compareFlags) error {
+func (x *arms) compareFlown(flown [][]compare.Run, stopped bool, flags *compareFlags) error {
 	if stopped {
 		fmt.Fprintf(x.env.stderr, "not all runs were flown: the same command goes on from here: %s\n", x.out)
 	}
@@ -255,7 +268,7 @@ func (x *arms) compareFlown(flown [2][]compare.Run, stopped bool, flags *compare
 	if err := x.saveComparison(c); err != nil {
 		return err
 	}
-	if err := flags.writePage(flown[:], []*compare.Comparison{c}); err != nil {
+	if err := flags.writePage(flown, []*compare.Comparison{c}); err != nil {
 		return err
 	}
 	flags.where = ", as do comparison.txt and .json in " + x.out
@@ -265,7 +278,12 @@ func (x *arms) compareFlown(flown [2][]compare.Run, stopped bool, flags *compare
 	return verdictError{slo.Unknown}
 }
 
-func (x *arms) armName(t turn) string { return [2]string{x.options.NameA, x.options.NameB}[t.arm] }
+func (x *arms) armName(t turn) string {
+	if len(x.names) > 0 {
+		return x.names[t.arm]
+	}
+	return [2]string{x.options.NameA, x.options.NameB}[t.arm]
+}
 
 // maxLost is how many runs in a row may fail to be flown, each tried several
 // times, before the experiment ends: then the machine is at fault.

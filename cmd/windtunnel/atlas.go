@@ -210,15 +210,15 @@ func (x *atlasing) side(g atlas.Gate, on bool, with []string) map[string]string 
 func (x *atlasing) armsOf(folder string, a, b map[string]string) (*arms, error) {
 	out := &arms{
 		file: x.name, text: string(x.text), seed: x.file.Setup.Seed, out: filepath.Join(x.out, folder),
-		set: [2]map[string]string{a, b}, others: x.file.Setup.MaxNeighbours, env: x.env, fly: x.fly,
+		others: x.file.Setup.MaxNeighbours, env: x.env, fly: x.fly,
 	}
 	out.options = compare.Options{NameA: "off", NameB: "on", Seed: x.file.Setup.Seed}
-	for i, set := range out.set {
+	for _, set := range []map[string]string{a, b} {
 		sc, err := scenario.Parse(x.name, x.text, set)
 		if err != nil {
 			return nil, err
 		}
-		if out.values[i], err = asSaved(flight.KeptParameters(sc.Values)); err != nil {
+		if err := out.addArm(set, sc); err != nil {
 			return nil, err
 		}
 	}
@@ -342,7 +342,7 @@ func (x *atlasing) flyGate(ctx context.Context, g atlas.Gate) (e atlas.Entry, er
 		turned = 0
 	}
 	var runs *arms
-	var flown [2][]compare.Run
+	var flown [][]compare.Run
 	for range maxTogether {
 		if runs, err = x.armsOf(filepath.Join("gates", g.Name), x.side(g, false, e.With), x.side(g, true, e.With)); err != nil {
 			return e, err

@@ -164,7 +164,7 @@ func (x *reproducing) prepare(p *publish.Published) (*arms, []turn, error) {
 	a.repeats = x.repeats
 	name := [2]*string{&a.options.NameA, &a.options.NameB}
 	for i, side := range sides {
-		a.set[i] = scenario.Settings(side.Parameters)
+		a.set = append(a.set, scenario.Settings(side.Parameters))
 		maps.Copy(a.set[i], releaseOf(side.Manifest, x.kubeconfig))
 		*name[i] = side.Name
 		if x.repeats == 0 {
@@ -185,12 +185,14 @@ func (x *reproducing) prepare(p *publish.Published) (*arms, []turn, error) {
 	} else {
 		a.file = record.Dir(x.out).File(record.ScenarioFile)
 	}
-	for i := range sides {
-		sc, err := scenario.Parse(a.file, []byte(a.text), a.set[i])
+	sets := a.set
+	a.set = nil
+	for _, set := range sets {
+		sc, err := scenario.Parse(a.file, []byte(a.text), set)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", x.bundle, err)
 		}
-		if a.values[i], err = asSaved(flight.KeptParameters(sc.Values)); err != nil {
+		if err := a.addArm(set, sc); err != nil {
 			return nil, nil, err
 		}
 	}

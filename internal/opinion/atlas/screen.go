@@ -45,18 +45,8 @@ func counts(r compare.Run) map[counterKey]float64 {
 	if r.Facts == nil {
 		return out
 	}
-	pods := 0.0
-	for _, c := range r.Facts.Counters {
-		if c.Name == "created: pods" {
-			pods = c.Value
-		}
-	}
-	for _, c := range r.Facts.Counters {
-		unit, perPod := strings.CutSuffix(c.Unit, "/pod")
-		if perPod {
-			c.Value *= pods
-		}
-		out[counterKey{c.Name, unit}] = c.Value
+	for _, c := range r.Facts.Totals() {
+		out[counterKey{c.Name, c.Unit}] = c.Value
 	}
 	return out
 }

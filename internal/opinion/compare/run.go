@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
@@ -140,4 +141,22 @@ func (r Run) Warning() string {
 		return fmt.Sprintf("the hypervisor kept %.0f %% of the machine's CPU for others", 100*m["host_steal_share"].Value)
 	}
 	return ""
+}
+
+// Totals returns the counters as those of the whole run, not for each pod.
+func (f *Facts) Totals() []Count {
+	created := 0.0
+	for _, c := range f.Counters {
+		if c.Name == "created: "+pods {
+			created = c.Value
+		}
+	}
+	out := slices.Clone(f.Counters)
+	for i := range out {
+		var each bool
+		if out[i].Unit, each = strings.CutSuffix(out[i].Unit, perPod); each {
+			out[i].Value *= created
+		}
+	}
+	return out
 }
