@@ -2,10 +2,12 @@ package atlas
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -43,6 +45,22 @@ func NewKinds(off, on []compare.Run) (out []string) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Compared is the entry of a feature that was run off and on in pairs: c compares them. Its
+// counters are those that differ beyond chance, and by as much as Screen asks for.
+func Compared(name string, off, on []compare.Run, c *compare.Comparison) Entry {
+	e := Entry{Gate: Gate{Name: name}, State: Movement, Runs: len(off) + len(on), Counters: []Moved{}, Costs: append([]Moved{}, Costs(c)...), NewKinds: append([]string{}, NewKinds(off, on)...)}
+	without, with := countsOf(off), countsOf(on)
+	for _, counter := range c.Counters {
+		of, _, _ := strings.Cut(counter.Unit, "/pod")
+		k := counterKey{counter.Name, of}
+		a, b := stats.Mean(valuesOf(without, k)).Value, stats.Mean(valuesOf(with, k)).Value
+		if counter.Shown && math.Abs(b-a) >= max(leastShare*a, leastCount) {
+			e.Counters = append(e.Counters, Moved{k.name, k.unit, a, b})
+		}
+	}
+	return e
 }
 
 // latency and resources begin the titles of judged measures; see compare.Title.

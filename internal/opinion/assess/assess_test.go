@@ -1,0 +1,208 @@
+package assess_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/opinion/assess"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
+
+func values() map[string]any {
+	return map[string]any{"objects": int64(100), "bytes": int64(10), "rate": 20.0, "workers": int64(4), "qps": -1.0, "restart": false}
+}
+
+func grows(name, value string) bool { return name == "objects" && value == "200" }
+
+// The plan names the runs: those of each size, and of each other parameter at the largest size.
+func TestPlan(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		asked assess.Asked
+		grows func(name, value string) bool
+		want  string // arms; of an error a part
+	}{
+		{"found by names and effect", nil, grows, "[objects=25 objects=50 objects=100 rate=10 rate=40 rate=80 rate=160 workers=1 workers=16 restart=true]"},
+		{"values of the user", assess.Asked{assess.Size: "objects=200,50", assess.Rate: "rate=20", assess.Workers: "workers=4,1", assess.Limiter: "qps=5,-1"}, nil,
+			"[objects=50 objects=200 workers=1 qps=5 restart=true]"},
+		{"another size", assess.Asked{assess.Size: "bytes", assess.Rate: "rate=20", assess.Workers: "workers=4", assess.Restart: "restart=true"}, nil, "[bytes=3 bytes=5 bytes=10]"},
+		{"two sizes", nil, func(name, _ string) bool { return name == "objects" || name == "bytes" }, "bytes, objects; name the size with --size-param"},
+		{"no size", nil, func(string, string) bool { return false }, "objects: none; name the size"},
+		{"one size", assess.Asked{assess.Size: "objects=5"}, nil, "at least two values"},
+		{"no such parameter", assess.Asked{assess.Workers: "worker=1,2"}, grows, `--workers-param worker: the scenario has no such parameter (did you mean "workers"?)`},
+		{"no number", assess.Asked{assess.Size: "objects=many,2"}, nil, "want numbers above 0"},
+		{"twice", assess.Asked{assess.Size: "objects=2,2"}, nil, "want different values"},
+		{"a comma too many", assess.Asked{assess.Limiter: "qps=2,"}, grows, "want different values"},
+	} {
+		p, err := assess.NewPlan(values(), c.asked, 2, c.grows)
+		var arms []string
+		for _, a := range p.Arms {
+			arms = append(arms, a.Name)
+		}
+		got := fmt.Sprint(arms)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.want) || (err != nil) != !strings.HasPrefix(c.want, "[") || err != nil && !errors.Is(err, assess.ErrPlan) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// Arms take turns forwards and backwards, and stay at the largest size.
+func TestTurns(t *testing.T) {
+	p, err := assess.NewPlan(values(), assess.Asked{assess.Size: "objects=1,9", assess.Rate: "rate=1", assess.Workers: "workers=4,2", assess.Restart: "restart=false"}, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(p.Turns(), p.Arms[2].Set, p.Runs()); got != "[[0 0] [1 0] [2 0] [2 1] [1 1] [0 1]] map[objects:9 workers:2] 6" {
+		t.Error(got)
+	}
+}
+
+// made makes up a run of an operator: its requests and objects follow the size, its latency
+// the number of workers; the largest size fails.
+func made(p assess.Plan, arm, repeat int) assess.Observation {
+	set := p.Arms[arm].Set
+	of := func(name string) (v float64) {
+		if _, err := fmt.Sscan(set[name], &v); err != nil {
+			panic(err)
+		}
+		return v
+	}
+	n, noise := of("objects"), 1+0.01*float64(repeat)
+	ready, memory, sent, verdict := 0.1*n/of("workers")*noise, (30e6+50e3*n)*noise, 5*n, slo.Pass
+	if set["restart"] == "true" {
+		memory, sent = memory*1.5, sent+3*n
+	}
+	var findings []diagnose.Finding
+	result := slo.Result{Name: "ready", SLI: "lifecycle", Statistic: "p99", Value: &ready, Unit: "seconds", Threshold: 4, Verdict: slo.Pass}
+	if ready > result.Threshold {
+		verdict, result.Verdict = slo.Fail, slo.Fail
+		findings = []diagnose.Finding{{Cause: diagnose.WorkQueue, Sentence: "Work queue of operator: 40 items waiting on average."}}
+	}
+	asked := of("rate")
+	parameters := map[string]any{}
+	for name := range set {
+		parameters[name] = set[name]
+	}
+	return assess.Observation{
+		Arm: arm, Requests: map[string]float64{"operator: PUT": sent, "kube-scheduler: POST": n}, Webhooks: assess.Webhooks{Writes: n},
+		Run: compare.Run{
+			Manifest: record.Manifest{Parameters: parameters}, Findings: findings,
+			Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{
+				{Name: "created: pods", Unit: "objects", Value: n}, {Name: "server: PUT widgets.example.com/status", Unit: "requests/pod", Value: sent / n}, {Name: "server: LIST widgets.example.com", Unit: "requests/pod", Value: 2 / n},
+				{Name: "etcd: create widgets", Unit: "requests/pod", Value: 1}, {Name: "log written: etcd", Unit: "bytes/pod", Value: 3000 * noise},
+			}},
+			Judgement: slo.Judgement{Verdict: verdict, Objectives: []slo.Result{result}, Rates: []run.Rate{{Name: "objects ready of fill", Unit: "objects/s", Asked: asked, Achieved: min(asked, 35*noise)}},
+				Measures: slo.Measures{"peak_rss_bytes_operator": {Value: memory, Unit: "bytes"}, "cpu_seconds_operator": {Value: 0.01 * n * noise, Unit: "seconds"}}},
+		},
+	}
+}
+
+func madeAll(t *testing.T) (assess.Plan, []assess.Observation) {
+	t.Helper()
+	p, err := assess.NewPlan(values(), assess.Asked{assess.Size: "objects=50,100,200", assess.Rate: "rate=10,20,40,80,160", assess.Limiter: "qps=-1"}, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []assess.Observation
+	for _, turn := range p.Turns() {
+		all = append(all, made(p, turn[0], turn[1]))
+	}
+	return p, all
+}
+
+func TestGoldenPages(t *testing.T) {
+	p, all := madeAll(t)
+	s := assess.Subject{Programs: []string{"operator"}, Seed: 1}
+	for _, kind := range []assess.Kind{assess.Operator, assess.Release} {
+		f := assess.File{Format: assess.Format, Kind: kind, Scenario: "made-up", Set: map[string]string{}, Subject: s, Machine: record.Machine{Cores: 2, CPU: "a CPU"},
+			Versions: map[string]string{"kubernetes": "v1.37.1"}, Plan: p, Finished: len(all), LeftOut: []string{}, Level: "Level: measured.", Answers: assess.Answers(p, s, all), Claims: assess.Claims(p, s, all)}
+		var page bytes.Buffer
+		if err := f.Write(&page, true); err != nil {
+			t.Fatal(err)
+		}
+		repotest.Golden(t, filepath.Join("testdata", string(kind)+".md"), page.Bytes())
+	}
+	repotest.Golden(t, filepath.Join("testdata", "claims.yaml"), assess.ClaimsFile(assess.Claims(p, s, all)))
+}
+
+// What was not measured has a reason and no figure.
+func TestWhatWasNotMeasured(t *testing.T) {
+	p, all := madeAll(t)
+	s := assess.Subject{Programs: []string{"operator"}}
+	ended := func(o assess.Observation) assess.Observation {
+		o.Run.Facts = &compare.Facts{}
+		return o
+	}
+	for _, c := range []struct {
+		name, about string
+		change      func(o assess.Observation) (assess.Observation, bool)
+		want        string
+	}{
+		{"no parameter", "limiter", nil, "name the scenario's parameter with --limiter-param"},
+		{"one size finished", "memory", func(o assess.Observation) (assess.Observation, bool) { return ended(o), o.Arm != 2 }, "2 runs of 1 size finished"},
+		{"no memory recorded", "memory", func(o assess.Observation) (assess.Observation, bool) {
+			o.Run.Judgement.Measures = nil
+			return o, true
+		}, "No such figure was recorded"},
+		{"no counters", "requests", func(o assess.Observation) (assess.Observation, bool) {
+			o.Run.Facts, o.Requests = &compare.Facts{Ended: o.Run.Facts.Ended}, nil
+			return o, true
+		}, "No such figure was recorded"},
+		{"restart ended early", "restart", func(o assess.Observation) (assess.Observation, bool) {
+			return ended(o), p.Arms[o.Arm].Set["restart"] == "true"
+		}, "1 value of restart finished"},
+		{"no rates", "rate", func(o assess.Observation) (assess.Observation, bool) {
+			o.Run.Judgement.Rates = nil
+			return o, true
+		}, "a rate was recorded in none or too few"},
+		{"no verdict", "limits", func(o assess.Observation) (assess.Observation, bool) {
+			o.Run.Judgement.Verdict = slo.Unknown
+			o.Run.Judgement.Reasons = []string{"noisy."}
+			return o, true
+		}, "At objects=50 it cannot be told: its verdict is unknown: noisy."},
+		{"no request durations", "webhook", func(o assess.Observation) (assess.Observation, bool) {
+			o.Webhooks = assess.Webhooks{}
+			return o, true
+		}, "were not recorded"},
+	} {
+		var of []assess.Observation
+		for _, o := range all {
+			if c.change != nil {
+				if changed, yes := c.change(o); yes {
+					o = changed
+				}
+			}
+			of = append(of, o)
+		}
+		for _, a := range assess.Answers(p, s, of) {
+			if text := strings.Join(a.Sentences, " "); a.About == c.about && (a.Measured || !strings.Contains(text, c.want) || len(a.Lines) > 0) {
+				t.Errorf("%s: measured %t: %s, want %s", c.name, a.Measured, text, c.want)
+			}
+		}
+	}
+}
+
+// A change that is shown is claimed with its interval, rounded outwards.
+func TestChangeClaims(t *testing.T) {
+	c := &compare.Comparison{Measures: []compare.Measure{
+		{Key: "cpu_seconds_operator", Title: "CPU of operator", Outcome: compare.Worse, Interval: &[2]float64{1.10004, 1.20006}},
+		{Key: "peak_rss_bytes_operator", Title: "memory", Outcome: compare.Inconclusive, Interval: &[2]float64{0.9, 1.1}},
+	}}
+	c.A.Name, c.B.Name = "off", "on"
+	got := assess.ChangeClaims(c)
+	if len(got) != 1 || got[0].Min != "0.1" || got[0].Max != "0.2001" || got[0].Says != "CPU of operator changes by 10 % to 20 % from off to on" {
+		t.Errorf("%+v", got)
+	}
+}
