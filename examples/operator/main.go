@@ -27,6 +27,7 @@ func run() error {
 	flag.StringVar(&o.Metrics, "metrics", "0", "address of /metrics; 0: none")
 	flag.StringVar(&o.Probes, "probes", "", "address of /readyz; empty: none")
 	flag.IntVar(&o.Workers, "workers", 1, "reconciliations at the same time")
+	flag.DurationVar(&o.Resync, "resync", 0, "time between reconciliations of all websites; 0: 10 hours, the default of the library")
 	flag.Float64Var(&qps, "qps", -1, "requests per second at most; below 0: no limit of its own")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())

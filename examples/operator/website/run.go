@@ -3,6 +3,7 @@ package website
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -21,10 +23,11 @@ import (
 
 // Options say how the operator runs.
 type Options struct {
-	Metrics string // address of /metrics; "0": none
-	Probes  string // address of /readyz and /healthz; empty: none
-	Workers int    // reconciliations at the same time; default 1
-	Ready   func() // called when the caches are filled; may be nil
+	Metrics string        // address of /metrics; "0": none
+	Probes  string        // address of /readyz and /healthz; empty: none
+	Workers int           // reconciliations at the same time; default 1
+	Resync  time.Duration // between reconciliations of all websites; default 10 hours
+	Ready   func()        // called when the caches are filled; may be nil
 }
 
 // Run runs the operator until ctx ends.
@@ -36,8 +39,12 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 		}
 	}
 	ours := true
+	var objects cache.Options
+	if o.Resync > 0 {
+		objects.SyncPeriod = &o.Resync
+	}
 	m, err := ctrl.NewManager(c, ctrl.Options{
-		Scheme: scheme, Metrics: server.Options{BindAddress: o.Metrics}, HealthProbeBindAddress: o.Probes,
+		Scheme: scheme, Cache: objects, Metrics: server.Options{BindAddress: o.Metrics}, HealthProbeBindAddress: o.Probes,
 		// A test process may run one operator after another.
 		Controller: config.Controller{SkipNameValidation: &ours},
 	})
