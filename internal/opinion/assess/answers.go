@@ -158,19 +158,18 @@ func (x *answering) sweep(t Topic, about string) Answer {
 	}
 	a := x.table(s, about)
 	first, last := 0, len(s.Values)-1
-	chance := 0.0
+	n, chance := 0, 0.0
 	for _, r := range a.Rows {
 		if c, ok := apart(r.Cells[first], r.Cells[last]); ok {
-			chance = c
-			a.Sentences = append(a.Sentences, fmt.Sprintf("%s: %s with %s=%s, %s with %s=%s.", r.Name, unit.Text(r.Cells[first].Median, r.Unit), s.Param, s.Values[first],
-				unit.Text(r.Cells[last].Median, r.Unit), s.Param, s.Values[last]))
+			n, chance = n+1, c
 		}
 	}
-	if len(a.Sentences) == 0 {
-		a.Sentences = []string{fmt.Sprintf("No figure lies apart between %s=%s and %s=%s in %s each.", s.Param, s.Values[first], s.Param, s.Values[last], unit.Count(x.plan.Repeats, "runs"))}
+	between := fmt.Sprintf("%s=%s and %s=%s", s.Param, s.Values[first], s.Param, s.Values[last])
+	if n == 0 {
+		a.Sentences = []string{fmt.Sprintf("No figure lies apart between %s in %s each.", between, unit.Count(x.plan.Repeats, "runs"))}
 		return a
 	}
-	a.Sentences = append(a.Sentences, fmt.Sprintf("These figures lie apart in all runs of both values, which a figure does by chance once in %.0f times.", 1/chance))
+	a.Sentences = []string{fmt.Sprintf("%d of %s %s apart in all runs of %s; by chance alone each does so once in %.0f times.", n, unit.Count(len(a.Rows), "figures"), unit.Verb(n, "lies", "lie"), between, 1/chance)}
 	return a
 }
 
@@ -197,7 +196,7 @@ func (x *answering) tally(arm int) (pass, fail, unknown int) {
 // limits says the largest size that passes, and what gives way beyond.
 func (x *answering) limits() Answer {
 	a := Answer{About: aboutLimits, Measured: true}
-	largest, beyond, doubtful := "", -1, -1
+	largest, beyond, doubtful := "", -1, -1 // arms
 	for i, arm := range x.size.Arms {
 		switch pass, fail, unknown := x.tally(arm); {
 		case fail > 0:

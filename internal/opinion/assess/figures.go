@@ -49,12 +49,18 @@ func (v Value) text(of string) string {
 	return fmt.Sprintf("%s (%s)", value, interval)
 }
 
-func (v Value) intervalText(of string) string {
-	low, high := unit.Text(v.Interval[0], of), unit.Text(v.Interval[1], of)
-	if low == high {
-		return low
+func (v Value) intervalText(of string) string { return rangeText(v.Interval[0], v.Interval[1], of) }
+
+// rangeText writes "487 to 501 requests", of times and sizes both units: "900 ms to 1.1 s".
+func rangeText(low, high float64, of string) string {
+	from, to := unit.Text(low, of), unit.Text(high, of)
+	if from == to {
+		return from
 	}
-	return low + " to " + high
+	if to == unit.Number(high)+" "+of {
+		from = unit.Number(low)
+	}
+	return from + " to " + to
 }
 
 // Line is how a figure grows with the size: so much without objects, and so much for each.
@@ -261,6 +267,7 @@ type Row struct {
 	Name  string `json:"name"`
 	Unit  string `json:"unit"`
 	Cells []Cell `json:"cells"`
+	Apart bool   `json:"apart"` // the runs of the first value and those of the last do not overlap
 }
 
 // rows tabulates figures by value of a sweep: figures[i] are those of the runs with value i.
@@ -285,6 +292,7 @@ func rows(figures [][][]Figure) (out []Row) {
 			}
 			out[r].Cells = append(out[r].Cells, c)
 		}
+		_, out[r].Apart = apart(out[r].Cells[0], out[r].Cells[len(figures)-1])
 	}
 	return out
 }

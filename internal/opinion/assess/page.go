@@ -177,6 +177,7 @@ func (a Answer) writeRows(b *strings.Builder) {
 	for _, v := range a.Values {
 		t.Head = append(t.Head, a.Param+"="+v)
 	}
+	t.Head = append(t.Head, "apart")
 	for _, r := range a.Rows {
 		row := []string{r.Name}
 		for _, c := range r.Cells {
@@ -186,9 +187,10 @@ func (a Answer) writeRows(b *strings.Builder) {
 			case c.Min == c.Max:
 				row = append(row, unit.Text(c.Median, r.Unit))
 			default:
-				row = append(row, fmt.Sprintf("%s (%s to %s)", unit.Text(c.Median, r.Unit), unit.Text(c.Min, r.Unit), unit.Text(c.Max, r.Unit)))
+				row = append(row, fmt.Sprintf("%s (%s)", unit.Text(c.Median, r.Unit), rangeText(c.Min, c.Max, r.Unit)))
 			}
 		}
+		row = append(row, map[bool]string{true: "yes"}[r.Apart])
 		t.Rows = append(t.Rows, row)
 	}
 	b.WriteString("\n")
