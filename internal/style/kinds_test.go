@@ -44,6 +44,7 @@ func kinds() []kind {
 		{"a measure without an answer", "internal/opinion/slo.TestMeasuresWithoutAnAnswer", []string{"no series", "no number", "cut short"}},
 		{"calls that all failed, and are fast", "internal/opinion/slo.TestLatencyOfCallsThatAllFailed", []string{"refused", "not allowed", "failing inside", "of a shared limit"}},
 		{"failed calls excused by a slow instrument", "internal/opinion/slo.TestFailedCalls", []string{"refused, on a slow instrument", "no room in the store, on a slow instrument", "a webhook that never answers, on a slow instrument"}},
+		{"a scalability question without runs, answered with a figure", "internal/opinion/assess.TestWhatWasNotMeasured", []string{"no parameter", "one size finished", "no counters", "no verdict"}},
 		{"a gate that was not measured, answered with no", "internal/opinion/atlas.TestAnswers", []string{"Not measured: did not start.", "Not measured: locked.", "Not measured: not measured."}},
 		{"fields of the plane in a cluster of others", "internal/opinion/slo.TestFieldsOfThePlaneInAClusterOfOthers", []string{"durability", "balancer", "audit"}},
 

@@ -255,7 +255,26 @@ func (x *answering) doubt(arm int) string {
 			return strings.TrimSuffix(cmp.Or(o.Run.Warning(), "its verdict is unknown"), ".")
 		}
 	}
-	return "no run finished"
+	if len(x.runs[arm]) == 0 {
+		return "no run finished"
+	}
+	return "its runs have a verdict"
+}
+
+// Noise says in how many runs other processes took more of the machine than the runs allow:
+// counts are right all the same, times and CPU are not. Empty where in none.
+func Noise(all []Observation) string {
+	n, most := 0, 0.0
+	for _, o := range all {
+		share := o.Run.Judgement.Measures["host_others_share"].Value
+		if most = max(most, share); share > o.Run.Manifest.Neighbours() {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Noisy machine: in %d of %s other processes used more of the CPU than allowed, at most %s. Times, CPU and rates contain their effect: differences of these figures may be theirs. Counts of requests and objects are not affected in this way.", n, unit.Count(len(all), "runs"), unit.Text(most, "ratio"))
 }
 
 // churn says which rate of changes is sustained.
@@ -267,13 +286,12 @@ func (x *answering) churn() Answer {
 	var runs []capacity.Run
 	for i, arm := range s.Arms {
 		for _, o := range x.runs[arm] {
-			runs = append(runs, capacity.Run{Point: []float64{toNumber(s.Values[i])}, Rates: o.Run.Judgement.Rates})
+			if o.Run.Judgement.Verdict != slo.Unknown { // as search does: a late instrument sends less than was asked for
+				runs = append(runs, capacity.Run{Point: []float64{toNumber(s.Values[i])}, Rates: o.Run.Judgement.Rates})
+			}
 		}
 	}
 	name := capacity.Plan{Goal: capacity.ThroughputGoal}.RateName(runs)
-	if name == "" || x.finished(s) < 2 {
-		return notMeasured(string(Rate), fmt.Sprintf("%s of %s finished, and a rate was recorded in none or too few: %s.", unit.Count(x.finished(s), "values"), s.Param, x.why(s)))
-	}
 	a := x.table(s, string(Rate))
 	var loads []capacity.Load
 	of := ""
@@ -289,6 +307,11 @@ func (x *answering) churn() Answer {
 			loads[len(loads)-1].Achieved = append(loads[len(loads)-1].Achieved, rate.Achieved)
 		}
 	}
+	if len(loads) < 2 {
+		a.Measured = false
+		a.Sentences = []string{fmt.Sprintf("%s of %s %s runs with a verdict and a rate; two are needed. Of %s: %s.", unit.Count(len(loads), "values"), s.Param, unit.Verb(len(loads), "has", "have"), x.plan.Arms[s.Arms[len(s.Arms)-1]].Name, x.doubt(s.Arms[len(s.Arms)-1]))}
+		return a
+	}
 	a.Sentences = append([]string{churnSentence(capacity.Sustained(loads), s.Param, name, of)}, x.knee(s, a.Rows)...)
 	return a
 }
@@ -296,7 +319,7 @@ func (x *answering) churn() Answer {
 // churnSentence says what rate is sustained.
 func churnSentence(t capacity.Throughput, param, name, of string) string {
 	value := unit.Text(t.Value, of)
-	if t.Interval != nil {
+	if t.Interval != nil && t.Interval[0] > 0 { // of two runs that differ it tells nothing
 		value += fmt.Sprintf(" (95 %% interval %s to %s)", unit.Number(t.Interval[0]), unit.Number(t.Interval[1]))
 	}
 	switch t.Shape {

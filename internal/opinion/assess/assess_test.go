@@ -166,7 +166,12 @@ func TestWhatWasNotMeasured(t *testing.T) {
 		{"no rates", "rate", func(o assess.Observation) (assess.Observation, bool) {
 			o.Run.Judgement.Rates = nil
 			return o, true
-		}, "a rate was recorded in none or too few"},
+		}, "0 values of rate have runs with a verdict and a rate"},
+		{"rates without a verdict", "rate", func(o assess.Observation) (assess.Observation, bool) {
+			o.Run.Judgement.Verdict = slo.Unknown
+			o.Run.Judgement.Reasons = []string{"late."}
+			return o, true
+		}, "Of rate=160: its verdict is unknown: late."},
 		{"no verdict", "limits", func(o assess.Observation) (assess.Observation, bool) {
 			o.Run.Judgement.Verdict = slo.Unknown
 			o.Run.Judgement.Reasons = []string{"noisy."}
@@ -204,5 +209,16 @@ func TestChangeClaims(t *testing.T) {
 	got := assess.ChangeClaims(c)
 	if len(got) != 1 || got[0].Min != "0.1" || got[0].Max != "0.2001" || got[0].Says != "CPU of operator changes by 10 % to 20 % from off to on" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestNoise(t *testing.T) {
+	_, all := madeAll(t)
+	if got := assess.Noise(all); got != "" {
+		t.Error(got)
+	}
+	all[3].Run.Judgement.Measures["host_others_share"] = slo.Measure{Value: 0.5, Unit: "ratio"}
+	if got := assess.Noise(all); !strings.HasPrefix(got, "Noisy machine: in 1 of 20 runs") || !strings.Contains(got, "at most 50 %") {
+		t.Error(got)
 	}
 }

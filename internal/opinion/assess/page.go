@@ -34,6 +34,7 @@ type File struct {
 	Finished int               `json:"runs_finished"`
 	LeftOut  []string          `json:"left_out"` // runs without an end, with the reason
 	Level    string            `json:"level"`    // sentence of the bundle
+	Noise    string            `json:"noise,omitempty"`
 	Answers  []Answer          `json:"answers,omitempty"`
 	Feature  *atlas.Entry      `json:"feature,omitempty"`
 	Claims   []Claim           `json:"claims"`
@@ -95,6 +96,9 @@ func (k Kind) questions() []question {
 func (f File) Write(w io.Writer, _ bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Scalability of %s\n\n%s\n", text.Escape(strings.Join(f.Subject.Programs, ", ")), text.Escape(f.about()))
+	if f.Noise != "" {
+		fmt.Fprintf(&b, "\n%s\n", text.Escape(f.Noise))
+	}
 	if f.Feature != nil {
 		for _, a := range f.Feature.Answers() {
 			fmt.Fprintf(&b, "\n### %s\n\n%s\n", a.Question, text.Escape(a.Answer))
