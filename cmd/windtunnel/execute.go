@@ -65,7 +65,7 @@ func rootVerb(env *environment) *cobra.Command {
 	root.AddCommand(
 		demoVerb(env), examplesVerb(env), initVerb(env), validateVerb(env), runVerb(env), upVerb(env), planeVerb(env), subjectVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
 		serveVerb(env), reportVerb(env), cleanVerb(env),
-		compareVerb(env), abVerb(env), bisectVerb(env), atlasVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), publishVerb(env), verifyVerb(env), reproduceVerb(env), siteVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
+		compareVerb(env), abVerb(env), bisectVerb(env), atlasVerb(env), assessVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), publishVerb(env), verifyVerb(env), reproduceVerb(env), siteVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
 		kubeletVerb(env), doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),
 	)
 	root.AddCommand(planes.Verbs(env.planeHost())...)

@@ -42,10 +42,7 @@ func publishVerb(env *environment) *cobra.Command {
 	flags.StringVar(&o.Control, "control", "", "include the A/A comparison in `DIR`, run on the same machine within one hour")
 	flags.StringArrayVar(&o.Remove, "remove", nil, "also take out this `TEXT` wherever it stands, such as a project's name; repeatable")
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		o.Source, o.MadeBy, o.Machine = args[0], version, usage.Machine()
-		if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
-			o.Remove = append(o.Remove, host)
-		}
+		o.Source = args[0]
 		if claims != "" {
 			if o.Claims, err = os.ReadFile(claims); err != nil {
 				return fmt.Errorf("read claims: %w", err)
@@ -56,10 +53,8 @@ func publishVerb(env *environment) *cobra.Command {
 		}
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
-		if o.Calibration, err = calibration(ctx); err != nil {
-			return err
-		}
-		return env.publish(ctx, out, o)
+		_, err = env.publish(ctx, out, o)
+		return err
 	}
 	return verb
 }
@@ -73,16 +68,24 @@ func calibration(ctx context.Context) (*publish.Calibration, error) {
 	return &publish.Calibration{Version: calibrate.Version, Seconds: seconds}, err
 }
 
-// publish writes a bundle and says what is in it.
-func (env *environment) publish(ctx context.Context, out string, o publish.Options) error {
+// publish writes a bundle of this machine's runs and says what is in it.
+func (env *environment) publish(ctx context.Context, out string, o publish.Options) (*publish.Results, error) {
+	o.MadeBy, o.Machine = version, usage.Machine()
+	if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
+		o.Remove = append(o.Remove, host)
+	}
+	var err error
+	if o.Calibration, err = calibration(ctx); err != nil {
+		return nil, err
+	}
 	file, err := record.Dir(filepath.Dir(out)).Create(filepath.Base(out), 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
 	r, err := publish.Make(ctx, file, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	worst := slo.Pass
 	for _, c := range r.Claims {
@@ -93,10 +96,10 @@ func (env *environment) publish(ctx context.Context, out string, o publish.Optio
 	}
 	if worst != slo.Pass {
 		fmt.Fprintln(env.stdout, "Nothing was written: correct the claims, or add runs.")
-		return verdictError{worst}
+		return r, verdictError{worst}
 	}
 	if err := file.Keep(); err != nil {
-		return err
+		return r, err
 	}
 	fmt.Fprintln(env.stdout, text.Clean(publish.LevelSentence(r)))
 	for _, x := range r.Removed {
@@ -106,7 +109,7 @@ func (env *environment) publish(ctx context.Context, out string, o publish.Optio
 		fmt.Fprintf(env.stdout, "left out: %s: %s\n", text.Clean(l.Name), text.Clean(l.Why))
 	}
 	fmt.Fprintln(env.stdout, out)
-	return nil
+	return r, nil
 }
 
 // verdictOf returns the verdict that a state stands for.

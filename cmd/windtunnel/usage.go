@@ -24,7 +24,7 @@ func verbGroups() []group {
 		{"Start here:", []string{"demo", "doctor", "examples", "init", "validate"}},
 		{"Run and judge:", []string{"run", "judge", "report", "serve", "up", "fault", "clean"}},
 		{"Compare and search:", []string{"ab", "atlas", "bisect", "compare", "search", "capacity", "history"}},
-		{"Publish and check:", []string{"publish", "verify", "reproduce", "site"}},
+		{"Publish and check:", []string{"assess", "publish", "verify", "reproduce", "site"}},
 		{"Control planes and clusters:", []string{"plane", "subject", "hollow", "fleet", "kubelet", "stage"}},
 		{"Files of other tools:", []string{"import", "export", "schema"}},
 	}
@@ -56,6 +56,11 @@ func flagGroups(verb string) []group {
 		return []group{{"Sides", []string{"good", "bad", "between", "build", "measure", "runs"}}, scenario, cluster, {"Results", []string{"out", "output"}}}
 	case "atlas":
 		return []group{{"Gates", []string{"component", "gate", "stage", "plan"}}, {"Scenario", []string{"set", "seed", "max-neighbours"}}, {"Results", []string{"out", "output"}}}
+	case "assess":
+		return []group{
+			{"What is varied", []string{"size-param", "rate-param", "workers-param", "limiter-param", "restart-param", "resync-param", "webhook-param", "off", "on", "repeats", "plan"}},
+			{"Scenario", []string{"program", "set", "seed", "max-neighbours"}}, {"Results", []string{"out", "output", "key"}},
+		}
 	case "reproduce":
 		return []group{
 			{"Bundle", []string{"signer", "scenario", "allow-exec", "repeats", "max-neighbours"}},

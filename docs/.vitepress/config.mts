@@ -45,6 +45,7 @@ export default defineConfig({
           { text: "Check somebody's result", link: "/how-to/verifying" },
           { text: "Make one page of many results", link: "/how-to/site" },
           { text: "Find the change that causes a regression", link: "/how-to/bisecting" },
+          { text: "Answer the scalability questions", link: "/how-to/assessing" },
           { text: "Measure what feature gates cost", link: "/how-to/feature-gates" },
           { text: "Find the largest load", link: "/how-to/search" },
           { text: "Track results from build to build", link: "/how-to/builds" },

@@ -1,0 +1,361 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
+	"github.com/windtunnel/windtunnel/internal/opinion/assess"
+	"github.com/windtunnel/windtunnel/internal/opinion/atlas"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/publish"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// assessVerb answers the scalability questions that a project is asked.
+func assessVerb(env *environment) *cobra.Command {
+	x := &assessing{env: env, fly: flight.Run, asked: assess.Asked{}}
+	var set, off, on, programs []string
+	var output, key string
+	var seed uint64
+	var plan bool
+	var others neighbours
+	params := map[assess.Topic]*string{}
+	verb := &cobra.Command{
+		Use:   "assess operator|feature|release SCENARIO",
+		Short: "Answer the scalability questions of a review with figures",
+		Long: "assess runs a scenario with several sizes, rates, workers, limits and restarts, and answers the\n" +
+			"questions of an operator's scalability page, of CNCF's general technical review (release) or,\n" +
+			"with --off and --on, of a KEP (feature). It writes a page to paste, assess.json and a bundle\n" +
+			"with claims for windtunnel verify. What was not measured is named with the reason. The same\n" +
+			"command resumes where an earlier one was stopped. --plan says how long it takes.",
+		Example: "  windtunnel assess operator scale.yaml --plan\n" +
+			"  windtunnel assess operator scale.yaml --size-param websites=50,100,200 --workers-param workers=1,4\n" +
+			"  windtunnel assess feature scale.yaml --off qps=50 --on qps=-1",
+		Args: cobra.ExactArgs(2),
+	}
+	flags := verb.Flags()
+	for topic, usage := range map[assess.Topic]string{
+		assess.Size: "number of managed objects: `PARAMETER=VALUES`, separated by commas (default: the one that changes the number of created objects)",
+		assess.Rate: "rate of changes, as `PARAMETER=VALUES` (default: rate)", assess.Workers: "number of workers, as `PARAMETER=VALUES` (default: workers, concurrency)",
+		assess.Limiter: "client-side rate limit, as `PARAMETER=VALUES` (default: qps, limiter)", assess.Restart: "restart of the program, as `PARAMETER=VALUES` (default: restart)",
+		assess.Resync: "time between resyncs, as `PARAMETER=VALUES` (default: resync)", assess.Webhook: "admission webhooks, as `PARAMETER=VALUES` (default: webhook, webhooks)",
+	} {
+		params[topic] = flags.String(string(topic)+"-param", "", usage)
+	}
+	flags.StringArrayVar(&off, "off", nil, "feature: parameter or field of the runs without it, as `NAME=VALUE`; repeatable")
+	flags.StringArrayVar(&on, "on", nil, "feature: parameter or field of the runs with it, as `NAME=VALUE`; repeatable")
+	flags.StringSliceVar(&programs, "program", nil, "assess this `PROGRAM`: a subject or component; repeatable (default: all subjects, or kube-apiserver)")
+	flags.IntVar(&x.repeats, "repeats", 0, "`NUMBER` of runs of each point or side (default 2, feature 5)")
+	flags.BoolVar(&plan, "plan", false, "list the runs and the time that they take; start no control plane")
+	flags.StringArrayVar(&set, "set", nil, "set a parameter of all runs, as `NAME=VALUE`; repeatable")
+	flags.StringVar(&x.out, "out", "", "`DIR` for the assessment (default runs/SCENARIO/assess-KIND)")
+	flags.StringVar(&key, "key", "", "sign the bundle with this SSH private key `FILE` (Ed25519, without a passphrase)")
+	flags.Uint64Var(&seed, "seed", 0, "`SEED` of the first run of each point; each repeat has the next one (default: the scenario's)")
+	others.addFlag(verb)
+	addOutput(verb, &output, outputForms()...)
+	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := errors.Join(wantOneOf("--output", output, outputForms()...), wantOneOf("assess", args[0], assess.Kinds()...)); err != nil {
+			return err
+		}
+		for topic, text := range params {
+			x.asked[topic] = *text
+		}
+		x.file.Kind, x.name, x.others, x.file.Subject.Programs = assess.Kind(args[0]), args[1], float64(others), programs
+		if x.publish.Key, err = readKey(key); err != nil {
+			return err
+		}
+		if err := x.checkInput(set, off, on); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("seed") {
+			x.arms.seed, x.file.Subject.Seed = seed, seed
+		}
+		if err := x.sayPlan(env.stderr, plan); plan || err != nil {
+			return err
+		}
+		ctx, cancel := env.flightContext(cmd.Context())
+		defer cancel()
+		return x.flyAssessment(ctx, output)
+	}
+	return verb
+}
+
+// assessing is an assessment under way.
+type assessing struct {
+	name, out string
+	text      []byte // of the scenario: all runs are of one
+	asked     assess.Asked
+	repeats   int
+	others    float64
+	file      assess.File
+	publish   publish.Options
+	arms      *arms
+	env       *environment
+	fly       flyFunc
+}
+
+// checkInput reads the scenario and makes the plan.
+func (x *assessing) checkInput(set, off, on []string) error {
+	values, err := parseSet(set)
+	if err != nil {
+		return err
+	}
+	if x.text, err = scenario.Read(x.name); err != nil {
+		return err
+	}
+	sc, err := scenario.Parse(x.name, x.text, values)
+	if err != nil {
+		return err
+	}
+	x.env.printNotice(sc.Warnings...)
+	if x.out == "" {
+		x.out = filepath.Join("runs", sc.Name, "assess-"+string(x.file.Kind))
+	}
+	f := &x.file
+	if len(f.Subject.Programs) == 0 {
+		for _, s := range sc.Subjects {
+			f.Subject.Programs = append(f.Subject.Programs, s.Name)
+		}
+	}
+	if len(f.Subject.Programs) == 0 {
+		f.Subject.Programs = []string{component.APIServer}
+	}
+	made, _ := versionsWithPlane()
+	f.Format, f.Scenario, f.Set, f.Subject.Seed, f.Machine, f.Versions = assess.Format, sc.Name, values, sc.Seed, usage.Machine(), made
+	f.LeftOut = []string{}
+	x.arms = &arms{file: x.name, text: string(x.text), seed: sc.Seed, out: x.out, others: x.others, env: x.env, fly: x.fly}
+	if f.Kind == assess.Feature {
+		err = x.planSides(off, on)
+	} else {
+		err = x.planSweeps(sc, off, on)
+	}
+	if err != nil {
+		return err
+	}
+	for _, arm := range f.Plan.Arms {
+		all := maps.Clone(values)
+		maps.Copy(all, arm.Set)
+		sc, err := scenario.Parse(x.name, x.text, all)
+		if err != nil {
+			return err
+		}
+		if err := x.arms.addArm(all, sc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planSweeps plans the runs of an operator or a release.
+func (x *assessing) planSweeps(sc *scenario.Scenario, off, on []string) (err error) {
+	if len(off)+len(on) > 0 {
+		return fmt.Errorf("--off and --on are for assess %s", assess.Feature)
+	}
+	objects, err := x.objectsWith("", "")
+	if err != nil {
+		return err
+	}
+	x.file.Plan, err = assess.NewPlan(sc.Values, x.asked, max(1, cmp.Or(x.repeats, 2)), func(name, value string) bool {
+		n, err := x.objectsWith(name, value)
+		return err == nil && n > objects
+	})
+	for _, arm := range x.file.Plan.Arms {
+		x.arms.names = append(x.arms.names, arm.Name)
+	}
+	return err
+}
+
+// objectsWith is how many objects the load creates if a parameter has a value.
+func (x *assessing) objectsWith(name, value string) (int, error) {
+	f, err := x.forecast(map[string]string{name: value})
+	return f.Estimate.Objects, err
+}
+
+// forecast is the plan of a run with further parameters.
+func (x *assessing) forecast(more map[string]string) (flight.Forecast, error) {
+	set := maps.Clone(x.file.Set)
+	maps.Copy(set, more)
+	delete(set, "")
+	return flight.Plan(flight.Options{File: x.name, Text: x.text, Set: set, Log: x.env.newLogger()})
+}
+
+// planSides plans the pairs of a feature.
+func (x *assessing) planSides(off, on []string) error {
+	without, err := parseSide("--off", off)
+	with, onErr := parseSide("--on", on)
+	if err := errors.Join(err, onErr); err != nil {
+		return err
+	}
+	if len(without)+len(with) == 0 {
+		return errors.New("assess feature: want --off NAME=VALUE, --on NAME=VALUE or both")
+	}
+	x.file.Plan = assess.Plan{Sweeps: []assess.Sweep{}, Repeats: max(1, cmp.Or(x.repeats, atlas.Measured)), Arms: []assess.Arm{{Name: "off", Set: without}, {Name: "on", Set: with}}}
+	x.arms.options = compare.Options{NameA: "off", NameB: "on", Seed: x.arms.seed}
+	x.arms.repeats = x.file.Plan.Repeats
+	return x.arms.checkRepeats()
+}
+
+// sayPlan says which runs there are and how long they take; in full where that is asked for.
+func (x *assessing) sayPlan(w io.Writer, full bool) error {
+	var whole time.Duration
+	p := x.file.Plan
+	if full {
+		w = x.env.stdout
+	}
+	for _, arm := range p.Arms {
+		f, err := x.forecast(arm.Set)
+		if err != nil {
+			return err
+		}
+		each := f.Estimate.Duration + runOverhead
+		whole += time.Duration(p.Repeats) * each
+		if full {
+			fmt.Fprintf(w, "%-30s %d x %s\n", arm.Name, p.Repeats, each.Round(time.Second))
+		}
+	}
+	if full && x.file.Kind != assess.Feature {
+		for _, t := range assess.Topics() {
+			if _, ok := p.Sweep(t); !ok {
+				fmt.Fprintf(w, "not varied: %s: the scenario has no parameter of the usual name and type; name one with --%s-param\n", t, t)
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s: about %s, or longer if the program does not keep up\n", unit.Count(p.Runs(), "runs"), whole.Round(time.Second))
+	return err
+}
+
+// flyAssessment flies what is not there yet, and answers from what there is.
+func (x *assessing) flyAssessment(ctx context.Context, output string) error {
+	unlock, err := lockFolder(x.out)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var turns []turn
+	for _, t := range x.file.Plan.Turns() {
+		turns = append(turns, turn{t[0], t[1]})
+	}
+	if x.file.Kind == assess.Feature {
+		turns = turnOrder(x.file.Plan.Repeats)
+	}
+	flown, stopped, err := x.arms.flyAll(ctx, turns)
+	if err != nil {
+		return err
+	}
+	x.file.LeftOut = append(x.file.LeftOut, x.arms.options.Notes...)
+	for _, r := range slices.Concat(flown...) {
+		if why := r.Unfit(); why != "" {
+			x.file.LeftOut = append(x.file.LeftOut, filepath.Base(r.Name)+": "+why)
+			continue
+		}
+		x.file.Finished++
+	}
+	if x.file.Finished == 0 {
+		fmt.Fprintf(x.env.stderr, "no run finished: %s\n", strings.Join(x.file.LeftOut, "; "))
+		return verdictError{slo.Unknown}
+	}
+	answer := x.answerSweeps
+	if x.file.Kind == assess.Feature {
+		answer = x.answerFeature
+	}
+	if err := answer(flown); err != nil {
+		return err
+	}
+	return x.saveAssessment(ctx, stopped, output)
+}
+
+// answerSweeps answers from the runs of an operator or a release.
+func (x *assessing) answerSweeps(flown [][]compare.Run) error {
+	var all []assess.Observation
+	for arm, runs := range flown {
+		for _, r := range runs {
+			read, err := run.Open(r.Name)
+			if err != nil {
+				return err
+			}
+			j, err := slo.Judge(read)
+			if err != nil {
+				return err
+			}
+			r.Judgement.Rates = j.Rates
+			all = append(all, assess.Observe(arm, r, read.Facts))
+		}
+	}
+	x.file.Noise = assess.Noise(all)
+	x.file.Answers = assess.Answers(x.file.Plan, x.file.Subject, all)
+	x.file.Claims = assess.Claims(x.file.Plan, x.file.Subject, all)
+	return nil
+}
+
+// answerFeature answers from pairs of runs.
+func (x *assessing) answerFeature(flown [][]compare.Run) error {
+	off, on := fitRuns(flown[0]), fitRuns(flown[1])
+	c, err := compare.Compare(off, on, x.arms.options)
+	if err != nil {
+		return err
+	}
+	e := atlas.Compared(x.file.Scenario, off, on, c)
+	var all []assess.Observation
+	for _, r := range slices.Concat(off, on) {
+		all = append(all, assess.Observation{Run: r})
+	}
+	x.file.Noise = assess.Noise(all)
+	x.file.Feature, x.file.Claims = &e, assess.ChangeClaims(c)
+	return x.arms.saveComparison(c)
+}
+
+// saveAssessment leaves bundle, figures and page, and prints the page: 2 if runs are missing.
+func (x *assessing) saveAssessment(ctx context.Context, stopped bool, output string) error {
+	dir := record.Dir(x.out)
+	x.publish.Source, x.publish.Claims = x.out, assess.ClaimsFile(x.file.Claims)
+	if err := dir.Write("claims.yaml", x.publish.Claims); err != nil {
+		return err
+	}
+	said := *x.env
+	said.stdout = x.env.stderr // the page is what is asked for
+	r, err := said.publish(ctx, dir.File(assess.BundleFile), x.publish)
+	switch {
+	case err == nil:
+		x.file.Level = publish.LevelSentence(r)
+	case ctx.Err() != nil:
+		stopped = true
+		x.file.Level = "Level: measured. The runs are not in a bundle: it was interrupted."
+	default:
+		x.file.Level = "Level: measured. The runs are not in a bundle: " + strings.TrimSuffix(err.Error(), ".") + "."
+	}
+	if err := dir.WriteJSON(assess.StateFile, x.file); err != nil {
+		return err
+	}
+	var page strings.Builder
+	if err := x.file.Write(&page, true); err != nil {
+		return err
+	}
+	if err := errors.Join(dir.Write(assess.PageFile, []byte(page.String())), printAs(x.env.stdout, output, x.file)); err != nil {
+		return err
+	}
+	fmt.Fprintf(x.env.stderr, "assessment: %s\n", x.out)
+	if stopped {
+		fmt.Fprintf(x.env.stderr, "stopped: the same command goes on from here: %s\n", x.out)
+	}
+	if stopped || x.file.Finished < x.file.Plan.Runs() || err != nil {
+		return verdictError{slo.Unknown}
+	}
+	return nil
+}
