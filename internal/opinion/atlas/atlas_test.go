@@ -194,3 +194,25 @@ func TestResume(t *testing.T) {
 		t.Error("another format is read")
 	}
 }
+
+// Of the counters that differ beyond chance, those move that differ by 2 % and 3 counts.
+func TestCompared(t *testing.T) {
+	allocated, list := compare.Counter{Name: "allocated: kube-apiserver", Unit: "bytes/pod", Shown: true}, compare.Counter{Name: "server: LIST leases.coordination.k8s.io", Unit: "requests", Shown: true}
+	for _, c := range []struct {
+		what    string
+		shown   []compare.Counter
+		off, on []compare.Run
+		want    string
+	}{
+		{"new requests", []compare.Counter{list}, runsOf(0, 1, 1), runsOf(15, 1, 1), "[{server: LIST leases.coordination.k8s.io requests 0 15}] [leases.coordination.k8s.io]"},
+		{"totals of counters for each pod", []compare.Counter{allocated}, runsOf(1, 100, 100), runsOf(1, 110, 110), "[{allocated: kube-apiserver bytes 1000 1100}] []"},
+		{"one percent", []compare.Counter{allocated}, runsOf(1, 100, 100), runsOf(1, 101, 101), "[] []"},
+		{"two requests", []compare.Counter{list}, runsOf(1, 1), runsOf(3, 1), "[] []"},
+		{"not beyond chance", []compare.Counter{{Name: list.Name, Unit: list.Unit}}, runsOf(1, 1), runsOf(30, 1), "[] []"},
+	} {
+		e := Compared("x", c.off, c.on, &compare.Comparison{Counters: c.shown})
+		if got := fmt.Sprint(e.Counters, e.NewKinds); got != c.want || e.State != Movement || e.Runs != len(c.off)+len(c.on) {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
