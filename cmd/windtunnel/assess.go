@@ -312,11 +312,13 @@ func (x *assessing) answerFeature(flown [][]compare.Run) error {
 		return err
 	}
 	e := atlas.Compared(x.file.Scenario, off, on, c)
-	var all []assess.Observation
-	for _, r := range slices.Concat(off, on) {
-		all = append(all, assess.Observation{Run: r})
+	var sides [2][]assess.Observation
+	for i, runs := range [][]compare.Run{off, on} {
+		for _, r := range runs {
+			sides[i] = append(sides[i], assess.Observation{Run: r})
+		}
 	}
-	x.file.Noise = assess.Noise(all)
+	x.file.Noise, x.file.Lengths = assess.Noise(slices.Concat(sides[:]...)), assess.Lengths(sides[0], sides[1])
 	x.file.Feature, x.file.Claims = &e, assess.ChangeClaims(c)
 	return x.arms.saveComparison(c)
 }

@@ -114,7 +114,7 @@ func TestAssessFeature(t *testing.T) {
 	if got := strings.Join(flights.flown[:4], " "); len(flights.flown) != 10 || got != "a-01 b-01 b-02 a-02" {
 		t.Errorf("flown %s of %d", got, len(flights.flown))
 	}
-	for _, want := range []string{"Will enabling this feature result in any new API calls?\n\nload: CREATE pods: 40 calls -&gt; 80 calls (×2).", "Not measured: nodes are simulated."} {
+	for _, want := range []string{"Sides: off: costly=false; on: costly=true.", "Will enabling this feature result in any new API calls?\n\nload: CREATE pods: 40 calls -&gt; 80 calls (×2).", "Not measured: nodes are simulated."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}

@@ -24,15 +24,15 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"scenario":          {max: 6120},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24_680},
-		"internal/opinion":  {max: 27470},
+		"internal/opinion":  {max: 27510},
 		"internal/fly":      {max: 27_230},
 		"plane":             {max: 47},
 		"planes":            {max: 28_860},
-		"cmd":               {max: 7200},
+		"cmd":               {max: 7210},
 	},
 	packages: map[string]budget{
 		"internal/opinion/slo": {3800, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
-		"cmd/windtunnel":       {7200, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":       {7210, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":             {6120, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{

@@ -277,6 +277,26 @@ func Noise(all []Observation) string {
 	return fmt.Sprintf("Noisy machine: in %d of %s other processes used more of the CPU than allowed, at most %s. Times, CPU and rates contain their effect: differences of these figures may be theirs. Counts of requests and objects are not affected in this way.", n, unit.Count(len(all), "runs"), unit.Text(most, "ratio"))
 }
 
+// sameLength is up to which factor runs of two sides last equally long.
+const sameLength = 1.1
+
+// Lengths says of the runs of two sides that they do not last equally long: what happens
+// periodically is then in proportion to that. Empty where they do.
+func Lengths(off, on []Observation) string {
+	median := func(all []Observation) float64 {
+		var out []float64
+		for _, o := range all {
+			out = append(out, o.Run.Judgement.Measures["run_seconds"].Value)
+		}
+		return stats.Median(out).Value
+	}
+	a, b := median(off), median(on)
+	if a <= 0 || b <= 0 || max(a, b) < sameLength*min(a, b) {
+		return ""
+	}
+	return fmt.Sprintf("The runs last %s without it and %s with it (medians). Requests that are sent periodically, such as those for leases, are in proportion to that.", unit.Text(a, "seconds"), unit.Text(b, "seconds"))
+}
+
 // churn says which rate of changes is sustained.
 func (x *answering) churn() Answer {
 	s, ok := x.plan.Sweep(Rate)

@@ -222,3 +222,26 @@ func TestNoise(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestLengths(t *testing.T) {
+	of := func(seconds ...float64) (out []assess.Observation) {
+		for _, v := range seconds {
+			out = append(out, assess.Observation{Run: compare.Run{Judgement: slo.Judgement{Measures: slo.Measures{"run_seconds": {Value: v, Unit: "seconds"}}}}})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name    string
+		off, on []assess.Observation
+		want    string
+	}{
+		{"longer", of(20, 21, 22), of(60, 63, 66), "The runs last 21 s without it and 63 s with it"},
+		{"shorter", of(60), of(20), "The runs last 60 s without it and 20 s with it"},
+		{"alike", of(20, 21), of(21, 22), ""},
+		{"not measured", of(0), of(20), ""},
+	} {
+		if got := assess.Lengths(c.off, c.on); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

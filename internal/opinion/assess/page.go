@@ -3,6 +3,7 @@ package assess
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,6 +36,7 @@ type File struct {
 	LeftOut  []string          `json:"left_out"` // runs without an end, with the reason
 	Level    string            `json:"level"`    // sentence of the bundle
 	Noise    string            `json:"noise,omitempty"`
+	Lengths  string            `json:"lengths,omitempty"` // feature: that the runs of both sides do not last equally long
 	Answers  []Answer          `json:"answers,omitempty"`
 	Feature  *atlas.Entry      `json:"feature,omitempty"`
 	Claims   []Claim           `json:"claims"`
@@ -96,8 +98,10 @@ func (k Kind) questions() []question {
 func (f File) Write(w io.Writer, _ bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Scalability of %s\n\n%s\n", text.Escape(strings.Join(f.Subject.Programs, ", ")), text.Escape(f.about()))
-	if f.Noise != "" {
-		fmt.Fprintf(&b, "\n%s\n", text.Escape(f.Noise))
+	for _, note := range []string{f.sides(), f.Noise, f.Lengths} {
+		if note != "" {
+			fmt.Fprintf(&b, "\n%s\n", text.Escape(note))
+		}
 	}
 	if f.Feature != nil {
 		for _, a := range f.Feature.Answers() {
@@ -122,6 +126,25 @@ func (f File) Write(w io.Writer, _ bool) error {
 func (f File) about() string {
 	return fmt.Sprintf("%d of %s of scenario %s finished, on %s (%s), Kubernetes %s. %s", f.Finished, unit.Count(f.Plan.Runs(), "runs"), f.Scenario,
 		unit.Count(f.Machine.Cores, "cores"), f.Machine.CPU, strings.TrimPrefix(f.Versions["kubernetes"], "v"), f.Level)
+}
+
+// sides says how a feature was turned off and on.
+func (f File) sides() string {
+	if f.Feature == nil {
+		return ""
+	}
+	var out []string
+	for _, arm := range f.Plan.Arms {
+		var set []string
+		for _, name := range slices.Sorted(maps.Keys(arm.Set)) {
+			set = append(set, name+"="+arm.Set[name])
+		}
+		if len(set) == 0 {
+			set = []string{"the scenario's own values"}
+		}
+		out = append(out, arm.Name+": "+strings.Join(set, ", "))
+	}
+	return "Sides: " + strings.Join(out, "; ") + "."
 }
 
 // maxLines is how many lines of one unit a page has; assess.json has all.

@@ -82,9 +82,9 @@ func (e Entry) Answers() []Answer {
 	times := e.pick(e.Costs, func(m Moved) bool { return !isResource(m.Name) })
 	usage := e.pick(e.Costs, func(m Moved) bool { return isResource(m.Name) })
 	const notHere = "Not measured: the control plane runs without a cloud provider."
-	types := "No request names a kind with the gate on that none names with it off."
+	types := "No request names a kind with it on that none names with it off."
 	if len(e.NewKinds) > 0 {
-		types = "Requests name these kinds only with the gate on: " + strings.Join(e.NewKinds, ", ") + "."
+		types = "Requests name these kinds only with it on: " + strings.Join(e.NewKinds, ", ") + "."
 	}
 	out := []Answer{
 		{"Will enabling this feature result in any new API calls?", e.answer(calls, "No counter of requests moved.")},

@@ -139,7 +139,7 @@ func TestAnswers(t *testing.T) {
 		{Entry{State: Still, Runs: 2}, 0, "No counter of requests moved."},
 		{Entry{State: Still, Runs: 2}, 4, "Times, CPU and memory were not measured, because no counter moved in 2 runs."},
 		{Entry{State: Movement, Counters: []Moved{list}}, 0, "server: LIST leases.coordination.k8s.io: 0 requests -> 15 requests (new)."},
-		{Entry{State: Movement, NewKinds: []string{"widgets"}}, 1, "Requests name these kinds only with the gate on: widgets."},
+		{Entry{State: Movement, NewKinds: []string{"widgets"}}, 1, "Requests name these kinds only with it on: widgets."},
 		{Entry{State: Movement}, 2, "Not measured: the control plane runs without a cloud provider."},
 		{Entry{State: Movement, Counters: []Moved{{"keys written: etcd", "keys", 100, 150}}}, 3, "keys written: etcd: 100 keys -> 150 keys (+50 %)."},
 		{Entry{State: Movement, Costs: []Moved{{"p99 pod startup", "seconds", 1, 2}}}, 4, "p99 pod startup: 1 s -> 2 s (×2)."},
