@@ -264,10 +264,13 @@ func (s *Stream) decodeBlock(block []byte, v Visitor) error {
 		case kindOp:
 			s.Spend(costOp)
 			s.Ops = append(s.Ops, c.readOp())
-		case kindMemberOp, kindConnectedOp:
+		case kindMemberOp, kindConnectedOp, kindClientsOp:
 			op := c.readOp()
-			if op.Cluster = c.string(); kind == kindConnectedOp {
+			if op.Cluster = c.string(); kind != kindMemberOp {
 				op.Connection = c.string()
+			}
+			if kind == kindClientsOp {
+				op.Clients = c.string()
 			}
 			s.Spend(costOp)
 			s.Ops = append(s.Ops, op)
@@ -283,7 +286,7 @@ func (s *Stream) decodeBlock(block []byte, v Visitor) error {
 			s.Objects = append(s.Objects, o)
 		case kindSeries:
 			s.defineSeries(c, c.readSeries())
-		case kindCall, kindRetry, kindFlagged, kindNumbered:
+		case kindCall, kindRetry, kindFlagged, kindNumbered, kindThrottled:
 			s.visitCall(c, kind, v)
 		case kindLeftOut:
 			l := LeftOut{Op: OpID(c.uint()), Number: c.readCallNumber()}
@@ -373,12 +376,17 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	if kind != kindCall {
 		call.Attempt = c.byte()
 	}
-	if kind == kindFlagged || kind == kindNumbered {
+	if kind == kindFlagged || kind == kindNumbered || kind == kindThrottled {
 		flags := c.byte()
 		call.Again, call.Reached, call.More = flags&flagAgain != 0, flags&flagReached != 0, flags&flagMore != 0
 	}
-	if kind == kindNumbered {
+	switch kind {
+	case kindNumbered:
 		call.Number = c.readCallNumber()
+	case kindThrottled:
+		if call.Throttled = time.Duration(c.int()); call.Throttled < 0 || call.Throttled > time.Duration(maxTime) {
+			c.failWith(errTime)
+		}
 	}
 	if int(call.Op) >= len(s.Ops) || call.Outcome > Unknown {
 		c.failDamaged("call of an undefined operation or outcome")

@@ -38,6 +38,7 @@ type Op struct {
 	Scope       string // resource (one object), namespace or cluster (lists)
 	Cluster     string // the member that it is sent to; empty: the plane
 	Connection  string // NewConnection: each call opens a connection of its own; empty: they use those that are open
+	Clients     string // the population of clients that sends it; empty: windtunnel's own client
 }
 
 // NewConnection is the Op.Connection of calls that open a connection each.
@@ -59,6 +60,7 @@ type Call struct {
 	Reached       bool          // its refusal says that an attempt before it, whose end nobody saw, had been done
 	Number        uint32        // which call of its step it is for, from 1; 0: it is not told. Those of workers are: each sends some of them
 	More          bool          // with Number: another call of that number follows, which is no retry
+	Throttled     time.Duration // how long the rate limiter of its client held it back, as a client's own does
 }
 
 // Latency is Done-Due: what a user who wanted the call at Due waited (rule 1).
@@ -71,8 +73,9 @@ func (c Call) Service() time.Duration { return c.Done.Sub(c.Sent) }
 // answered, and not sent again.
 func (c Call) ForGood() bool { return c.Outcome != OK && !c.Again && !c.Reached }
 
-// Lateness is Sent-Due: what the instrument itself added.
-func (c Call) Lateness() time.Duration { return c.Sent.Sub(c.Due) }
+// Lateness is Sent-Due without the wait for its client's rate limiter: what the instrument
+// itself added.
+func (c Call) Lateness() time.Duration { return c.Sent.Sub(c.Due) - c.Throttled }
 
 // Object is something whose life is observed.
 type Object struct {

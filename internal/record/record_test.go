@@ -97,9 +97,13 @@ func TestMembersAreNamed(t *testing.T) {
 	w.Call(record.Call{Op: w.Op(op), Due: 4, Sent: 5, Done: 6, Code: 201})
 	anew, anewThere := op, there
 	anew.Connection, anewThere.Connection = record.NewConnection, record.NewConnection
+	byAgents, held := anewThere, record.Call{Due: 4, Sent: 9, Done: 12, Code: 201, Attempt: 1, Again: true, Throttled: 3}
+	byAgents.Clients = "agents"
 	for _, o := range []record.Op{anew, anewThere} {
 		w.Call(record.Call{Op: w.Op(o), Due: 4, Sent: 5, Done: 6, Code: 201})
 	}
+	held.Op = w.Op(byAgents)
+	w.Call(held)
 	objects := []record.Object{
 		{Resource: "pods", Name: "p", Cluster: "edge-1"}, {Resource: "jobs.batch", Name: "j", Lifecycle: "job", Cluster: "edge-2"}, {Resource: "pods", Name: "q"},
 	}
@@ -110,7 +114,7 @@ func TestMembersAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	stream, got := collect(t, path)
-	if !reflect.DeepEqual(stream.Ops, []record.Op{there, op, anew, anewThere}) || !reflect.DeepEqual(stream.Objects, objects) || got.calls[0] != call || got.calls[1].Op != 1 {
+	if !reflect.DeepEqual(stream.Ops, []record.Op{there, op, anew, anewThere, byAgents}) || !reflect.DeepEqual(stream.Objects, objects) || got.calls[0] != call || got.calls[1].Op != 1 || got.calls[4] != held || held.Lateness() != 2 {
 		t.Errorf("operations %+v, objects %+v, calls %+v", stream.Ops, stream.Objects, got.calls)
 	}
 }

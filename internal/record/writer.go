@@ -55,6 +55,8 @@ const (
 	kindLeftOut      // a call that was not sent: operation and number
 	kindAccess       // what a call, a list or a watch of a probe step said of one object
 	kindConnectedOp  // an operation with its member, which may be empty, and its kind of connections behind it
+	kindClientsOp    // likewise, with its population of clients behind it
+	kindThrottled    // a flagged call with its time in a rate limiter behind it
 )
 
 // The flags of a call.
@@ -263,6 +265,8 @@ func (w *Writer) Op(op Op) OpID {
 	w.ops[op] = id
 	kind, texts := kindOp, []string{op.Source, op.Step, op.Verb, op.Resource, op.Subresource, op.Scope}
 	switch {
+	case op.Clients != "":
+		kind, texts = kindClientsOp, append(texts, op.Cluster, op.Connection, op.Clients)
 	case op.Connection != "":
 		kind, texts = kindConnectedOp, append(texts, op.Cluster, op.Connection)
 	case op.Cluster != "":
@@ -324,6 +328,8 @@ func (w *Writer) Call(c Call) {
 	switch {
 	case c.Number > 0:
 		kind = kindNumbered
+	case c.Throttled > 0:
+		kind = kindThrottled
 	case c.Again || c.Reached:
 		kind = kindFlagged
 	case c.Attempt > 0:
@@ -341,11 +347,14 @@ func (w *Writer) Call(c Call) {
 	if kind != kindCall {
 		w.buf = append(w.buf, c.Attempt)
 	}
-	if kind == kindFlagged || kind == kindNumbered {
+	if kind == kindFlagged || kind == kindNumbered || kind == kindThrottled {
 		w.buf = append(w.buf, flagBit(c.Again, flagAgain)|flagBit(c.Reached, flagReached)|flagBit(c.More, flagMore))
 	}
-	if kind == kindNumbered {
+	switch kind {
+	case kindNumbered:
 		w.writeNumber(c.Number)
+	case kindThrottled:
+		w.int(int64(c.Throttled))
 	}
 	w.flushIfFullLocked()
 }

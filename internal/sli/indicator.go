@@ -82,7 +82,7 @@ func callLabels(more ...string) map[string][]string {
 
 // ownCallLabels narrow what is measured of windtunnel's own calls.
 func ownCallLabels() map[string][]string {
-	out := callLabels("source", "step", "cluster")
+	out := callLabels("source", "step", "cluster", "clients")
 	out["connection"] = []string{"kept", "new"}
 	return out
 }

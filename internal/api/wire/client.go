@@ -78,6 +78,8 @@ type Request struct {
 	Accept      string // empty: application/json
 	Body        []byte
 	Impersonate string        // user to act as; empty: as oneself
+	Groups      []string      // of that user
+	UserAgent   string        // empty: the client's
 	Timeout     time.Duration // 0: DefaultTimeout
 	Discard     bool          // the body of a successful answer is counted, not kept
 
@@ -127,6 +129,7 @@ type Client struct {
 	prefix   string // path before /api of servers behind a proxy
 	tls      *tls.Config
 	others   []tls.Certificate
+	readSize int // of each connection
 
 	mu      sync.Mutex
 	conns   []*conn            // one place per connection; nil while there is none
@@ -181,9 +184,8 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 	config.DynamicRecordSizingDisabled = true // large writes, large records
 	c := &Client{
 		endpoint: ep, options: o, address: address, host: base.Host, tls: config, others: others,
-		prefix: trimSlash(base.Path),
-		conns:  make([]*conn, o.Most), dialing: make([]bool, o.Most), futile: make([]int, o.Most),
-		all: map[*conn]struct{}{}, renew: make(chan struct{}, 1), sooner: make(chan struct{}, 1),
+		prefix: trimSlash(base.Path), readSize: readSize,
+		conns: make([]*conn, o.Most), dialing: make([]bool, o.Most), futile: make([]int, o.Most),
 	}
 	if c.auth, err = ep.Authorization(); err != nil {
 		return nil, err
@@ -197,14 +199,36 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 			c.actsAs = append(c.actsAs, hpack.HeaderField{Name: strings.ToLower(name), Value: value})
 		}
 	}
+	c.start()
+	return c, nil
+}
+
+// Another returns a client like this one, with connections of its own. It shares what
+// does not change, such as certificates, and reads little at once: clients by the thousand
+// are made from one.
+func (c *Client) Another() *Client {
+	n := len(c.conns)
+	c.mu.Lock()
+	auth := c.auth
+	c.mu.Unlock()
+	out := &Client{
+		endpoint: c.endpoint, options: c.options, address: c.address, host: c.host, tls: c.tls, others: c.others, prefix: c.prefix, readSize: smallRead,
+		conns: make([]*conn, n), dialing: make([]bool, n), futile: make([]int, n), auth: auth, actsAs: c.actsAs,
+	}
+	out.start()
+	return out
+}
+
+// start makes what a client does not share, and starts its loops.
+func (c *Client) start() {
+	c.all, c.renew, c.sooner = map[*conn]struct{}{}, make(chan struct{}, 1), make(chan struct{}, 1)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.wait.Add(1)
 	guard.Go(c.sweepLoop)
-	if ep.Renewable() {
+	if c.endpoint.Renewable() {
 		c.wait.Add(1)
 		guard.Go(c.renewLoop)
 	}
-	return c, nil
 }
 
 func trimSlash(s string) string {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -95,7 +96,7 @@ func (c *Client) connect(ctx context.Context, place int) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", c.address, err)
 	}
-	in := &socket{Conn: raw}
+	in := &socket{Conn: raw, room: make([]byte, c.readSize)}
 	t := tls.Client(in, c.as(place))
 	if err := t.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", c.address, err), raw.Close())
@@ -187,7 +188,7 @@ func (k *conn) openStreamLocked(s *stream) {
 	} else {
 		k.field("accept", req.Accept)
 	}
-	k.field("user-agent", k.client.options.UserAgent)
+	k.field("user-agent", cmp.Or(req.UserAgent, k.client.options.UserAgent))
 	if k.client.auth != "" {
 		k.field("authorization", k.client.auth)
 	}
@@ -215,6 +216,9 @@ func (k *conn) openStreamLocked(s *stream) {
 func (k *conn) impersonate(req *Request) {
 	if req.Impersonate != "" {
 		k.field("impersonate-user", req.Impersonate)
+		for _, group := range req.Groups {
+			k.field("impersonate-group", group)
+		}
 		return
 	}
 	for _, f := range k.client.actsAs {

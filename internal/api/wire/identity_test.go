@@ -65,3 +65,30 @@ func TestConnectionsTakeIdentitiesInTurn(t *testing.T) {
 		t.Errorf("the server saw %v", got)
 	}
 }
+
+// TestRequestsSayWhoTheyAre: user, groups and user agent of a request win over the client's.
+func TestRequestsSayWhoTheyAre(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	_, ep := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	c := client(t, ep, 1)
+	for _, one := range []*wire.Client{c, c.Another()} {
+		for _, tt := range []struct {
+			req  wire.Request
+			want string
+		}{
+			{wire.Request{}, "[windtunnel] [] []"},
+			{wire.Request{Impersonate: "a", Groups: []string{"g", "h"}, UserAgent: "agent/1"}, "[agent/1] [a] [g h]"},
+			{wire.Request{Impersonate: "b"}, "[windtunnel] [b] []"},
+		} {
+			tt.req.Method, tt.req.Path = http.MethodGet, "/"
+			if _, err := one.Do(t.Context(), &tt.req); err != nil {
+				t.Fatal(err)
+			}
+			h := <-seen
+			if got := fmt.Sprint(h["User-Agent"], h["Impersonate-User"], h["Impersonate-Group"]); got != tt.want {
+				t.Errorf("the server saw %s, want %s", got, tt.want)
+			}
+		}
+		t.Cleanup(func() { _ = one.Close() })
+	}
+}

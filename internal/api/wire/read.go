@@ -22,15 +22,12 @@ func (k *conn) readLoop() {
 	_ = k.net.NetConn().Close()
 }
 
-// plainSize is how much is decrypted at once: TLS has no larger records.
-const plainSize = 16 << 10
-
 // arrived is called when the network brought something. It handles all frames
 // that are whole, and then writes, in one go, what they gave rise to.
 func (k *conn) arrived() error {
 	k.now = k.client.options.Clock.Now()
 	for {
-		n, err := k.net.Read(k.frames.room(plainSize))
+		n, err := k.net.Read(k.frames.room(len(k.in.room) / 2))
 		k.frames.add(n)
 		if n > 0 {
 			if err := k.handleAll(); err != nil {

@@ -13,11 +13,15 @@ type socket struct {
 	raw   rawSocket
 	ready bool   // the handshake is over: Read does not wait
 	buf   []byte // read and not yet taken
-	room  [readSize]byte
+	room  []byte // what is read at once goes here
 }
 
-// readSize is how much is read at once.
-const readSize = 32 << 10
+// readSize is how much is read at once, smallRead of connections of which there are
+// thousands: the half of it is decrypted at once.
+const (
+	readSize  = 32 << 10
+	smallRead = 2 << 10
+)
 
 // emptyError says that all that came was taken. TLS goes on after an error
 // that says Temporary, with nothing lost.
@@ -35,7 +39,7 @@ func (s *socket) Read(p []byte) (int, error) {
 		if s.ready {
 			return 0, emptyError{}
 		}
-		n, err := s.Conn.Read(s.room[:])
+		n, err := s.Conn.Read(s.room)
 		if n == 0 {
 			return 0, err
 		}

@@ -42,7 +42,7 @@ func (s *socket) receive(got func() error) error {
 	var failed error
 	err := s.raw.conn.Read(func(fd uintptr) bool {
 		for {
-			n, errno := call(syscall.SYS_READ, fd, s.room[:])
+			n, errno := call(syscall.SYS_READ, fd, s.room)
 			switch {
 			case errno == syscall.EAGAIN:
 				return false

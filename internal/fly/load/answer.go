@@ -32,7 +32,8 @@ func (s *slot) handleResponse(r *wire.Response) {
 		return
 	}
 	s.chain++
-	s.due = r.Done
+	s.due, s.at, s.throttled = r.Done, 0, 0
+	s.flight.chargeFollower(s.index)
 	if err != nil {
 		s.countUnbuilt(err)
 		return
@@ -88,8 +89,8 @@ func (s *slot) recordCall(o record.Outcome, r *wire.Response, again bool) Result
 	if c.Number = f.callNumber(s.index); c.Number > 0 { // of a worker: nobody else is asked whether more follows
 		c.More = s.hasMore(r)
 	}
-	if f.closed {
-		c.Due = c.Sent
+	if c.Throttled = s.throttled; f.closed {
+		c.Due, c.Throttled = c.Sent, 0
 	}
 	s.g.options.Records.Call(c)
 	s.g.stats.countEnded(c)

@@ -1,5 +1,11 @@
 package load
 
+import (
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
 // Token scans a list that comes in pieces of a size and returns the token of
 // the next page.
 func Token(list []byte, size int) string {
@@ -36,4 +42,12 @@ func (g *Generator) Starved() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.starved)
+}
+
+// Bucket is the token bucket of a client.
+type Bucket = bucket
+
+// Take takes a token, as calls do.
+func (b *bucket) Take(now clock.Time, gap time.Duration, burst int) clock.Time {
+	return b.take(now, gap, burst)
 }

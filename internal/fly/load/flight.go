@@ -28,6 +28,8 @@ type flight struct {
 	closed bool       // a closed pool: calls are due when they are sent
 	alarm  *alarm
 
+	population *population // nil: the generator sends the calls itself
+
 	mu           sync.Mutex
 	driving      bool
 	starved      bool // a call is due, and no slot is free
@@ -71,10 +73,18 @@ func (g *Generator) beginFlight(ctx context.Context, p Plan) (*flight, error) {
 		f.calls = math.MaxInt
 	case math.IsInf(rate, 1) && !f.closed:
 		f.pool = max(1, p.Share.Portion(g.options.Burst))
-	case !math.IsInf(rate, 1) && !p.Anew:
+	case !math.IsInf(rate, 1) && !p.Anew && p.Clients == nil:
 		g.reserveConnections(ctx, rate)
 	}
+	if p.Clients != nil {
+		if f.population, err = g.openPopulation(ctx, p.Clients); err != nil {
+			return nil, err
+		}
+	}
 	for _, op := range p.Ops {
+		if p.Clients != nil {
+			op.Clients = p.Clients.Name
+		}
 		if p.Anew {
 			op.Connection = record.NewConnection
 		}
@@ -162,10 +172,16 @@ func (f *flight) dueLocked(now clock.Time) clock.Time {
 	if f.closed && f.next < f.calls && now > f.limit {
 		f.calls = f.next // time is up
 	}
-	if f.pool > 0 && (f.next >= f.calls || f.busyLocked() >= f.pool) {
+	if f.hasNoRoomLocked() {
 		return again
 	}
 	return min(again, f.nextDue)
+}
+
+// hasNoRoomLocked tells whether the pace's next call has to wait for other calls; callers
+// hold mu.
+func (f *flight) hasNoRoomLocked() bool {
+	return f.pool > 0 && (f.next >= f.calls || f.busyLocked() >= f.pool) || f.population.isFull()
 }
 
 // busyLocked returns how many of a pool's places are taken; callers hold mu. Calls of
@@ -215,22 +231,37 @@ func (f *flight) sendDue() {
 // chooseLocked takes the call that is due first, if one is due, and a slot for it;
 // callers hold mu.
 func (f *flight) chooseLocked() *slot {
-	now := f.g.options.Clock.Now()
-	if f.dueLocked(now) > now {
-		return nil
+	for {
+		now := f.g.options.Clock.Now()
+		if f.dueLocked(now) > now {
+			return nil
+		}
+		if again := f.waiting.firstDue(); again <= now && (again <= f.nextDue || len(f.waitingSlots) > 0 || f.hasNoRoomLocked()) {
+			if f.chargeLocked(now) {
+				continue
+			}
+			return f.chooseAgain()
+		}
+		if f.population.isLimited() {
+			heap.Push(&f.waiting, f.takeNextLocked())
+			f.population.throttled++
+			continue
+		}
+		s := f.takeSlotLocked()
+		if s != nil {
+			s.call = f.takeNextLocked()
+		}
+		return s
 	}
-	if again := f.waiting.firstDue(); again <= now && (again <= f.nextDue || len(f.waitingSlots) > 0) {
-		return f.chooseAgain()
-	}
-	s := f.takeSlotLocked()
-	if s == nil {
-		return nil
-	}
-	s.call = call{flight: f, index: f.next, due: f.nextDue}
+}
+
+// takeNextLocked takes the pace's next call; callers hold mu.
+func (f *flight) takeNextLocked() call {
+	out := call{flight: f, index: f.next, due: f.nextDue}
 	f.next += f.plan.Share.Stride()
 	f.open++
 	f.advanceLocked()
-	return s
+	return out
 }
 
 // chooseAgain takes the first of the calls that wait to be sent again.
@@ -241,7 +272,9 @@ func (f *flight) chooseAgain() *slot {
 	} else if s = f.takeSlotLocked(); s == nil {
 		return nil
 	}
-	s.call = heap.Pop(&f.waiting).(call)
+	if s.call = heap.Pop(&f.waiting).(call); f.population.isLimited() && s.attempt == 0 {
+		f.population.throttled--
+	}
 	return s
 }
 
@@ -292,6 +325,9 @@ func (s *slot) checkRequest() error {
 
 func (s *slot) postRequest() {
 	s.g.stats.sent.Add(1)
+	if p := s.flight.population; p != nil {
+		p.sign(s.index, &s.req.Request)
+	}
 	switch {
 	case s.req.Hold > 0:
 		s.holdWatch()
@@ -303,6 +339,9 @@ func (s *slot) postRequest() {
 	switch {
 	case s.flight.plan.Anew:
 		s.sendAnew()
+		return
+	case s.flight.population != nil:
+		s.flight.population.connectionOf(s.index).Send(&s.req.Request, s.callback)
 		return
 	case s.req.Member > 0:
 		s.g.members[s.req.Member-1].client.Send(&s.req.Request, s.callback)

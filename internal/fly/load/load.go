@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -81,6 +82,10 @@ type call struct {
 	chain   int    // calls that went before it for the same index
 	token   string // of the page to read
 	due     clock.Time
+
+	charged   bool          // it has taken a token of its client's limiter
+	at        clock.Time    // when that lets it go, if it has to wait
+	throttled time.Duration // how long it has to
 }
 
 // New returns a generator. Close it after use.
@@ -136,6 +141,9 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 	}
 	defer g.stats.endPlan(p.shareRate())
 	ended := f.runPace(ctx)
+	if err := f.population.close(); ended == nil {
+		ended = err
+	}
 	f.watches.writeSamples(f)
 	f.tellRates()
 	f.tellFailures()
@@ -192,7 +200,7 @@ func (g *Generator) releaseSlot(s *slot) {
 
 // Reserve opens the connections that a plan needs, before its time begins.
 func (g *Generator) Reserve(ctx context.Context, p Plan) {
-	if rate := p.shareRate(); !math.IsInf(rate, 1) {
+	if rate := p.shareRate(); !math.IsInf(rate, 1) && p.Clients == nil {
 		g.reserveConnections(ctx, rate)
 	}
 }

@@ -44,6 +44,8 @@ type Plan struct {
 	// Anew has each call open a connection of its own, with TLS, and close it after the answer:
 	// its latency has all of that. No call of such a plan may be a watch.
 	Anew bool
+	// Clients, when set, send the calls, each in turn: to the plane, and not with Anew or Share.
+	Clients *Clients
 	// Share is of the calls. When they are due, which verb they have and what they are
 	// about is not the share's affair. The zero value is all of them.
 	Share share.Share
@@ -143,6 +145,8 @@ func (p *Plan) checkPlan() error {
 		return fmt.Errorf("%w: %s for %v", ErrPlan, unit.Count(p.Count, "calls"), p.For)
 	case p.Count == 0 && p.For > 0 && p.isEndless():
 		return fmt.Errorf("%w: a burst needs a count", ErrPlan)
+	case p.Clients != nil && (p.Anew || p.Share.Split()):
+		return fmt.Errorf("%w: clients keep their connections, and are not shared", ErrPlan)
 	case p.Retry.Times < 0 || p.Retry.Times > 255 || p.Retry.Delay < 0:
 		return fmt.Errorf("%w: %s with a delay of %v", ErrPlan, unit.Count(p.Retry.Times, "retries"), p.Retry.Delay)
 	}

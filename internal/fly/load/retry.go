@@ -16,11 +16,12 @@ import (
 // server which refuses everything slows the load down and fills no memory.
 const maxWaiting = 10_000
 
-// retries is a heap of calls that are sent again, the first one due on top.
+// retries is a heap of calls that wait: to be sent again, or for the limiters of their
+// clients. The one that may be sent first is on top.
 type retries []call
 
 func (r retries) Len() int           { return len(r) }
-func (r retries) Less(i, j int) bool { return r[i].due < r[j].due }
+func (r retries) Less(i, j int) bool { return r[i].turn() < r[j].turn() }
 func (r retries) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 
 // Push and Pop are heap.Interface's.
@@ -34,12 +35,15 @@ func (r *retries) Pop() any {
 	return x
 }
 
-// firstDue returns when the first of them is.
+// turn returns when a call may be sent.
+func (c *call) turn() clock.Time { return max(c.due, c.at) }
+
+// firstDue returns when the first of them may be sent.
 func (r retries) firstDue() clock.Time {
 	if len(r) == 0 {
 		return distant
 	}
-	return r[0].due
+	return r[0].turn()
 }
 
 // wantsRetry tells whether a call that ended so is one of those to be sent again.
@@ -70,6 +74,7 @@ func (s *slot) retryCall(o record.Outcome, r *wire.Response) (call, bool) {
 	}
 	c := s.call
 	c.attempt++
+	c.charged, c.at, c.throttled = false, 0, 0
 	c.unsure = c.unsure || o == record.Unknown || r.Code >= http.StatusInternalServerError
 	c.due = r.Done.Add(p.delayAfter(s.attempt, r.RetryAfter))
 	if !s.req.Pages {

@@ -95,6 +95,11 @@ func (g *Generator) dropWatches(f *flight) {
 		defer f.mu.Unlock()
 		return f.watches.own[r]
 	}
+	if f.population != nil {
+		for _, c := range f.population.connections {
+			c.CloseHeld(own)
+		}
+	}
 	g.plane.dropWatches(own)
 	for _, t := range g.members {
 		t.dropWatches(own)

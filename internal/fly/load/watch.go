@@ -75,7 +75,7 @@ func (s *slot) holdWatch() {
 	h := &hold{call: s.call, g: s.g, req: s.req, slot: s, initial: strings.Contains(s.req.Path, "sendInitialEvents=true")}
 	h.req.Body = nil
 	h.req.Opened, h.req.Data = h.onResponse, h.onData
-	client, err := s.g.targetOf(s.req.Member).watchClient(s.g.options)
+	client, err := s.watchClient()
 	if err != nil {
 		s.countUnbuilt(err)
 		return
@@ -90,6 +90,15 @@ func (s *slot) holdWatch() {
 		f.alarm.wakeUp() // its figures are to be written
 	}
 	client.Send(&h.req.Request, h.onClosed)
+}
+
+// watchClient returns the client of a slot's watch: with a population the connection of the
+// call's client, as real clients have it.
+func (s *slot) watchClient() (*wire.Client, error) {
+	if p := s.flight.population; p != nil {
+		return p.connectionOf(s.index), nil
+	}
+	return s.g.targetOf(s.req.Member).watchClient(s.g.options)
 }
 
 func (h *hold) onResponse(r *wire.Response) {

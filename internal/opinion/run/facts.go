@@ -76,7 +76,7 @@ type Calls struct {
 	record.Op
 	Latency  stats.Durations // Done-Due; a call without an answer lasted at least that long
 	Service  stats.Durations // Done-Sent, likewise
-	Lateness stats.Durations // Sent-Due, without the fleet's calls to a member while a fault broke it
+	Lateness stats.Durations // Sent-Due without the wait for a limiter, without the fleet's calls to a member while a fault broke it
 	Outcomes [3]int          // by record.Outcome
 	Codes    map[uint16]int  // of failed calls, by HTTP status; 0: never sent
 	Refused  map[uint16]int  // of those the ones that failed for good: they were not sent again
@@ -97,7 +97,7 @@ func (c *Calls) Count() int { return c.Outcomes[0] + c.Outcomes[1] + c.Outcomes[
 // Labels are an operation's, by the names that objectives have for them.
 func (c *Calls) Labels() map[string]string {
 	return map[string]string{"source": c.Source, "step": c.Step, "verb": c.Verb, "resource": c.Resource,
-		"subresource": c.Subresource, "scope": c.Scope, "cluster": c.Cluster, "connection": cmp.Or(c.Connection, "kept")}
+		"subresource": c.Subresource, "scope": c.Scope, "cluster": c.Cluster, "connection": cmp.Or(c.Connection, "kept"), "clients": c.Clients}
 }
 
 // Span is the first and the last of some moments.

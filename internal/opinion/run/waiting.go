@@ -55,7 +55,7 @@ func (q *Queue) addCall(v record.Call, may time.Duration) {
 	q.inFlight.addSpan(v.Due, v.Done)
 	if v.Lateness() > may {
 		q.Late++
-		q.overdue.addSpan(v.Due.Add(may), v.Sent)
+		q.overdue.addSpan(v.Due.Add(v.Throttled+may), v.Sent)
 	}
 }
 

@@ -20,6 +20,8 @@ type Call struct {
 	Received    int64  `parquet:"received_bytes,delta" unit:"bytes"`    // body received
 	Cluster     string `parquet:"cluster,dict,optional"`                // the member that it was sent to; empty: the plane
 	Connection  string `parquet:"connection,dict,optional"`             // new: it opened a connection of its own; empty: it used one that was open
+	Clients     string `parquet:"clients,dict,optional"`                // the population of clients that sent it; empty: windtunnel's own client
+	Throttled   int64  `parquet:"throttled_ns,delta" unit:"ns"`         // how long the rate limiter of its client held it back
 }
 
 // Phase is one phase of one object's lifecycle, in the order of receipt.

@@ -143,7 +143,7 @@ func (f *filler) fillCall(c record.Call) {
 	}
 	f.calls.addRow(Call{
 		Due: int64(c.Due), Sent: int64(c.Sent), Done: int64(c.Done),
-		Source: op.Source, Step: op.Step, Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Scope: op.Scope, Cluster: op.Cluster, Connection: op.Connection,
+		Source: op.Source, Step: op.Step, Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Scope: op.Scope, Cluster: op.Cluster, Connection: op.Connection, Clients: op.Clients, Throttled: int64(c.Throttled),
 		Outcome: c.Outcome.String(), Code: int32(c.Code), Again: again, Attempt: int32(c.Attempt), RetryAfter: int64(c.RetryAfter / time.Second),
 		SentBytes: int64(c.SentBytes), Received: int64(c.ReceivedBytes),
 	})

@@ -61,9 +61,9 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"calls.csv": `due_ns,sent_ns,done_ns,source,step,verb,resource,subresource,scope,outcome,code,attempt,again,retry_after_s,sent_bytes,received_bytes,cluster,connection
-0,7,5000000,load,fill,create,pods,binding,resource,ok,201,0,0,,300,900,,
-5,6,7,observe,,list,nodes,,cluster,unknown,,2,0,3,0,0,,
+		"calls.csv": `due_ns,sent_ns,done_ns,source,step,verb,resource,subresource,scope,outcome,code,attempt,again,retry_after_s,sent_bytes,received_bytes,cluster,connection,clients,throttled_ns
+0,7,5000000,load,fill,create,pods,binding,resource,ok,201,0,0,,300,900,,,,0
+5,6,7,observe,,list,nodes,,cluster,unknown,,2,0,3,0,0,,,,0
 `,
 		"lifecycles.csv": `object,resource,namespace,name,uid,group,lifecycle,phase,at_ns,within_ns,cluster
 0,pods,n,"a ""quoted"", name",u,g,,created,11,5,

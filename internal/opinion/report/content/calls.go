@@ -82,6 +82,9 @@ func newCallRow(op record.Op, all []*run.Calls) CallRow {
 	if op.Connection == record.NewConnection {
 		resource += ", a new connection each"
 	}
+	if op.Clients != "" {
+		resource += ", clients " + op.Clients
+	}
 	row := CallRow{Source: op.Source, Verb: op.Verb, Resource: resource, Scope: op.Scope}
 	codes := map[uint16]int{}
 	var latency, service []*stats.Durations
