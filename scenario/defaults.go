@@ -155,6 +155,9 @@ func (s *Step) fillDerived(number string) {
 	if s.Name == "" {
 		s.Name = s.defaultName(number)
 	}
+	if s.Clients != nil {
+		s.Clients.fillDerived(s.Name)
+	}
 	if c := s.Create; c != nil {
 		if c.Name == "" {
 			c.Name = s.Name
@@ -227,7 +230,7 @@ func (s *Step) setVerbs() []string {
 // stepVerbs are the fields of which a step has exactly one.
 func stepVerbs() []string {
 	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool {
-		return slices.Contains([]string{"name", "cluster", "beside", "expects", "onFailure"}, name)
+		return slices.Contains([]string{"name", "cluster", "beside", "expects", "clients", "onFailure"}, name)
 	})
 }
 

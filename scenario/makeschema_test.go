@@ -19,7 +19,7 @@ const expression = `\$\{`
 // MakeSchema makes what Schema returns from the types of the language and their
 // comments.
 func MakeSchema() []byte {
-	m := &schemaMaker{comments: commentsOf("scenario.go", "plane.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go", "build.go"), defs: object{}}
+	m := &schemaMaker{comments: commentsOf("scenario.go", "plane.go", "members.go", "steps.go", "clients.go", "network.go", "lifecycles.go", "subject.go", "build.go"), defs: object{}}
 	s := m.record(reflect.TypeFor[Scenario]())
 	s["$defs"] = m.defs
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -14,7 +14,7 @@ import (
 // Reference returns the language as a page of Markdown: it is made from the
 // types and their comments, as Schema is. docs/reference/scenario.md holds it.
 func Reference() []byte {
-	r := &referenceMaker{comments: commentsOf("scenario.go", "plane.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go", "build.go"), seen: map[reflect.Type]bool{}}
+	r := &referenceMaker{comments: commentsOf("scenario.go", "plane.go", "members.go", "steps.go", "clients.go", "network.go", "lifecycles.go", "subject.go", "build.go"), seen: map[reflect.Type]bool{}}
 	r.line("# Scenario language")
 	r.line("")
 	r.line("After reading this page you know every field of a scenario file. For a first file, run `windtunnel init`.")

@@ -50,6 +50,7 @@ func (c stepChecker) checkParallel(path string, steps []Step, before createdStep
 func (c stepChecker) checkStep(path string, s *Step, before createdSteps) {
 	c.checkHead(path, s)
 	memberChecker(c).checkStepCluster(path, s)
+	clientsChecker(c).checkClients(path+".clients", s)
 	switch {
 	case s.Parallel != nil:
 		c.checkParallel(path+".parallel", s.Parallel, before)

@@ -59,6 +59,8 @@ func fieldWords(field string) []string {
 		return []string{"merge", "strategic", "json", "apply", "put"}
 	case "requests.connection", "probe.connection":
 		return []string{KeptConnections, NewConnections}
+	case "clients.contentType":
+		return []string{ProtobufClients, JSONClients}
 	case "call.verb":
 		return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	case "call.pick":

@@ -17,15 +17,15 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
 		"ground":            {max: 4765},
-		"internal/record":   {max: 5125},
+		"internal/record":   {max: 5145},
 		"internal/machine":  {max: 3370},
-		"internal/api":      {max: 5790},
+		"internal/api":      {max: 5815},
 		"internal/template": {max: 1475},
-		"scenario":          {max: 6120},
+		"scenario":          {max: 6225},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24_680},
 		"internal/opinion":  {max: 27510},
-		"internal/fly":      {max: 27_230},
+		"internal/fly":      {max: 27485},
 		"plane":             {max: 47},
 		"planes":            {max: 28_860},
 		"cmd":               {max: 7210},
@@ -33,7 +33,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	packages: map[string]budget{
 		"internal/opinion/slo": {3800, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
 		"cmd/windtunnel":       {7210, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
-		"scenario":             {6120, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"scenario":             {6225, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},

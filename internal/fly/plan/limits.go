@@ -57,7 +57,7 @@ func (e Estimate) Unmet(s *scenario.Scenario, l Limits) []string {
 	out = append(append(out, e.Members.unmetLimits(l)...), e.Subjects.unmetLimits(s, l)...)
 	out = append(out, limitsBeyond(s, l)...)
 	if l.OpenFiles > 0 && uint64(e.OpenFiles) > l.OpenFiles {
-		add("about %s are needed, %s held among them, and the limit is %d: raise it with ulimit -n", unit.Count(e.OpenFiles, "open files"), unit.Count(e.Watches, "watches"), l.OpenFiles)
+		add("about %s are needed, %s held and the connections of clients among them, and the limit is %d: raise it with ulimit -n", unit.Count(e.OpenFiles, "open files"), unit.Count(e.Watches, "watches"), l.OpenFiles)
 	}
 	return out
 }

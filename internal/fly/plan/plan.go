@@ -47,6 +47,7 @@ type Estimate struct {
 	Pods      int           // of those, the pods
 	EtcdBytes int64         // most that etcd holds at once, by the factors below
 	Watches   int           // most held at once by the steps
+	Clients   []Population  // in the order of their steps
 	OpenFiles int           // that this process needs
 	Processes Processes     // of the plane
 	Upgrades  []string      // what each upgrade step changes, in which order
@@ -106,7 +107,7 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + peakGarbage(e.writes)))
 	out.Audit = s.Plane.Audit
 	out.Processes, out.Members, out.Subjects = processesOf(s.Plane), membersOf(s), subjectsOf(s)
-	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + out.Members.OpenFiles
+	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + e.top.connections + out.Members.OpenFiles
 	return out, nil
 }
 
@@ -125,19 +126,20 @@ type span struct {
 // level is what there is at one time.
 type level struct {
 	objects, pods, watches int
+	connections            int // of clients
 	bytes                  int64
 }
 
 func (l level) plus(o level) level {
-	return level{l.objects + o.objects, l.pods + o.pods, l.watches + o.watches, l.bytes + o.bytes}
+	return level{l.objects + o.objects, l.pods + o.pods, l.watches + o.watches, l.connections + o.connections, l.bytes + o.bytes}
 }
 
 func (l level) minus(o level) level {
-	return level{l.objects - o.objects, l.pods - o.pods, l.watches - o.watches, l.bytes - o.bytes}
+	return level{l.objects - o.objects, l.pods - o.pods, l.watches - o.watches, l.connections - o.connections, l.bytes - o.bytes}
 }
 
 func (l level) max(o level) level {
-	return level{max(l.objects, o.objects), max(l.pods, o.pods), max(l.watches, o.watches), max(l.bytes, o.bytes)}
+	return level{max(l.objects, o.objects), max(l.pods, o.pods), max(l.watches, o.watches), max(l.connections, o.connections), max(l.bytes, o.bytes)}
 }
 
 // estimator walks through a scenario.

@@ -68,6 +68,9 @@ func short(e plan.Estimate) string {
 	if e.Watches > 0 {
 		text += fmt.Sprintf(" watches %d", e.Watches)
 	}
+	for _, c := range e.Clients {
+		text += fmt.Sprintf(" clients %v", c)
+	}
 	return text + ": " + strings.Join(out, ", ")
 }
 
@@ -101,6 +104,8 @@ func TestOf(t *testing.T) {
 		{"requests for a time", "- requests: {for: 10s, pace: {constant: 10}, mix: [{verb: list, resource: deployments.v1.apps}]}\n", "10s rate 10 burst 0 objects 0: 101 list deployments.apps"},
 		{"a closed pool for a time", "- requests: {for: 10s, pace: {closed: 5}, mix: [{verb: list, resource: pods}]}\n", "10s rate 0 burst 0 objects 0 unbounded: "},
 		{"watches", "- requests: {for: 1m, pace: {constant: 2}, mix: [{verb: watch, resource: pods, hold: 10s}]}\n", "1m0s rate 2 burst 0 objects 0 watches 20: 121 watch pods"},
+		{"clients", "- {name: a, clients: {count: 3, connections: 2, limiter: {qps: 2}}, requests: {count: 72, pace: {constant: 100}, mix: [{verb: list, resource: pods}]}}\n",
+			"10s rate 100 burst 0 objects 0 clients a (step a): 3 clients with 2 connections, each limited to 2/s (burst 4), 6/s in all, less than the pace asks for: 72 list pods"},
 		{"made by a mix", "- requests: {count: 5, pace: {burst: true}, mix: [{verb: create, body: map}]}\n", "0s rate 0 burst 5 objects 5: 5 create configmaps"},
 		{"in parallel", "- parallel:\n  - create: {body: map, count: 11, pace: {constant: 10}}\n  - create: {body: map, count: 21, pace: {constant: 10}}\n  - pause: 5s\n- wait: {objects: pods, deleted: true}\n",
 			"5s rate 20 burst 0 objects 32 open: 32 create configmaps"},

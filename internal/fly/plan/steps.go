@@ -92,6 +92,7 @@ func (e *estimator) estimateStep(s *scenario.Step, begin time.Duration) (span, e
 	if err != nil && !errors.Is(err, errNoMembers) {
 		return span{}, fmt.Errorf("step %q: %w", s.Name, err)
 	}
+	e.estimateClients(s, &one)
 	e.out.Steps = append(e.out.Steps, one)
 	e.top = e.top.max(e.now)
 	out := span{length: one.Duration, open: one.Open, rate: one.Rate}

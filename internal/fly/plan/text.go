@@ -74,6 +74,9 @@ func (e Estimate) writeWhole(b *strings.Builder) {
 	if e.Audit {
 		fmt.Fprintf(b, "clients    their requests are counted from the audit log of kube-apiserver\n")
 	}
+	for _, c := range e.Clients {
+		fmt.Fprintf(b, "clients    %v\n", c)
+	}
 	if e.Watches > 0 {
 		fmt.Fprintf(b, "watches    at most %s held at once\n", unit.Number(float64(e.Watches)))
 	}

@@ -159,7 +159,7 @@ func (s *Session) newObjects(ctx context.Context, step string, c *scenario.Creat
 		if err := o.tryItem(k); err != nil {
 			return nil, err
 		}
-		if !it.namesSelf {
+		if !it.namesSelf && !s.Workload.WantsJSON(step) {
 			it.packed = protobuf.New(it.body)
 		}
 		if it.body.Kind() == "" {

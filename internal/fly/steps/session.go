@@ -215,7 +215,7 @@ func (s *Session) sendPlanned(ctx context.Context, x sender) error {
 		return err
 	}
 	s.noteLacks(p.Step, p.lacks)
-	p.part.Step, p.known = p.Step, known
+	p.part.Step, p.known, p.Clients = p.Step, known, s.Workload.ClientsOf(p.Step)
 	return s.sendPlan(ctx, p)
 }
 

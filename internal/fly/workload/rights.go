@@ -85,6 +85,13 @@ func (w *Workload) Rights() Rights {
 		if step.Cluster == "" {
 			r.addStep(step)
 		}
+		if c := step.Clients; c != nil && c.As != nil {
+			r.addVerbs(Place{Resource: "users"}, "impersonate")
+			if len(c.As.Groups) > 0 {
+				r.addVerbs(Place{Resource: "groups"}, "impersonate")
+			}
+			r.addNote("clients " + c.Name + " act as users of their own: these need the rights of step " + step.Name)
+		}
 	}
 	return r.sortedRights()
 }

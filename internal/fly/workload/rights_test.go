@@ -31,6 +31,9 @@ func TestRights(t *testing.T) {
 		"a fleet": {
 			"namespaces: {count: 0}\nfleet: {nodes: 1}\nsteps: [{pause: 1s}]\n",
 			[]string{"/nodes: create delete get list patch watch", "/nodes/status: patch", "/pods/status: patch", "/pods: delete get list patch watch"}, true},
+		"clients that are others": {
+			"namespaces: {count: 0}\nsteps: [{clients: {count: 2, as: {user: a, groups: [g]}}, requests: {count: 1, pace: {burst: true}, mix: [{verb: list, resource: secrets, namespace: '*'}]}}]\n",
+			[]string{"/users: impersonate", "/groups: impersonate", "/secrets: list"}, false},
 		"a mix": {
 			"namespaces: {count: 0}\nsteps: [{name: r, requests: {count: 1, pace: {burst: true}, mix: [{verb: get, resource: widgets.v1alpha1.example.org, namespace: n, name: w, subresource: status}, {verb: list, resource: secrets, namespace: '*'}]}}]\n",
 			[]string{"example.org/widgets/status in n: get", "/secrets: list"}, false},

@@ -50,6 +50,8 @@ func (w *Workload) explainUnsharable(step *scenario.Step, workers int) error {
 	switch {
 	case step.Beside:
 		return fmt.Errorf("%w: it ends when the steps beside it do, which only one sender knows; run it without --workers", ErrNotShared)
+	case step.Clients != nil:
+		return fmt.Errorf("%w: its clients and their rate limiters are in one process; run it without --workers", ErrNotShared)
 	case step.Cluster != "":
 		return fmt.Errorf("%w: it is done in members, which only one sender reaches; run it without --workers", ErrNotShared)
 	case step.Churn != nil && step.Churn.Namespaces != "":

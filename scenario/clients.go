@@ -1,0 +1,125 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Clients are many independent clients, such as the agents of a DaemonSet, that send the
+// requests of a step. Request i is sent by client i modulo count, at the time that the step's
+// pace says; a request waits longer only for the rate limiter of its own client. Connections
+// open before the step's first request. In texts with {{.Client}} the number of the client is
+// filled in, from 0.
+type Clients struct {
+	Name        string   `yaml:"name"`        // label clients of objectives; several steps may have the same; default: the step's name
+	Count       int      `yaml:"count"`       // number of clients
+	As          *As      `yaml:"as"`          // the user that each client acts as, by impersonation; default: windtunnel's own
+	Connections int      `yaml:"connections"` // number of connections, which the clients share evenly; default: one for each client
+	Limiter     *Limiter `yaml:"limiter"`     // rate limiter of each client; default: none
+	ContentType string   `yaml:"contentType"` // protobuf (default): answers, and bodies of created objects, where the resource has it; json: all in JSON
+	UserAgent   string   `yaml:"userAgent"`   // may contain {{.Client}}; default: windtunnel's own
+}
+
+// As is the identity of a client. windtunnel's own user needs the right to impersonate it; API
+// priority and fairness sorts and queues requests by it.
+type As struct {
+	User   string   `yaml:"user"`   // such as system:node:node-{{.Client}}
+	Groups []string `yaml:"groups"` // may contain {{.Client}}; the API server adds system:authenticated
+}
+
+// Limiter is a token bucket as in client-go. A request that waits for it is not late by the
+// load generator: the records have the time.
+type Limiter struct {
+	QPS   float64 `yaml:"qps"`   // requests per second, on average; retries, pages and the GET of an update count
+	Burst int     `yaml:"burst"` // requests at once after a rest; default twice qps
+}
+
+// What answers and bodies are written in: the values of clients.contentType.
+const (
+	ProtobufClients = "protobuf"
+	JSONClients     = "json"
+)
+
+const (
+	clientMark = "{{.Client}}"
+	maxClients = 50_000
+)
+
+// ForClient returns a text of clients with the number of a client filled in.
+func ForClient(text string, client int) string {
+	return strings.ReplaceAll(text, clientMark, strconv.Itoa(client))
+}
+
+func (c *Clients) setDefaults() { c.ContentType = ProtobufClients }
+
+// fillDerived fills what follows from other fields.
+func (c *Clients) fillDerived(step string) {
+	if c.Name == "" {
+		c.Name = step
+	}
+	if c.Connections == 0 {
+		c.Connections = c.Count
+	}
+	if l := c.Limiter; l != nil && l.Burst == 0 && l.QPS > 0 {
+		l.Burst = int(math.Min(math.Ceil(2*l.QPS), math.MaxInt32))
+	}
+}
+
+// clientsChecker checks the clients of a step.
+type clientsChecker struct{ *checker }
+
+func (c clientsChecker) checkClients(path string, s *Step) {
+	x := s.Clients
+	if x == nil {
+		return
+	}
+	switch {
+	case !slices.Contains([]string{"create", "scale", "update", "delete", "requests"}, s.Verb()):
+		c.reportAt(path, "step.clients: belongs to create, scale, update, delete and requests, not to %s", s.Verb())
+	case s.Cluster != "":
+		c.reportAt(path, "step.clients: they are clients of the plane; a step in members has none")
+	case s.Requests != nil && s.Requests.Connection == NewConnections:
+		c.reportAt(path, "step.clients: clients keep their connections; connection: new opens one for each request")
+	}
+	c.checkLabel(path+".name", "clients.name", x.Name)
+	if x.Count < 1 || x.Count > maxClients {
+		c.reportAt(path+".count", "clients.count: %d is not in 1 to %d", x.Count, maxClients)
+	} else if x.Connections < 1 || x.Connections > x.Count {
+		c.reportAt(path+".connections", "clients.connections: %d is not in 1 to %d, the number of clients", x.Connections, x.Count)
+	}
+	if l := x.Limiter; l != nil {
+		c.checkPositive(path+".limiter.qps", "limiter.qps", l.QPS)
+		if l.Burst < 0 {
+			c.reportAt(path+".limiter.burst", "limiter.burst: %d is below 1", l.Burst)
+		}
+	}
+	c.checkWord(path+".contentType", "clients.contentType", x.ContentType)
+	c.checkClientText(path+".userAgent", "clients.userAgent", x.UserAgent)
+	if as := x.As; as != nil {
+		if as.User == "" {
+			c.reportAt(path+".as", "as.user: is needed: an API server refuses groups without a user")
+		}
+		c.checkClientText(path+".as.user", "as.user", as.User)
+		for i, group := range as.Groups {
+			at := fmt.Sprintf("%s.as.groups[%d]", path, i)
+			if group == "" {
+				c.reportAt(at, "as.groups: an empty name")
+			}
+			c.checkClientText(at, "as.groups", group)
+		}
+	}
+}
+
+// checkClientText checks a text that goes into a header.
+func (c clientsChecker) checkClientText(path, field, text string) {
+	rest := strings.ReplaceAll(text, clientMark, "")
+	switch {
+	case strings.Contains(rest, "{{"):
+		c.reportAt(path, "%s: %q: only %s is filled in, written like this", field, clipText(text), clientMark)
+	case strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r > '~' }):
+		c.reportAt(path, "%s: %q has characters that a header cannot carry", field, clipText(text))
+	}
+}
