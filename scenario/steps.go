@@ -245,7 +245,7 @@ type Call struct {
 	FieldSelector   string         `yaml:"fieldSelector"`   // list, watch, deletecollection
 	Limit           int            `yaml:"limit"`           // list: objects per page; all pages are read, each with a request; 0: one page
 	ResourceVersion string         `yaml:"resourceVersion"` // get, list: "" (default: the newest, by quorum) or "0" (any, from the cache)
-	Hold            unit.Duration  `yaml:"hold"`            // watch: time after which it is closed, default 1m
+	Hold            unit.Duration  `yaml:"hold"`            // watch: time after which it is closed, default 1m; one of `clients` that ends earlier is opened again, as informers do, and lists again what exists
 	Propagation     string         `yaml:"propagation"`     // delete, deletecollection
 }
 

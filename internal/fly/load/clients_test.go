@@ -307,3 +307,50 @@ func occupied() int64 {
 	runtime.ReadMemStats(&m)
 	return heap + int64(m.StackInuse)
 }
+
+// TestClientsOpenTheirWatchesAgain: a watch of a client that a server cuts or ends is opened
+// again until its time is over, also where the server refuses it for a while.
+func TestClientsOpenTheirWatchesAgain(t *testing.T) {
+	var mu sync.Mutex
+	opened := map[string]int{}
+	b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
+		user := r.Header.Get("Impersonate-User")
+		mu.Lock()
+		opened[user]++
+		n := opened[user]
+		mu.Unlock()
+		if n == 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, `{"type":"ADDED","object":{}}`)
+		w.(http.Flusher).Flush()
+		switch {
+		case n == 1 && user == "agent-0":
+			panic(http.ErrAbortHandler) // its connection is cut
+		case n == 1: // its answer ends
+		default:
+			<-r.Context().Done()
+		}
+	}, load.Options{})
+	p := load.Plan{Ops: []record.Op{op("watch")}, Count: 2, Pace: pace.Burst(), Clients: agents(2, 2),
+		Build: func(_ int, req *load.Request) (bool, error) {
+			req.Method, req.Path, req.Hold = http.MethodGet, "/x?watch=1", 6*time.Second
+			return true, nil
+		}}
+	if err := b.Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if opened["agent-0"] != 3 || opened["agent-1"] != 3 {
+		t.Errorf("opened %v, want each three times", opened)
+	}
+	ok := 0
+	for _, c := range b.calls(t) {
+		if c.Outcome == record.OK {
+			ok++
+		}
+	}
+	if ok != 4 {
+		t.Errorf("%d watches were open, want 4", ok)
+	}
+}

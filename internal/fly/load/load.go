@@ -86,6 +86,7 @@ type call struct {
 	charged   bool          // it has taken a token of its client's limiter
 	at        clock.Time    // when that lets it go, if it has to wait
 	throttled time.Duration // how long it has to
+	until     clock.Time    // of a client's watch that was open: until then it is opened again
 }
 
 // New returns a generator. Close it after use.

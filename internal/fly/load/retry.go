@@ -69,14 +69,16 @@ func (r *Retry) delayAfter(attempt int, retryAfter time.Duration) time.Duration 
 func (s *slot) retryCall(o record.Outcome, r *wire.Response) (call, bool) {
 	f := s.flight
 	p := &f.plan.Retry
-	if s.attempt >= p.Times || !p.wantsRetry(o, r.Code) {
+	c, again := s.call, s.attempt < p.Times && p.wantsRetry(o, r.Code)
+	if !again && c.until <= r.Done {
 		return call{}, false
 	}
-	c := s.call
 	c.attempt++
 	c.charged, c.at, c.throttled = false, 0, 0
 	c.unsure = c.unsure || o == record.Unknown || r.Code >= http.StatusInternalServerError
-	c.due = r.Done.Add(p.delayAfter(s.attempt, r.RetryAfter))
+	if c.due = r.Done.Add(p.delayAfter(s.attempt, r.RetryAfter)); c.until > 0 {
+		c.due = r.Done.Add(max(reopenBackoff().Pause(s.attempt), r.RetryAfter))
+	}
 	if !s.req.Pages {
 		c.chain = 0
 	}

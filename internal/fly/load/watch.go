@@ -1,6 +1,7 @@
 package load
 
 import (
+	"container/heap"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -75,6 +76,9 @@ func (s *slot) holdWatch() {
 	h := &hold{call: s.call, g: s.g, req: s.req, slot: s, initial: strings.Contains(s.req.Path, "sendInitialEvents=true")}
 	h.req.Body = nil
 	h.req.Opened, h.req.Data = h.onResponse, h.onData
+	if h.until > 0 {
+		h.req.Hold = max(time.Millisecond, h.until.Sub(s.g.options.Clock.Now()))
+	}
 	client, err := s.watchClient()
 	if err != nil {
 		s.countUnbuilt(err)
@@ -126,6 +130,9 @@ func (h *hold) recordOpened() {
 	r.ReceivedBytes = int(h.frames.bytes)
 	h.opened = r.Done
 	s.recordCall(record.OK, &r, false)
+	if h.flight.population != nil && h.until == 0 {
+		h.until = h.opened.Add(h.req.Hold)
+	}
 	w := &h.flight.watches
 	w.open.Add(1)
 	w.opened.Add(1)
@@ -155,5 +162,29 @@ func (h *hold) onClosed(r *wire.Response) {
 			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
 		})
 	}
-	f.endCall()
+	if !h.reopen(r.Done) {
+		f.endCall()
+	}
+}
+
+// reopenBackoff is that of client-go's reflectors.
+func reopenBackoff() wire.Backoff {
+	return wire.Backoff{First: 800 * time.Millisecond, Last: 30 * time.Second}
+}
+
+// reopen has a client open its watch again that ended before its time, as an informer does:
+// without a resource version, so that the server lists what exists once more.
+func (h *hold) reopen(now clock.Time) bool {
+	f := h.flight
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h.until <= now || f.stopped {
+		return false
+	}
+	next := call{flight: f, index: h.index, attempt: 1, due: now.Add(reopenBackoff().Pause(0)), until: h.until}
+	heap.Push(&f.waiting, next)
+	if next.due < f.sleeping {
+		f.alarm.wakeUp()
+	}
+	return true
 }
