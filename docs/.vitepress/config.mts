@@ -52,7 +52,7 @@ export default defineConfig({
           { text: "Find the bottleneck", link: "/how-to/diagnosis" },
           { text: "Check an upgrade", link: "/how-to/upgrading" },
           { text: "Check writes", link: "/how-to/writes" },
-          { text: "Check writes", link: "/how-to/many-clients" },
+          { text: "Send load by many clients", link: "/how-to/many-clients" },
           { text: "Test your operator", link: "/how-to/testing-your-operator" },
           { text: "Cost of a controller", link: "/how-to/client-costs" },
           { text: "Lifecycles of your objects", link: "/how-to/lifecycles" },
