@@ -89,6 +89,9 @@ func (s *slot) recordCall(o record.Outcome, r *wire.Response, again bool) Result
 	if c.Number = f.callNumber(s.index); c.Number > 0 { // of a worker: nobody else is asked whether more follows
 		c.More = s.hasMore(r)
 	}
+	if s.posted > 0 { // what its connection takes to be there is not lateness of the generator
+		c.Sent = min(c.Sent, s.posted)
+	}
 	if c.Throttled = s.throttled; f.closed {
 		c.Due, c.Throttled = c.Sent, 0
 	}

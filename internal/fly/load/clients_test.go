@@ -356,3 +356,29 @@ func TestClientsOpenTheirWatchesAgain(t *testing.T) {
 		t.Errorf("%d watches were open, want 4", ok)
 	}
 }
+
+// TestClientsThatCannotConnectAreNotLate: the time that a client waits for its connection is the
+// server's, not lateness of the generator.
+func TestClientsThatCannotConnectAreNotLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.wt")
+	records, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := load.New(load.Options{Endpoint: endpoint.Plain("https://127.0.0.1:1"), Records: records, Clock: clock.Start()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	p := plan(6, time.Millisecond)
+	p.Clients = agents(2, 2)
+	if err := g.Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{path: path, records: records}
+	for _, c := range b.calls(t) {
+		if c.Outcome != record.Failed || c.Sent >= c.Done || c.Sent < c.Due {
+			t.Errorf("call %+v", c)
+		}
+	}
+}

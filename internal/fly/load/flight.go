@@ -306,7 +306,7 @@ func (s *slot) buildAndSend() {
 // clearRequest makes an empty request.
 func (s *slot) clearRequest() {
 	s.req = Request{}
-	s.req.Discard, s.req.Body = true, s.body[:0]
+	s.req.Discard, s.req.Body, s.posted = true, s.body[:0], 0
 }
 
 // checkRequest keeps the body's memory and says what is wrong with a request.
@@ -327,6 +327,7 @@ func (s *slot) postRequest() {
 	s.g.stats.sent.Add(1)
 	if p := s.flight.population; p != nil {
 		p.sign(s.index, &s.req.Request)
+		s.posted = s.g.options.Clock.Now()
 	}
 	switch {
 	case s.req.Hold > 0:

@@ -68,7 +68,8 @@ type slot struct {
 	call     // what it carries
 	req      Request
 	body     []byte
-	scan     scan // of a page, for the token of the next
+	scan     scan       // of a page, for the token of the next
+	posted   clock.Time // when a request of a population was handed to its client's connection
 	callback func(*wire.Response)
 	data     func([]byte)
 }
