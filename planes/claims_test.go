@@ -48,10 +48,7 @@ var reports = []struct {
 // readClaims reads the claims of a plane's report.
 func readClaims(t *testing.T, plane string) []claim {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(plane, "claims.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(plane, "claims.yaml")))(t)
 	var file struct {
 		Report string
 		Claims []claim

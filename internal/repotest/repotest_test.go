@@ -24,6 +24,18 @@ func (s *spy) Errorf(string, ...any) { s.failed = true }
 
 func (s *spy) Fatalf(string, ...any) { s.failed = true }
 
+func (s *spy) Fatal(...any) { s.failed = true }
+
+// TestMust holds that a value passes, and that an error ends the test.
+func TestMust(t *testing.T) {
+	for _, err := range []error{nil, os.ErrNotExist} {
+		s := &spy{TB: t}
+		if got := repotest.Must("value", err)(s); got != "value" || s.failed != (err != nil) {
+			t.Errorf("%v: %q, failed is %v", err, got, s.failed)
+		}
+	}
+}
+
 func TestGoldenFailsOnADifference(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("a\nb\n"), 0o600); err != nil {

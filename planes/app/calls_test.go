@@ -36,10 +36,7 @@ type countedCase struct {
 // countedCases reads the table of what was counted on the real program.
 func countedCases(t testing.TB) map[string]*countedCase {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/counted.table")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("testdata/counted.table"))(t)
 	number := func(text string) bounds {
 		low, high, isRange := strings.Cut(text, "..")
 		a, err := strconv.Atoi(low)

@@ -24,15 +24,9 @@ func TestWatchedDrift(t *testing.T) {
 	hub, ctx := r.hub(), t.Context()
 	maps, secrets, deployments := hub.CoreV1().ConfigMaps("default"), hub.CoreV1().Secrets("default"), hub.AppsV1().Deployments("default")
 	for range 2 { // what came back is watched as well
-		if _, err := maps.Patch(ctx, "cm-w", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := secrets.Delete(ctx, "secret-w", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := deployments.Patch(ctx, "w-v1", types.MergePatchType, []byte(`{"spec":{"replicas":2},"metadata":{"labels":{"app.oam.dev/component":null}}}`), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.Must(maps.Patch(ctx, "cm-w", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}))(t)
+		repotest.NoError(t, secrets.Delete(ctx, "secret-w", metav1.DeleteOptions{}))
+		repotest.Must(deployments.Patch(ctx, "w-v1", types.MergePatchType, []byte(`{"spec":{"replicas":2},"metadata":{"labels":{"app.oam.dev/component":null}}}`), metav1.PatchOptions{}))(t)
 		repotest.Eventually(t, "drift is repaired", func() bool {
 			cm, err := maps.Get(ctx, "cm-w", metav1.GetOptions{})
 			_, there := secrets.Get(ctx, "secret-w", metav1.GetOptions{})

@@ -62,9 +62,7 @@ func (apps *faultyApps) timeRound() time.Duration {
 	begin := time.Now()
 	for _, name := range apps.others {
 		// Not its ConfigMap: an application that wants the same one must find it there.
-		if err := apps.client.Core.Secrets("default").Delete(apps.t.Context(), "secret-"+name, metav1.DeleteOptions{}); err != nil {
-			apps.t.Fatal(err)
-		}
+		repotest.NoError(apps.t, apps.client.Core.Secrets("default").Delete(apps.t.Context(), "secret-"+name, metav1.DeleteOptions{}))
 		apps.touch(name)
 	}
 	for _, name := range apps.others {
@@ -221,9 +219,7 @@ func (r *rig) define() {
 	add(api.KindComponent, "never", `output: {apiVersion: "v1", kind: "ConfigMap", metadata: name: context.appName}`+"\nparameter: {}",
 		&api.DefinitionStatus{HealthPolicy: "isHealth: false", CustomStatus: `message: "it never is"`})
 	add(api.KindPolicy, "replication", "parameter: {}", nil)
-	if err := api.Install(r.t.Context(), r.config, all); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, api.Install(r.t.Context(), r.config, all))
 }
 
 // TestFaults holds what a user sees of applications with which something is wrong, in
@@ -257,19 +253,13 @@ func (apps *faultyApps) checkDrift() {
 	apps.becomes("drift", api.Running)
 	apps.awaitRest() // a pass that has read the Secret before would put it right unseen
 	maps, secrets := apps.client.Core.ConfigMaps("default"), apps.client.Core.Secrets("default")
-	if _, err := maps.Patch(apps.t.Context(), "cm-drift", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
-		apps.t.Fatal(err)
-	}
-	if _, err := secrets.Patch(apps.t.Context(), "secret-drift", types.MergePatchType, []byte(`{"data":{"id":"eA=="}}`), metav1.PatchOptions{}); err != nil {
-		apps.t.Fatal(err)
-	}
+	repotest.Must(maps.Patch(apps.t.Context(), "cm-drift", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}))(apps.t)
+	repotest.Must(secrets.Patch(apps.t.Context(), "secret-drift", types.MergePatchType, []byte(`{"data":{"id":"eA=="}}`), metav1.PatchOptions{}))(apps.t)
 	apps.touch("drift")
 	for _, changed := range []string{"ConfigMap cm-drift was changed", "Secret secret-drift was changed"} {
 		apps.awaitEvent("drift", expectation{message: changed, event: "Repaired", log: "drift is repaired"})
 	}
-	if err := maps.Delete(apps.t.Context(), "cm-drift", metav1.DeleteOptions{}); err != nil {
-		apps.t.Fatal(err)
-	}
+	repotest.NoError(apps.t, maps.Delete(apps.t.Context(), "cm-drift", metav1.DeleteOptions{}))
 	apps.touch("drift")
 	apps.awaitEvent("drift", expectation{message: "ConfigMap cm-drift was gone", event: "Repaired", log: `objects="ConfigMap cm-drift was gone"`})
 	cm, err := maps.Get(apps.t.Context(), "cm-drift", metav1.GetOptions{})
@@ -294,19 +284,11 @@ func TestFaultyMembers(t *testing.T) {
 	t.Parallel()
 	rig, apps := newGuardedRig(t)
 	link := rig.links["m-1"]
-	secret, err := apps.hub().CoreV1().Secrets(api.SystemNamespace).Get(t.Context(), "m-1", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := repotest.Must(apps.hub().CoreV1().Secrets(api.SystemNamespace).Get(t.Context(), "m-1", metav1.GetOptions{}))(t)
 	credential := func(token []byte) func() {
-		body, err := json.Marshal(map[string]any{"data": map[string][]byte{"token": token}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := repotest.Must(json.Marshal(map[string]any{"data": map[string][]byte{"token": token}}))(t)
 		return func() {
-			if _, err := apps.hub().CoreV1().Secrets(api.SystemNamespace).Patch(t.Context(), "m-1", types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			repotest.Must(apps.hub().CoreV1().Secrets(api.SystemNamespace).Patch(t.Context(), "m-1", types.MergePatchType, body, metav1.PatchOptions{}))(t)
 		}
 	}
 	for _, o := range []outage{
@@ -333,13 +315,9 @@ func (apps *faultyApps) outlastOutage(o outage, maps typedcore.ConfigMapInterfac
 		apps.becomes(name, api.Running)
 	}
 	o.begin()
-	if err := maps.Delete(apps.t.Context(), "cm-"+is, metav1.DeleteOptions{}); err != nil {
-		apps.t.Fatal(err)
-	}
+	repotest.NoError(apps.t, maps.Delete(apps.t.Context(), "cm-"+is, metav1.DeleteOptions{}))
 	if !o.silent { // first: see below
-		if err := apps.client.Applications.Delete(apps.t.Context(), apps.get(goes)); err != nil {
-			apps.t.Fatal(err)
-		}
+		repotest.NoError(apps.t, apps.client.Applications.Delete(apps.t.Context(), apps.get(goes)))
 		apps.awaitExpected(goes, expectation{phase: api.Deleting, condition: "GarbageCollection", message: o.message, event: "FailedGC", log: "level=WARN"})
 	}
 	apps.touch(is)
@@ -422,9 +400,7 @@ func TestProofASilentMemberTakesWorkers(t *testing.T) {
 // cut closes the way to a member, or opens it again.
 func cut(t *testing.T, link *proxy.Proxy, closed bool) {
 	t.Helper()
-	if err := link.Refuse(closed); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, link.Refuse(closed))
 	link.Cut()
 }
 

@@ -62,19 +62,10 @@ func newKillRig(t *testing.T, r *rig, members map[string]memberEndpoint, direct 
 	kills := &killRig{rig: r, members: members, links: map[string]*proxy.Proxy{}, direct: direct, running: map[string]*planetest.Process{}, probe: r.hub()}
 	linked := map[string]memberEndpoint{}
 	for name, m := range members {
-		to, err := m.endpoint.Address()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := proxy.Start(proxy.Options{To: to, Clock: clock.Start()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := repotest.Must(m.endpoint.Address())(t)
+		p := repotest.Must(proxy.Start(proxy.Options{To: to, Clock: clock.Start()}))(t)
 		t.Cleanup(func() { _ = p.Close() })
-		via, err := m.endpoint.Via(p.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		via := repotest.Must(m.endpoint.Via(p.Addr()))(t)
 		kills.links[name], linked[name] = p, memberEndpoint{m.Interface, via}
 	}
 	r.join(linked, map[string]int{"region": 1})
@@ -325,13 +316,9 @@ func (kills *killRig) killAtMoment(m *moment) {
 		kills.startProcess("app-webhook")
 	case killMember:
 		l := kills.links["m-1"]
-		if err := l.Refuse(true); err != nil {
-			kills.t.Fatal(err)
-		}
+		repotest.NoError(kills.t, l.Refuse(true))
 		l.Cut()
-		if err := l.Refuse(false); err != nil {
-			kills.t.Fatal(err)
-		}
+		repotest.NoError(kills.t, l.Refuse(false))
 	}
 }
 

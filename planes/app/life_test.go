@@ -26,10 +26,7 @@ import (
 // update puts another version of an application in the place of the one that is there.
 func (r *rig) update(name, template string, version int) {
 	r.t.Helper()
-	body, err := json.Marshal(map[string]any{"spec": application(r.t, name, template, version).Spec})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	body := repotest.Must(json.Marshal(map[string]any{"spec": application(r.t, name, template, version).Spec}))(r.t)
 	r.patch(name, body)
 }
 
@@ -37,9 +34,7 @@ func (r *rig) patch(name string, body []byte, part ...string) {
 	r.t.Helper()
 	o := &api.Application{}
 	o.Namespace, o.Name = "default", name
-	if _, err := r.client.Applications.Patch(r.t.Context(), o, resource.Patch{Type: types.MergePatchType, Body: body}, part...); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.client.Applications.Patch(r.t.Context(), o, resource.Patch{Type: types.MergePatchType, Body: body}, part...))(r.t)
 }
 
 // left counts what there is of an application: Deployments are seen through their
@@ -49,14 +44,8 @@ type left struct{ configMaps, secrets, revisions, trackers int }
 func (r *rig) left(name string) (l left) {
 	r.t.Helper()
 	ctx, of := r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelName + "=" + name}
-	maps, err := r.client.Core.ConfigMaps("default").List(ctx, of)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	secrets, err := r.client.Core.Secrets("default").List(ctx, of)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	maps := repotest.Must(r.client.Core.ConfigMaps("default").List(ctx, of))(r.t)
+	secrets := repotest.Must(r.client.Core.Secrets("default").List(ctx, of))(r.t)
 	l.configMaps, l.secrets = len(maps.Items), len(secrets.Items)
 	revisions, trackers := r.kept(name)
 	l.revisions, l.trackers = len(revisions), len(trackers)
@@ -67,14 +56,8 @@ func (r *rig) left(name string) (l left) {
 func (r *rig) kept(name string) ([]*api.Revision, []*api.Tracker) {
 	r.t.Helper()
 	ctx, of := r.t.Context(), api.LabelName+"="+name
-	revisions, err := r.client.Revisions.List(ctx, "default", of)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	trackers, err := r.client.Trackers.List(ctx, "", of)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	revisions := repotest.Must(r.client.Revisions.List(ctx, "default", of))(r.t)
+	trackers := repotest.Must(r.client.Trackers.List(ctx, "", of))(r.t)
 	return revisions, trackers
 }
 
@@ -94,9 +77,7 @@ func (r *rig) remains(name string, want left) {
 
 func (r *rig) delete(name string) {
 	r.t.Helper()
-	if err := deleteAsRead(r.t.Context(), r.client, name); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, deleteAsRead(r.t.Context(), r.client, name))
 	r.vanishes(name)
 }
 
@@ -180,12 +161,8 @@ func drifts(t *testing.T, r *rig) {
 	r.create("b", "light")
 	r.becomes("b", api.Running)
 	maps := r.client.Core.ConfigMaps("default")
-	if _, err := maps.Patch(t.Context(), "cm-b", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.client.Core.Secrets("default").Delete(t.Context(), "secret-b", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(maps.Patch(t.Context(), "cm-b", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}))(t)
+	repotest.NoError(t, r.client.Core.Secrets("default").Delete(t.Context(), "secret-b", metav1.DeleteOptions{}))
 	repotest.Eventually(t, "drift is repaired", func() bool {
 		cm, err := maps.Get(t.Context(), "cm-b", metav1.GetOptions{})
 		_, there := r.client.Core.Secrets("default").Get(t.Context(), "secret-b", metav1.GetOptions{})
@@ -198,9 +175,7 @@ func drifts(t *testing.T, r *rig) {
 func refused(t *testing.T, r *rig) {
 	o := application(t, "c", "light", 1)
 	o.Spec.Components[0].Type = "webservise"
-	if _, err := r.client.Applications.Create(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.client.Applications.Create(t.Context(), o))(t)
 	r.becomes("c", api.Rendering)
 	for _, c := range r.get("c").Status.Conditions {
 		if c.Type == "Parsed" && (c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, `ComponentDefinition "webservise": not found`)) {
@@ -218,9 +193,7 @@ func refused(t *testing.T, r *rig) {
 // that the step says whose it is.
 func foreign(t *testing.T, r *rig) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cm-d"}, Data: map[string]string{"mine": "yes"}}
-	if _, err := r.client.Core.ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.client.Core.ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}))(t)
 	r.create("d", "light")
 	repotest.Eventually(t, "the step fails", func() bool {
 		w := r.get("d").Status.Workflow
@@ -245,9 +218,7 @@ func suspends(t *testing.T, r *rig) {
 		{Name: "first", Type: "apply-component", Properties: json.RawMessage(`{"component":"e-v1"}`)},
 		{Name: "second", Type: "apply-component", Properties: json.RawMessage(`{"component":"secret-e"}`)},
 	}}
-	if _, err := r.client.Applications.Create(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.client.Applications.Create(t.Context(), o))(t)
 	r.becomes("e", api.WorkflowSuspending)
 	if got := r.left("e"); got.secrets != 0 || got.trackers != 0 {
 		t.Errorf("it made %+v", got)
@@ -345,9 +316,7 @@ func (r *rig) reviews() {
 		o.Spec.Components[0].Type = "none"
 		_, err := r.client.Applications.Create(r.t.Context(), o)
 		if err == nil {
-			if err := r.client.Applications.Delete(r.t.Context(), r.get("probe")); err != nil {
-				r.t.Fatal(err)
-			}
+			repotest.NoError(r.t, r.client.Applications.Delete(r.t.Context(), r.get("probe")))
 		}
 		return err != nil
 	})

@@ -69,18 +69,11 @@ func (r *rig) join(members map[string]memberEndpoint, spread map[string]int) {
 	r.t.Helper()
 	folder := r.t.TempDir()
 	for name, m := range members {
-		if err := m.endpoint.WriteKubeconfig(folder + "/" + name + ".kubeconfig"); err != nil {
-			r.t.Fatal(err)
-		}
+		repotest.NoError(r.t, m.endpoint.WriteKubeconfig(folder+"/"+name+".kubeconfig"))
 	}
-	all, err := cluster.Read(folder, spread)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	all := repotest.Must(cluster.Read(folder, spread))(r.t)
 	for range 2 { // it can be repeated
-		if err := cluster.Join(r.t.Context(), r.config, all); err != nil {
-			r.t.Fatal(err)
-		}
+		repotest.NoError(r.t, cluster.Join(r.t.Context(), r.config, all))
 	}
 }
 
@@ -94,10 +87,7 @@ type gate struct {
 func (r *rig) gateway(aggregated bool) *gate {
 	r.t.Helper()
 	g := &gate{registry: instrument.New("")}
-	ready, err := g.registry.Serve(r.t.Context(), "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	ready := repotest.Must(g.registry.Serve(r.t.Context(), "127.0.0.1:0"))(r.t)
 	r.t.Cleanup(func() { _ = ready.Close() })
 	g.stop = planetest.Start(r.t, func(ctx context.Context) error {
 		return gateway.Run(ctx, gateway.Options{
@@ -136,9 +126,7 @@ func to(t testing.TB, name, properties string) *api.Application {
 
 func (r *rig) make(o *api.Application) {
 	r.t.Helper()
-	if _, err := r.client.Applications.Create(r.t.Context(), o); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.client.Applications.Create(r.t.Context(), o))(r.t)
 }
 
 // holds counts what a cluster has of an application: Deployments, Secrets and
@@ -146,18 +134,9 @@ func (r *rig) make(o *api.Application) {
 func holds(t testing.TB, c kubernetes.Interface, namespace, name string) [3]int {
 	t.Helper()
 	of := metav1.ListOptions{LabelSelector: api.LabelName + "=" + name}
-	deployments, err := c.AppsV1().Deployments(namespace).List(t.Context(), of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets, err := c.CoreV1().Secrets(namespace).List(t.Context(), of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	maps, err := c.CoreV1().ConfigMaps(namespace).List(t.Context(), of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	deployments := repotest.Must(c.AppsV1().Deployments(namespace).List(t.Context(), of))(t)
+	secrets := repotest.Must(c.CoreV1().Secrets(namespace).List(t.Context(), of))(t)
+	maps := repotest.Must(c.CoreV1().ConfigMaps(namespace).List(t.Context(), of))(t)
 	return [3]int{len(deployments.Items), len(secrets.Items), len(maps.Items)}
 }
 
@@ -213,12 +192,8 @@ func TestMembers(t *testing.T) {
 // strays holds that what somebody changed or deleted in a member comes back.
 func strays(t *testing.T, r *rig, members map[string]memberEndpoint) {
 	maps, secrets := members["m-2"].CoreV1().ConfigMaps("default"), members["m-2"].CoreV1().Secrets("default")
-	if _, err := maps.Patch(t.Context(), "cm-one", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := secrets.Delete(t.Context(), "secret-one", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(maps.Patch(t.Context(), "cm-one", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}))(t)
+	repotest.NoError(t, secrets.Delete(t.Context(), "secret-one", metav1.DeleteOptions{}))
 	repotest.Eventually(t, "drift in a member is repaired", func() bool {
 		cm, err := maps.Get(t.Context(), "cm-one", metav1.GetOptions{})
 		_, there := secrets.Get(t.Context(), "secret-one", metav1.GetOptions{})
@@ -228,10 +203,7 @@ func strays(t *testing.T, r *rig, members map[string]memberEndpoint) {
 
 // moves holds that an application whose topology changes leaves where it was.
 func moves(t *testing.T, r *rig, members map[string]memberEndpoint) {
-	body, err := json.Marshal(map[string]any{"spec": to(t, "one", `{"clusters":["m-3"]}`).Spec})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := repotest.Must(json.Marshal(map[string]any{"spec": to(t, "one", `{"clusters":["m-3"]}`).Spec}))(t)
 	r.patch("one", body)
 	r.becomes("one", api.Running)
 	repotest.Eventually(t, "it has moved", func() bool {
@@ -264,9 +236,7 @@ func TestNowhere(t *testing.T) {
 	r.becomes("name", api.Running)
 	failing("namespace", `component namespace-v1: apply Deployment namespace-v1: cluster m-1: namespaces "other" not found`)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
-	if _, err := members["m-1"].CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(members["m-1"].CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}))(t)
 	r.becomes("namespace", api.Running)
 	if got := holds(t, members["m-1"], "other", "namespace"); got != [3]int{1, 1, 1} {
 		t.Errorf("in the namespace of the topology there are %v", got)
@@ -294,23 +264,11 @@ func TestGatewayRefuses(t *testing.T) {
 	r.gateway(false)
 	ask := func(config *rest.Config, path string) (int, string) {
 		t.Helper()
-		transport, err := cluster.Direct{URL: cluster.Registered, Connections: 1}.Transport(r.config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wrapped, err := rest.HTTPWrappersForConfig(config, transport)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := (&http.Client{Transport: wrapped}).Get("https://gateway" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		transport := repotest.Must(cluster.Direct{URL: cluster.Registered, Connections: 1}.Transport(r.config))(t)
+		wrapped := repotest.Must(rest.HTTPWrappersForConfig(config, transport))(t)
+		answer := repotest.Must((&http.Client{Transport: wrapped}).Get("https://gateway" + path))(t)
 		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := repotest.Must(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(body)
 	}
 	base := "/apis/cluster.core.oam.dev/v1alpha1/clustergateways"
@@ -362,9 +320,7 @@ func TestAggregated(t *testing.T) {
 		}, func() any { return r.get("a").Status.Conditions })
 	}
 	fails("StateKeep")
-	if err := r.client.Applications.Delete(t.Context(), r.get("a")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.client.Applications.Delete(t.Context(), r.get("a")))
 	fails("GarbageCollection")
 	before := c.passes()
 	c.passesMore(before, 2) // and none of them takes what it cannot see for gone

@@ -58,12 +58,8 @@ func profiled(t testing.TB, profile string, args ...string) (controller.Options,
 	set := o.Words()
 	set.Reset()
 	set.AddFlags(f)
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Parse(args))
 	set.Apply(profile)
-	if err := o.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, o.Validate())
 	return o, f
 }

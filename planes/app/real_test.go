@@ -45,10 +45,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	return newRigAt(t, p.Endpoint("admin"))
 }
@@ -58,18 +55,11 @@ func newRigAt(t testing.TB, at endpoint.Endpoint) *rig {
 	t.Helper()
 	r := &rig{t: t, endpoint: at}
 	r.config = r.endpoint.Config("app-test")
-	all, err := definitions.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := api.Install(t.Context(), r.config, all); err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(definitions.All())(t)
+	repotest.NoError(t, api.Install(t.Context(), r.config, all))
 	config := rest.CopyConfig(r.config)
 	config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
-	if r.client, err = api.NewClient(config, api.Scheme()); err != nil {
-		t.Fatal(err)
-	}
+	r.client = repotest.Must(api.NewClient(config, api.Scheme()))(t)
 	r.applications = planetest.Follow[*api.Application](t, r.client.Applications.Informer("", 0, cache.Indexers{}))
 	return r
 }
@@ -152,25 +142,17 @@ func (r *rig) touch(name string) {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, time.Now().UnixNano())
 	o := &api.Application{}
 	o.Namespace, o.Name = "default", name
-	if _, err := r.client.Applications.Patch(r.t.Context(), o, resource.Patch{Type: types.MergePatchType, Body: body}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.client.Applications.Patch(r.t.Context(), o, resource.Patch{Type: types.MergePatchType, Body: body}))(r.t)
 }
 
 func (r *rig) create(name, template string) {
 	r.t.Helper()
 	o := application(r.t, name, template, 1)
-	if _, err := r.client.Applications.Create(r.t.Context(), o); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.client.Applications.Create(r.t.Context(), o))(r.t)
 }
 
 func (r *rig) get(name string) *api.Application {
-	o, err := r.client.Applications.Get(r.t.Context(), "default", name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return o
+	return repotest.Must(r.client.Applications.Get(r.t.Context(), "default", name))(r.t)
 }
 
 // becomes waits until an application has a phase for its latest specification.
@@ -200,11 +182,7 @@ func (r *rig) becomes(name string, phase api.Phase) {
 func application(t testing.TB, name, template string, version int) *api.Application {
 	t.Helper()
 	raw := func(v any) json.RawMessage {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return repotest.Must(json.Marshal(v))(t)
 	}
 	workload := func(kind, suffix string) api.Component {
 		return api.Component{

@@ -150,9 +150,7 @@ func TestMovedAndDeleted(t *testing.T) {
 		r.becomes(name, api.Running)
 		a.stop()
 		r.move(name, shardB)
-		if err := r.client.Applications.Delete(t.Context(), r.get(name)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, r.client.Applications.Delete(t.Context(), r.get(name)))
 		b := r.shard(shardB, change)
 		r.nothing(name)
 		b.stop()

@@ -76,10 +76,7 @@ func stepsOf(all []api.StepStatus) (out []string) {
 // configMaps returns the names of an application's.
 func (r *rig) configMaps(name string) (out []string) {
 	r.t.Helper()
-	all, err := r.client.Core.ConfigMaps("default").List(r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelName + "=" + name})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	all := repotest.Must(r.client.Core.ConfigMaps("default").List(r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelName + "=" + name}))(r.t)
 	for _, cm := range all.Items {
 		out = append(out, cm.Name)
 	}
@@ -147,9 +144,7 @@ func TestValues(t *testing.T) {
 	f.steps = []string{"giver succeeded", "wait succeeded", "taker succeeded"}
 	r.make(f.application())
 	r.becomes("lost", api.WorkflowSuspending)
-	if err := r.client.Core.ConfigMaps("default").Delete(t.Context(), "workflow-lost-context", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.client.Core.ConfigMaps("default").Delete(t.Context(), "workflow-lost-context", metav1.DeleteOptions{}))
 	r.patch("lost", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
 	r.comesTo(f)
 	taken("lost", "taker")
@@ -185,9 +180,7 @@ func TestSuspension(t *testing.T) {
 		f.phase, f.made, f.steps = api.WorkflowSuspending, []string{f.name + "-1"}, []string{f.name + "-1 succeeded", "wait running Suspend"}
 		r.comesTo(*f)
 	}
-	if err := r.client.Core.ConfigMaps("default").Delete(t.Context(), "resumed-1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.client.Core.ConfigMaps("default").Delete(t.Context(), "resumed-1", metav1.DeleteOptions{}))
 	repotest.Eventually(t, "what a suspended application made comes back", func() bool { return slices.Equal(r.configMaps("resumed"), []string{"resumed-1"}) })
 	r.patch("resumed", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
 	r.patch("ended", []byte(`{"status":{"workflow":{"suspend":false,"terminated":true}}}`), "status")
@@ -213,10 +206,7 @@ func TestReference(t *testing.T) {
 			return c.Type == "Parsed" && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, `workflow: ref steps: workflows.core.oam.dev "steps" not found`)
 		})
 	})
-	c, err := dynamic.NewForConfig(r.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(dynamic.NewForConfig(r.config))(t)
 	workflows := c.Resource(api.ExternalVersion().WithResource("workflows")).Namespace("default")
 	steps := func(names ...string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.oam.dev/v1alpha1", "kind": "Workflow", "metadata": map[string]any{"name": "steps"}}}
@@ -227,10 +217,7 @@ func TestReference(t *testing.T) {
 		o.Object["steps"] = all
 		return o
 	}
-	made, err := workflows.Create(t.Context(), steps("r-1"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := repotest.Must(workflows.Create(t.Context(), steps("r-1"), metav1.CreateOptions{}))(t)
 	f.phase, f.made, f.steps = api.Running, []string{"r-1"}, []string{"r-1 succeeded"}
 	r.comesTo(f)
 	rev, err := r.client.Revisions.Get(t.Context(), "default", "refers-v1")
@@ -239,9 +226,7 @@ func TestReference(t *testing.T) {
 	}
 	more := steps("r-2", "r-1")
 	more.SetResourceVersion(made.GetResourceVersion())
-	if _, err := workflows.Update(t.Context(), more, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(workflows.Update(t.Context(), more, metav1.UpdateOptions{}))(t)
 	repotest.Eventually(t, "it follows", func() bool {
 		w := r.get("refers").Status.Workflow
 		return w != nil && w.AppRevision == "refers-v2" && w.Finished
@@ -267,10 +252,7 @@ func TestOverrides(t *testing.T) {
 		if in != "" {
 			client = members[in]
 		}
-		d, err := client.AppsV1().Deployments("default").Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := repotest.Must(client.AppsV1().Deployments("default").Get(t.Context(), name, metav1.GetOptions{}))(t)
 		return *d.Spec.Replicas
 	}
 	o := application(t, "over", "light", 1)

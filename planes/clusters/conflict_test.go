@@ -141,10 +141,7 @@ func TestNameIsTakenByATree(t *testing.T) {
 				if got := value(t, m.registry, "tree_wrong_pod_writes_total"); got > 0 != wrong {
 					t.Errorf("%v writes for another's pod", got)
 				}
-				host, err := r.host.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				host := repotest.Must(r.host.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{}))(t)
 				there := r.list(r.members[0])
 				if len(there) != 1 || (there[0].Annotations[api.AnnotationHostUID] == string(host.UID)) == wrong {
 					t.Errorf("the member has %v for %s", there, host.UID)

@@ -31,10 +31,7 @@ import (
 func (r *rig) linked() *proxy.Proxy {
 	r.t.Helper()
 	m := r.members[0]
-	p, err := proxy.Start(proxy.Options{To: strings.TrimPrefix(m.cluster.Address(), "https://"), Clock: clock.Start()})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	p := repotest.Must(proxy.Start(proxy.Options{To: strings.TrimPrefix(m.cluster.Address(), "https://"), Clock: clock.Start()}))(r.t)
 	r.t.Cleanup(func() { _ = p.Close() })
 	via, err := m.cluster.Endpoint().Via(p.Addr())
 	if err == nil {
@@ -133,9 +130,7 @@ func TestBlackHoleThatJoins(t *testing.T) {
 			before := m.added("join")
 			// The same cluster, reached directly, joins as another member.
 			kubeconfig := filepath.Join(t.TempDir(), "late")
-			if err := r.members[0].cluster.Endpoint().WriteKubeconfig(kubeconfig); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.members[0].cluster.Endpoint().WriteKubeconfig(kubeconfig))
 			r.register("late", kubeconfig)
 			if workers > 1 {
 				repotest.Eventually(t, "the other one joins", func() bool { return value(t, m.registry, "tree_members") == 1 })
@@ -155,16 +150,11 @@ func TestBlackHoleThatJoins(t *testing.T) {
 // register makes a Cluster, as kosmosctl does.
 func (r *rig) register(name, kubeconfig string) {
 	r.t.Helper()
-	raw, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(kubeconfig))(r.t)
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": api.Group + "/" + api.Version, "kind": "Cluster", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"kubeconfig": base64.StdEncoding.EncodeToString(raw), "clusterTreeOptions": map[string]any{"enable": true}}}}
 	clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
-	if _, err := clusters.Create(r.t.Context(), o, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(clusters.Create(r.t.Context(), o, metav1.CreateOptions{}))(r.t)
 }
 
 // TestCredentialsExpire holds that no pod is lost when a member turns the tree away for

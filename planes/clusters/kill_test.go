@@ -90,9 +90,7 @@ func TestKilledWhileItCreates(t *testing.T) {
 			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
 			r.settings()
 			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-			if err := r.endpoint.WriteKubeconfig(kubeconfig); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.endpoint.WriteKubeconfig(kubeconfig))
 			args := []string{"tree-manager", "--kubeconfig", kubeconfig, "--retry=grows", "--leader-election=none"} // it is killed too often to wait for its lease
 			if name == "improved" {
 				args = append(args, "--preset=improved")
@@ -135,54 +133,34 @@ func TestKilledWhileItCreates(t *testing.T) {
 // hostFile returns the kubeconfig of a host in memory.
 func hostFile(t *testing.T) string {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	host, err := s.Cluster("host")
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := repotest.Must(s.Cluster("host"))(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := host.Endpoint().WriteKubeconfig(path); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, host.Endpoint().WriteKubeconfig(path))
 	return path
 }
 
 // namesOf returns the names of namespaces with a prefix.
 func namesOf(t *testing.T, prefix string) []string {
 	t.Helper()
-	names, err := filepath.Glob("/run/netns/" + prefix + "-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
+	return repotest.Must(filepath.Glob("/run/netns/" + prefix + "-*"))(t)
 }
 
 // watch makes a namespace of the test's own with a pair of devices for each of others, whose
 // other end is there: the kernel takes a pair away when the namespace of one end is gone.
 func watch(t *testing.T, others []string) network.Namespace {
 	t.Helper()
-	held, err := network.NewNamespace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := repotest.Must(network.NewNamespace())(t)
 	t.Cleanup(func() { _ = held.Close() })
 	for i, other := range others {
-		file, err := os.Open(other)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = held.Namespace().Do(func() error {
+		file := repotest.Must(os.Open(other))(t)
+		err := held.Namespace().Do(func() error {
 			attrs := netlink.NewLinkAttrs()
 			attrs.Name = fmt.Sprint("watch", i)
 			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "watched", PeerNamespace: netlink.NsFd(int(file.Fd()))})
 		})
-		if err := errors.Join(err, file.Close()); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, errors.Join(err, file.Close()))
 	}
 	if n := len(devicesOf(t, held.Namespace())); n != len(others) {
 		t.Fatalf("%d devices lead to %d namespaces", n, len(others))
@@ -192,11 +170,7 @@ func watch(t *testing.T, others []string) network.Namespace {
 
 func devicesOf(t *testing.T, at network.Namespace) []network.Device {
 	t.Helper()
-	all, err := network.Devices(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return repotest.Must(network.Devices(at))(t)
 }
 
 // answers waits until a pod of A is answered by the one of B that has its own address, by

@@ -109,12 +109,8 @@ func follows(r *rig) {
 // forgets deletes what pods needed.
 func (r *rig) forgets() {
 	r.t.Helper()
-	if err := r.host.CoreV1().ConfigMaps("default").Delete(r.t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := r.host.CoreV1().Secrets("default").Delete(r.t.Context(), "secret", metav1.DeleteOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, r.host.CoreV1().ConfigMaps("default").Delete(r.t.Context(), "settings", metav1.DeleteOptions{}))
+	repotest.NoError(r.t, r.host.CoreV1().Secrets("default").Delete(r.t.Context(), "secret", metav1.DeleteOptions{}))
 }
 
 // TestLeases holds that leaves have leases, which are renewed as long as the member
@@ -191,9 +187,7 @@ func TestLeaveWithPods(t *testing.T) {
 func (r *rig) unjoin(name string, m *manager) {
 	r.t.Helper()
 	clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
-	if err := clusters.Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, clusters.Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 	repotest.Eventually(r.t, "the Cluster is gone", func() bool {
 		_, err := clusters.Get(r.t.Context(), name, metav1.GetOptions{})
 		return err != nil && value(r.t, m.registry, "tree_members") == float64(len(r.members)-1)
@@ -207,9 +201,7 @@ func TestToken(t *testing.T) {
 	r.joined(r.manage(nil))
 	ctx := t.Context()
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.NameRootCA}, Data: map[string]string{"ca.crt": "host"}}
-	if _, err := r.host.CoreV1().ConfigMaps("default").Create(ctx, authority, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.host.CoreV1().ConfigMaps("default").Create(ctx, authority, metav1.CreateOptions{}))(t)
 	r.create(pod("p", func(p *corev1.Pod) {
 		p.Spec.ServiceAccountName = "builder"
 		p.Spec.Volumes = []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{

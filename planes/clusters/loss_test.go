@@ -60,9 +60,7 @@ func TestMemberDies(t *testing.T) {
 				p, err := r.host.CoreV1().Pods("default").Get(t.Context(), "other", metav1.GetOptions{})
 				return err == nil && p.Status.Phase == corev1.PodRunning
 			})
-			if err := r.members[0].cluster.Start(); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.members[0].cluster.Start())
 			r.run(5)
 			r.agree()
 			after := r.uids()
@@ -197,13 +195,9 @@ func TestHostRestarts(t *testing.T) {
 			r.hosting.Stop()
 			repotest.Eventually(t, "leases are not renewed", func() bool { return value(t, m.registry, "tree_failures_total", "part=leases") > 0 })
 			now := int64(0)
-			if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 			repotest.Eventually(t, "its end cannot be told", func() bool { return value(t, m.registry, "tree_failures_total", "part=status") > 0 })
-			if err := r.hosting.Start(); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.hosting.Start())
 			pods, again := 3, 0
 			repotest.Eventually(t, "the end comes up, or is undone", func() bool {
 				if change == nil && m.made() == 5 {

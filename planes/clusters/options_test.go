@@ -53,9 +53,7 @@ func TestServiceEnv(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
 			s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "my-db"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", Ports: []corev1.ServicePort{{Port: 5432}}}}
-			if _, err := r.host.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			repotest.Must(r.host.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}))(t)
 			m := r.manage(func(o *tree.Options) { calm(o); o.ServiceEnv = env })
 			r.joined(m)
 			before := m.hostCalls("LIST", "services")

@@ -20,9 +20,7 @@ import (
 func (r *rig) policy(resource, name, spec string) {
 	r.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal([]byte("spec: "+spec), &o.Object); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, yaml.Unmarshal([]byte("spec: "+spec), &o.Object))
 	o.SetAPIVersion(api.Group + "/" + api.Version)
 	o.SetName(name)
 	gvr := schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: resource}
@@ -71,9 +69,7 @@ func TestConvertPolicies(t *testing.T) {
 	r.create(pod("far", web, on("kosmos-m0-1"))) // of another zone
 	elsewhere := pod("elsewhere", on("kosmos-m1-0"))
 	elsewhere.Namespace = "other" // where only the cluster's policy is
-	if _, err := r.host.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.host.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}))(t)
 	r.create(elsewhere)
 	got := func(member int, namespace, name string) (p *corev1.Pod) {
 		t.Helper()

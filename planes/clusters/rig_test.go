@@ -84,9 +84,7 @@ func (r *rig) member(name string, nodes int) {
 		r.node(m, fmt.Sprintf("%s-n%d", name, i), map[string]string{"zone": fmt.Sprint("z", i%2)})
 	}
 	r.members = append(r.members, m)
-	if err := c.Endpoint().WriteKubeconfig(filepath.Join(r.folder, name+".kubeconfig")); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, c.Endpoint().WriteKubeconfig(filepath.Join(r.folder, name+".kubeconfig")))
 }
 
 func (r *rig) node(c kubernetes.Interface, name string, labels map[string]string) {
@@ -95,9 +93,7 @@ func (r *rig) node(c kubernetes.Interface, name string, labels map[string]string
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	n.Status.Capacity, n.Status.Allocatable = room, room
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if _, err := c.CoreV1().Nodes().Create(r.t.Context(), n, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(c.CoreV1().Nodes().Create(r.t.Context(), n, metav1.CreateOptions{}))(r.t)
 }
 
 // join registers the members and begins to watch that they agree with the host.
@@ -131,9 +127,7 @@ func (r *rig) manage(change func(*tree.Options)) *manager {
 	if change != nil {
 		change(&o)
 	}
-	if err := o.Words().Check(); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, o.Words().Check())
 	m := &manager{t: r.t, registry: o.Registry, hostAt: strings.TrimPrefix(r.endpoint.Server(), "https://")}
 	m.stop = planetest.Start(r.t, func(ctx context.Context) error { return tree.Run(ctx, o) })
 	return m
@@ -199,9 +193,7 @@ func (r *rig) settings() {
 
 func (r *rig) create(p *corev1.Pod) {
 	r.t.Helper()
-	if _, err := r.host.CoreV1().Pods(p.Namespace).Create(r.t.Context(), p, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.host.CoreV1().Pods(p.Namespace).Create(r.t.Context(), p, metav1.CreateOptions{}))(r.t)
 }
 
 func (r *rig) creates(count int, change ...func(*corev1.Pod)) {
@@ -231,10 +223,7 @@ func (r *rig) running() (n int) {
 
 func (r *rig) list(c kubernetes.Interface) []corev1.Pod {
 	r.t.Helper()
-	list, err := c.CoreV1().Pods("default").List(r.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	list := repotest.Must(c.CoreV1().Pods("default").List(r.t.Context(), metav1.ListOptions{}))(r.t)
 	return list.Items
 }
 
@@ -258,10 +247,7 @@ func (r *rig) agree() {
 // nodes returns the names of the host's virtual nodes.
 func (r *rig) nodes() (out []string) {
 	r.t.Helper()
-	list, err := r.host.CoreV1().Nodes().List(r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelNode + "=true"})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	list := repotest.Must(r.host.CoreV1().Nodes().List(r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelNode + "=true"}))(r.t)
 	for i := range list.Items {
 		out = append(out, list.Items[i].Name)
 	}

@@ -35,9 +35,7 @@ import (
 func (r *rig) mark(config *rest.Config, resource, kind, name string) {
 	r.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": api.GroupServices + "/" + api.Version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "default"}}}
-	if _, err := marks(config, resource).Create(r.t.Context(), o, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(marks(config, resource).Create(r.t.Context(), o, metav1.CreateOptions{}))(r.t)
 }
 
 func marks(config *rest.Config, resource string) dynamic.ResourceInterface {
@@ -63,17 +61,11 @@ func (r *rig) exchange(name string, to *member) {
 // services returns the names of a cluster's services and slices.
 func (r *rig) services(c kubernetes.Interface) (out []string) {
 	r.t.Helper()
-	all, err := c.CoreV1().Services("default").List(r.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	all := repotest.Must(c.CoreV1().Services("default").List(r.t.Context(), metav1.ListOptions{}))(r.t)
 	for i := range all.Items {
 		out = append(out, all.Items[i].Name)
 	}
-	list, err := c.DiscoveryV1().EndpointSlices("default").List(r.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	list := repotest.Must(c.DiscoveryV1().EndpointSlices("default").List(r.t.Context(), metav1.ListOptions{}))(r.t)
 	for i := range list.Items {
 		out = append(out, list.Items[i].Name)
 	}
@@ -86,9 +78,7 @@ func (r *rig) service(name string, count int) {
 	r.t.Helper()
 	ctx, port := r.t.Context(), int32(80)
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}}}
-	if _, err := r.host.CoreV1().Services("default").Create(ctx, s, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.host.CoreV1().Services("default").Create(ctx, s, metav1.CreateOptions{}))(r.t)
 	for i := range count {
 		r.slice(name, i)
 	}
@@ -101,9 +91,7 @@ func (r *rig) slice(service string, i int) {
 	e := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}}}
 	e.Name, e.Labels = fmt.Sprint(service, "-", i), map[string]string{discoveryv1.LabelServiceName: service}
 	e.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{fmt.Sprintf("192.0.2.%d", i)}}, {Addresses: []string{fmt.Sprintf("192.0.2.1%02d", i)}}}
-	if _, err := r.host.DiscoveryV1().EndpointSlices("default").Create(r.t.Context(), e, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.host.DiscoveryV1().EndpointSlices("default").Create(r.t.Context(), e, metav1.CreateOptions{}))(r.t)
 }
 
 // TestServices holds that members have the services that they ask for, and what a
@@ -260,10 +248,7 @@ func (r *rig) marksEnded(importing *member, end, way string) {
 		s, err := r.host.DiscoveryV1().EndpointSlices("default").Get(ctx, "export-0", metav1.GetOptions{})
 		return err == nil && s.Labels[api.LabelExported] == ""
 	})
-	o, err := importing.imports().Get(ctx, "export", metav1.GetOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	o := repotest.Must(importing.imports().Get(ctx, "export", metav1.GetOptions{}))(r.t)
 	addresses := o.GetAnnotations()[api.AnnotationAddresses]
 	if kept := way == tree.ImportMCS && end == tree.ImportEndOwn; kept != (addresses != "") {
 		r.t.Errorf("the import of what is exported no more says %q", addresses)
@@ -348,15 +333,10 @@ func (r *rig) held(path string) (release func()) {
 	r.t.Helper()
 	open := make(chan struct{})
 	to := r.members[0].cluster.Endpoint().Config("held")
-	target, err := url.Parse(to.Host)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	target := repotest.Must(url.Parse(to.Host))(r.t)
 	through := httputil.NewSingleHostReverseProxy(target)
 	through.FlushInterval = -1
-	if through.Transport, err = rest.TransportFor(to); err != nil {
-		r.t.Fatal(err)
-	}
+	through.Transport = repotest.Must(rest.TransportFor(to))(r.t)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == path && q.UserAgent() == "tree-test" {
 			select {
@@ -372,9 +352,7 @@ func (r *rig) held(path string) (release func()) {
 	config.Clusters["m"] = &clientcmdapi.Cluster{Server: s.URL, InsecureSkipTLSVerify: true}
 	config.Contexts["m"] = &clientcmdapi.Context{Cluster: "m"}
 	config.CurrentContext = "m"
-	if err := clientcmd.WriteToFile(*config, filepath.Join(r.folder, r.members[0].name+".kubeconfig")); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, clientcmd.WriteToFile(*config, filepath.Join(r.folder, r.members[0].name+".kubeconfig")))
 	return sync.OnceFunc(func() { close(open) })
 }
 
@@ -399,9 +377,7 @@ func TestTooManyAddresses(t *testing.T) {
 				for k := range each {
 					e.Endpoints = append(e.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("198.1%d.%d.%d", 10+i, 100+k/100, 100+k%100)}})
 				}
-				if _, err := r.host.DiscoveryV1().EndpointSlices("default").Create(t.Context(), e, metav1.CreateOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				repotest.Must(r.host.DiscoveryV1().EndpointSlices("default").Create(t.Context(), e, metav1.CreateOptions{}))(t)
 			}
 			r.exchange("web", member)
 			repotest.Eventually(t, "all slices are there", func() bool { return len(r.services(member)) == 1+count }) // what does not fit is their list

@@ -29,10 +29,7 @@ func TestLostNodeStaysLost(t *testing.T) {
 			r.joined(m)
 			nodes := r.host.CoreV1().Nodes()
 			ready := func() *corev1.NodeCondition {
-				n, err := nodes.Get(t.Context(), "m0-n0", metav1.GetOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := repotest.Must(nodes.Get(t.Context(), "m0-n0", metav1.GetOptions{}))(t)
 				for i := range n.Status.Conditions {
 					if n.Status.Conditions[i].Type == corev1.NodeReady {
 						return &n.Status.Conditions[i]
@@ -47,24 +44,17 @@ func TestLostNodeStaysLost(t *testing.T) {
 			m.rests()                   // what came before its death
 			since := failed("statuses") // a pass that saw it alive has ended when a later one failed
 			repotest.Eventually(t, "its status is not renewed", func() bool { return failed("statuses") > since })
-			n, err := nodes.Get(t.Context(), "m0-n0", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := repotest.Must(nodes.Get(t.Context(), "m0-n0", metav1.GetOptions{}))(t)
 			for i := range n.Status.Conditions {
 				n.Status.Conditions[i].Status = corev1.ConditionUnknown
 			}
-			if _, err := nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			repotest.Must(nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{}))(t)
 			before := failed("statuses")
 			repotest.Eventually(t, "its status was to be renewed", func() bool { return failed("statuses") > before+2 || ready().Status == corev1.ConditionTrue })
 			if got := ready().Status; got != corev1.ConditionUnknown {
 				t.Errorf("the node of a member that does not answer is ready: %s, want Unknown", got)
 			}
-			if err := r.members[0].cluster.Start(); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.members[0].cluster.Start())
 			repotest.Eventually(t, "it is ready again", func() bool { return ready().Status == corev1.ConditionTrue })
 		})
 	}

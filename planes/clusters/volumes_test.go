@@ -23,18 +23,13 @@ func (r *rig) claim(name string) types.UID {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.StorageClassName, c.Spec.AccessModes = &class, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	made, err := r.host.CoreV1().PersistentVolumeClaims("default").Create(r.t.Context(), c, metav1.CreateOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	made := repotest.Must(r.host.CoreV1().PersistentVolumeClaims("default").Create(r.t.Context(), c, metav1.CreateOptions{}))(r.t)
 	return made.UID
 }
 
 func (r *rig) deleteClaim(name string) {
 	r.t.Helper()
-	if err := r.host.CoreV1().PersistentVolumeClaims("default").Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, r.host.CoreV1().PersistentVolumeClaims("default").Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // withClaim lets a pod need a claim.
@@ -63,14 +58,8 @@ func (r *rig) bound(name string, uid types.UID) (v *corev1.PersistentVolume) {
 // stored counts the claims and volumes of a cluster.
 func (r *rig) stored(c kubernetes.Interface) (claims, volumes int) {
 	r.t.Helper()
-	all, err := c.CoreV1().PersistentVolumeClaims("").List(r.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	vs, err := c.CoreV1().PersistentVolumes().List(r.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	all := repotest.Must(c.CoreV1().PersistentVolumeClaims("").List(r.t.Context(), metav1.ListOptions{}))(r.t)
+	vs := repotest.Must(c.CoreV1().PersistentVolumes().List(r.t.Context(), metav1.ListOptions{}))(r.t)
 	return len(all.Items), len(vs.Items)
 }
 
@@ -210,7 +199,5 @@ func (r *rig) changeSettings(level, key string) {
 		s.Data["key"] = []byte(key)
 		_, err2 = r.host.CoreV1().Secrets("default").Update(ctx, s, metav1.UpdateOptions{})
 	}
-	if err := errors.Join(err, err2); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, errors.Join(err, err2))
 }

@@ -100,9 +100,7 @@ func rest(b *testing.B, transport string, edges int, every time.Duration) {
 // used returns the CPU time of the process so far.
 func used(t testing.TB) time.Duration {
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

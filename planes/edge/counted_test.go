@@ -29,10 +29,7 @@ type situation struct {
 }
 
 func readCounted(t *testing.T) (out []situation) {
-	raw, err := os.ReadFile("testdata/counted.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("testdata/counted.txt"))(t)
 	for line := range strings.Lines(string(raw)) {
 		text := strings.TrimSpace(line)
 		switch {
@@ -65,16 +62,11 @@ type counted struct {
 
 // ask sends a request of the edge and waits for its answer.
 func (c *counted) ask(operation, resource string, content any) {
-	raw, err := json.Marshal(content)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(content))(c.t)
 	c.asked++
 	m := message.Message{Header: message.Header{ID: strconv.Itoa(c.asked), Timestamp: 1}, Content: raw,
 		Route: message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: operation, Resource: resource}}
-	if err := c.conn.Send(m.Append(nil)); err != nil {
-		c.t.Fatal(err)
-	}
+	repotest.NoError(c.t, c.conn.Send(m.Append(nil)))
 	repotest.Eventually(c.t, operation+" "+resource+" is answered", func() bool { _, ok := c.s.answer(m.Header.ID); return ok })
 }
 
@@ -94,9 +86,7 @@ func (c *counted) acknowledge(resource string) string {
 	})
 	c.seen[m.Header.ID] = true
 	ack := m.Reply(1, m.Route.Source, []byte(message.OK))
-	if err := c.conn.Send(ack.Append(nil)); err != nil {
-		c.t.Fatal(err)
-	}
+	repotest.NoError(c.t, c.conn.Send(ack.Append(nil)))
 	return m.Route.Operation
 }
 

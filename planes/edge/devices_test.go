@@ -232,13 +232,9 @@ func TestReportsOfOthers(t *testing.T) {
 		report("d9", `{"twin":{}}`),                                         // nobody's
 		report("d0", `"no report"`),
 	} {
-		if err := other.Send([]byte(raw)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, other.Send([]byte(raw)))
 	}
-	if err := own.Send([]byte(report("d0", `{"twin":{"temperature":{"actual":{"value":"7"}},"colour":{"actual":{"value":"red"}}}}`))); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, own.Send([]byte(report("d0", `{"twin":{"temperature":{"actual":{"value":"7"}},"colour":{"actual":{"value":"red"}}}}`))))
 	repotest.Eventually(t, "the own report is written", func() bool { reported, _ := r.statusOf(0); return reported == "7" })
 	repotest.Eventually(t, "the others are counted", func() bool {
 		return g.counter("edge_hub_device_reports_total", "result=no such device") == 2 && g.counter("edge_hub_device_reports_total", "result=malformed") == 1

@@ -62,9 +62,7 @@ func TestEdgesInAClusterOfOthersAreMarked(t *testing.T) {
 		}
 	}
 	var n corev1.Node
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.server.Get("/api/v1/nodes/edge-0").Object, &n); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(r.server.Get("/api/v1/nodes/edge-0").Object, &n))
 	if want := (corev1.Taint{Key: object.RunLabel, Value: runID, Effect: corev1.TaintEffectNoSchedule}); len(n.Spec.Taints) == 0 || n.Spec.Taints[0] != want {
 		t.Errorf("the node has the taints %v", n.Spec.Taints)
 	}

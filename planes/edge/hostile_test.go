@@ -111,9 +111,7 @@ func newGate(t *testing.T, change func(*hub.Options)) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.poller, err = link.NewPoller(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	g.poller = repotest.Must(link.NewPoller(context.Background()))(t)
 	t.Cleanup(g.poller.Close)
 	return g
 }
@@ -125,10 +123,7 @@ func (g *gate) dial(node string, a *trust.Authority, header http.Header) (*link.
 
 // dialAt dials with a certificate that was made at a time.
 func (g *gate) dialAt(made time.Time, node string, a *trust.Authority, header http.Header) (*link.Conn, *stranger, error) {
-	c, err := a.Client(node, made)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	c := repotest.Must(a.Client(node, made))(g.t)
 	conn, err := g.open(node, c, header)
 	if err != nil {
 		return nil, nil, err
@@ -140,10 +135,7 @@ func (g *gate) dialAt(made time.Time, node string, a *trust.Authority, header ht
 
 // connect opens a connection that nobody reads.
 func (g *gate) connect(node string, a *trust.Authority, header http.Header) (*link.Conn, error) {
-	c, err := a.Client(node, time.Now())
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	c := repotest.Must(a.Client(node, time.Now()))(g.t)
 	conn, err := g.open(node, c, header)
 	if err == nil {
 		g.t.Cleanup(func() { _ = conn.Close() })
@@ -171,9 +163,7 @@ func (g *gate) counter(name string, labels ...string) float64 {
 func (g *gate) query(c interface{ Send([]byte) error }, s *stranger) {
 	g.t.Helper()
 	m := message.New(1, message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: message.Query, Resource: "default/configmap/settings"}, nil)
-	if err := c.Send(m.Append(nil)); err != nil {
-		g.t.Fatal(err)
-	}
+	repotest.NoError(g.t, c.Send(m.Append(nil)))
 	repotest.Eventually(g.t, "the hub answers", func() bool { text, ok := s.answer(m.Header.ID); return ok && strings.Contains(text, "info") })
 }
 
@@ -181,10 +171,7 @@ func (g *gate) query(c interface{ Send([]byte) error }, s *stranger) {
 // named returns the header of a node.
 func (g *gate) refuses(named func(node string) http.Header, dial func(node string, a *trust.Authority, header http.Header) error) {
 	g.t.Helper()
-	other, err := trust.NewAuthority(time.Now())
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	other := repotest.Must(trust.NewAuthority(time.Now()))(g.t)
 	without := func(name string) http.Header {
 		header := named("edge-0")
 		maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, name) })
@@ -233,14 +220,9 @@ func TestNotLetIn(t *testing.T) {
 func TestNoHandshake(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.HandshakeTimeout = 2 * time.Second })
 	for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01", "GET / HTTP/1.1\r\n\r\n"} {
-		raw, err := net.Dial("tcp", net.JoinHostPort(g.where.Address, strconv.Itoa(g.where.Websocket)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(net.Dial("tcp", net.JoinHostPort(g.where.Address, strconv.Itoa(g.where.Websocket))))(t)
 		t.Cleanup(func() { _ = raw.Close() })
-		if _, err := raw.Write([]byte(said)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.Must(raw.Write([]byte(said)))(t)
 	}
 	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
 	if err != nil {
@@ -265,10 +247,7 @@ func TestSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	repotest.Eventually(t, "the hub has seen the large one", func() bool { g.query(conn, good); return good.longest() > 900<<10 })
-	slow, err := g.connect("edge-1", g.authority, named("edge-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := repotest.Must(g.connect("edge-1", g.authority, named("edge-1")))(t)
 	for range 64 { // 58 MB, more than any two sockets hold
 		m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Query, Resource: "default/configmap/settings"}, nil)
 		if slow.Send(m.Append(nil)) != nil {
@@ -296,9 +275,7 @@ func TestSilentLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Insert, Resource: "default/node/edge-2"}, []byte(`{"metadata":{"name":"edge-2"}}`))
-	if err := unserved.Send(m.Append(nil)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, unserved.Send(m.Append(nil)))
 	repotest.Eventually(t, "the node of an edge too many is made", func() bool { return len(g.server.Nodes()) == 1 })
 	g.query(conn, good)
 	if _, ok := s.answer(m.Header.ID); ok || s.isEnded() {

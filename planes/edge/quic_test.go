@@ -20,10 +20,7 @@ import (
 
 // dialQUIC connects to a hub by QUIC; whoever is let in is served.
 func (g *gate) dialQUIC(d *stream.Dialer, node string, a *trust.Authority, header http.Header) (*stream.Conn, *stranger, error) {
-	own, err := a.Client(node, time.Now())
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	own := repotest.Must(a.Client(node, time.Now()))(g.t)
 	config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: g.authority.Pool(), ServerName: g.where.Address, Certificates: []tls.Certificate{own}}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -38,10 +35,7 @@ func (g *gate) dialQUIC(d *stream.Dialer, node string, a *trust.Authority, heade
 }
 
 func dialer(t *testing.T) *stream.Dialer {
-	d, err := stream.NewDialer(net.IPv4(127, 0, 0, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := repotest.Must(stream.NewDialer(net.IPv4(127, 0, 0, 1)))(t)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }

@@ -50,14 +50,8 @@ func (h *half) Ended(error) { _ = h.to.Close() }
 // newTap starts a hub, and makes fleets believe that it is where the tap listens.
 func newTap(t *testing.T) *tap {
 	p := &tap{gate: newGate(t, nil), said: map[string]string{}, lines: map[string]bool{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := p.authority.Server([]net.IP{net.IPv4(127, 0, 0, 1)}, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	own := repotest.Must(p.authority.Server([]net.IP{net.IPv4(127, 0, 0, 1)}, nil, time.Now()))(t)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: p.authority.Pool()}
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -74,10 +68,7 @@ func newTap(t *testing.T) *tap {
 	t.Cleanup(func() { _ = l.Close(); wait.Wait() })
 	there := p.where
 	there.Websocket = l.Addr().(*net.TCPAddr).Port
-	text, err := json.Marshal(there)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := repotest.Must(json.Marshal(there))(t)
 	apitest.Change(p.server, "/api/v1/namespaces/kubeedge/configmaps/"+api.ConfigMapHubs, func(c *corev1.ConfigMap) { c.Data["hub"] = string(text) })
 	return p
 }

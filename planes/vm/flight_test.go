@@ -82,13 +82,8 @@ func flyWith(t *testing.T, parameter string, more ...string) string {
 func verdict(t *testing.T, dir string) (j slo.Judgement, found []diagnose.Finding) {
 	t.Helper()
 	for name, into := range map[string]any{diagnose.File: &found, record.VerdictFile: &j} {
-		raw, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, into); err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(filepath.Join(dir, name)))(t)
+		repotest.NoError(t, json.Unmarshal(raw, into))
 	}
 	return j, found
 }

@@ -26,9 +26,7 @@ import (
 func (r *rig) verb(args ...string) {
 	r.t.Helper()
 	kubeconfig := filepath.Join(r.t.TempDir(), "kubeconfig")
-	if err := r.server.Endpoint().WriteKubeconfig(kubeconfig); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, r.server.Endpoint().WriteKubeconfig(kubeconfig))
 	out := &planetest.Lines{}
 	r.t.Cleanup(planetest.Start(r.t, func(ctx context.Context) error {
 		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}

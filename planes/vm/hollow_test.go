@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
@@ -15,19 +16,11 @@ import (
 // docs/how-to/hollow.md: the webhook is never asked, and the controller gives instances the
 // first phase and the finalizer that they would have of it.
 func TestVMPlaneOnAHollowCluster(t *testing.T) {
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Binder: true, ServiceAccounts: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{Models: hollow.Models{Binder: true, ServiceAccounts: true}}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("vms")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("vms"))(t)
 	config := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := c.Endpoint().WriteKubeconfig(config); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Endpoint().WriteKubeconfig(config))
 	out := flyWith(t, "vms=5", "--kubeconfig", config)
 	j, _ := verdict(t, out)
 	most := math.Inf(1)
@@ -37,10 +30,7 @@ func TestVMPlaneOnAHollowCluster(t *testing.T) {
 		"lifecycle_vmi_created_to_running_p50_seconds":        {5, most},
 		"lifecycle_vm_created_to_instancerunning_p50_seconds": {5, most},
 	})
-	r, err := run.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(run.Open(out))(t)
 	for _, step := range r.Facts.Steps {
 		if step.Note != "" {
 			t.Errorf("step %s: %s", step.Name, step.Note)

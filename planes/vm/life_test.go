@@ -56,10 +56,7 @@ func newRigOf(t *testing.T, server *apitest.Server, nodes ...string) *rig {
 	r.server.Play((&cluster{nodes: nodes}).playPod)
 	config := r.config()
 	config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
-	var err error
-	if r.client, err = api.NewClient(config, api.Scheme()); err != nil {
-		t.Fatal(err)
-	}
+	r.client = repotest.Must(api.NewClient(config, api.Scheme()))(t)
 	return r
 }
 
@@ -145,18 +142,14 @@ func (r *rig) create(n int) {
 	for i := range n {
 		vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "n"}, Spec: api.MachineSpec{Running: &yes}}
 		vm.Spec.Template.Metadata.Labels = map[string]string{"i": fmt.Sprint(i)}
-		if _, err := r.client.Machines.Create(r.t.Context(), vm); err != nil {
-			r.t.Fatal(err)
-		}
+		repotest.Must(r.client.Machines.Create(r.t.Context(), vm))(r.t)
 	}
 }
 
 func (r *rig) remove() {
 	r.t.Helper()
 	for _, o := range r.objects(api.ResourceMachines) {
-		if err := r.client.Machines.Delete(r.t.Context(), o); err != nil {
-			r.t.Fatal(err)
-		}
+		repotest.NoError(r.t, r.client.Machines.Delete(r.t.Context(), o))
 	}
 }
 
@@ -245,9 +238,7 @@ func TestPodThatIsToEndShutsItsMachineDown(t *testing.T) {
 		first[o.GetUID()] = true
 	}
 	for _, pod := range r.server.Objects(apitest.PodsPath) {
-		if err := r.client.Core.Pods("n").Delete(t.Context(), pod.GetName(), metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, r.client.Core.Pods("n").Delete(t.Context(), pod.GetName(), metav1.DeleteOptions{}))
 	}
 	r.until("others run", func() bool {
 		return r.count(api.Running) == 10 && !slices.ContainsFunc(r.objects(api.ResourceInstances), func(o *apitest.Object) bool { return first[o.GetUID()] })
@@ -331,26 +322,19 @@ func checkMove(t *testing.T, sub bool) {
 	defer r.controller()()
 	r.create(1)
 	r.until("it runs", func() bool { return r.count(api.Running) == 1 })
-	vmi, err := r.client.Instances.Get(t.Context(), "n", "vm-0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	vmi := repotest.Must(r.client.Instances.Get(t.Context(), "n", "vm-0"))(t)
 	source := vmi.Status.NodeName
 	m := &api.Migration{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n"}, Spec: api.MigrationSpec{VMIName: "vm-0"}}
-	if _, err := r.client.Migrations.Create(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.client.Migrations.Create(t.Context(), m))(t)
 	r.until("it has moved", func() bool {
 		m, err := r.client.Migrations.Get(t.Context(), "n", "m")
 		return err == nil && m.Status.Phase == api.Succeeded
 	})
-	if vmi, err = r.client.Instances.Get(t.Context(), "n", "vm-0"); err != nil {
-		t.Fatal(err)
-	}
+	vmi = repotest.Must(r.client.Instances.Get(t.Context(), "n", "vm-0"))(t)
 	if vmi.Status.NodeName == source || vmi.Labels[api.LabelNode] != vmi.Status.NodeName || vmi.Status.Phase != api.Running {
 		t.Errorf("after the move from %s: node %s, label %s, phase %s", source, vmi.Status.NodeName, vmi.Labels[api.LabelNode], vmi.Status.Phase)
 	}
-	if m, err = r.client.Migrations.Get(t.Context(), "n", "m"); err != nil || len(m.Status.PhaseTransitionTimestamps) < 4 {
+	if m, err := r.client.Migrations.Get(t.Context(), "n", "m"); err != nil || len(m.Status.PhaseTransitionTimestamps) < 4 {
 		t.Errorf("phases of the migration: %v, %v", m.Status.PhaseTransitionTimestamps, err)
 	}
 	if sub != refused.Load() {
@@ -401,9 +385,7 @@ func TestLimitIsSetByTheKubeVirtObject(t *testing.T) {
 	defer stop()
 	kv := &api.Installation{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt", Namespace: "kubevirt"}}
 	kv.Spec.Configuration.Controller.RestClient.RateLimiter.TokenBucketRateLimiter = &api.TokenBucket{QPS: 200, Burst: 400}
-	if _, err := r.client.Installations.Create(t.Context(), kv); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.client.Installations.Create(t.Context(), kv))(t)
 	r.until("the limit has changed", func() bool {
 		w := httptest.NewRecorder()
 		o.Registry.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/limiter", nil))
@@ -422,10 +404,7 @@ func TestLimitsAreSeparateOrOne(t *testing.T) {
 	}{{"one", limiter.New, false}, {"separate", limiter.NewNamed, true}} {
 		config := r.config()
 		config.RateLimiter = c.limit(limiter.Rate{QPS: 1e-6, Burst: 1})
-		client, err := api.NewClient(config, api.Scheme())
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := repotest.Must(api.NewClient(config, api.Scheme()))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := client.Instances.Get(ctx, "n", "none"); !apierrors.IsNotFound(err) {
@@ -469,9 +448,7 @@ func TestNodeWithoutHeartbeatIsGivenUp(t *testing.T) {
 	stop()
 	long := time.Now().Add(-time.Hour).Format(time.RFC3339Nano)
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationHeartbeat, long)
-	if _, err := r.client.Core.Nodes().Patch(t.Context(), "a", "application/merge-patch+json", []byte(body), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.client.Core.Nodes().Patch(t.Context(), "a", "application/merge-patch+json", []byte(body), metav1.PatchOptions{}))(t)
 	defer r.controller()()
 	r.until("it is not schedulable any more", func() bool {
 		return r.server.Objects(apitest.NodesPath)[0].GetLabels()[api.LabelSchedulable] == "false"

@@ -93,17 +93,12 @@ type killed struct {
 
 func (p *killed) start() {
 	p.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	self := repotest.Must(os.Executable())(p.t)
 	p.cmd = exec.Command(self)
 	p.cmd.Env = append(os.Environ(), append(p.env, roleVariable+"="+p.role)...)
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	repotest.NoError(p.t, p.cmd.Start())
 }
 
 func (p *killed) end(s os.Signal) {
@@ -118,69 +113,42 @@ func (p *killed) end(s os.Signal) {
 func realRig(t *testing.T) (*api.Client, []string) {
 	t.Helper()
 	path := repotest.Binary(t)
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: path}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	startFleet(t, p)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := p.Endpoint("admin").WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Endpoint("admin").WriteKubeconfig(file))
 	config := p.Endpoint("admin").Config("vm-test")
-	if err := api.Install(t.Context(), config, false); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, api.Install(t.Context(), config, false))
 	config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
-	client, err := api.NewClient(config, api.Scheme())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(api.NewClient(config, api.Scheme()))(t)
 	return client, []string{"KUBECONFIG=" + file}
 }
 
 func startFleet(t *testing.T, p *plane.Plane) {
 	t.Helper()
-	file, err := builtin.Sets([]string{"stages.yaml"}, repotest.Path(t, "examples", "vm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stages, err := machine.Compile(file.Stages)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.Start(t.Context(), scenario.Fleet{Nodes: 2, Lease: unit.Duration(40 * time.Second)}, fleet.Options{
+	file := repotest.Must(builtin.Sets([]string{"stages.yaml"}, repotest.Path(t, "examples", "vm")))(t)
+	stages := repotest.Must(machine.Compile(file.Stages))(t)
+	f := repotest.Must(fleet.Start(t.Context(), scenario.Fleet{Nodes: 2, Lease: unit.Duration(40 * time.Second)}, fleet.Options{
 		Endpoint: p.Endpoint("fleet"), Clock: clock.Start(), Seed: 1, Stages: stages,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = f.Close() })
-	if err := f.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Ready(t.Context()))
 }
 
 // made counts the launcher pods that were ever created, by instance.
 func made(t *testing.T, c *api.Client) func() map[string]int {
 	t.Helper()
 	pods := c.Core.Pods("")
-	list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: api.LabelApp})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := repotest.Must(pods.List(t.Context(), metav1.ListOptions{LabelSelector: api.LabelApp}))(t)
 	// An API server ends the watch of a client that is slow, as it is on a busy machine: it goes on
 	// where it ended.
-	w, err := watch.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
+	w := repotest.Must(watch.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			o.LabelSelector = api.LabelApp
 			return pods.Watch(ctx, o)
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var mu sync.Mutex
 	counts := map[string]int{}
 	done := make(chan struct{})
@@ -245,9 +213,7 @@ func TestRealPlaneSurvivesKills(t *testing.T) {
 	yes := true
 	for i := range count {
 		vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "default"}, Spec: api.MachineSpec{Running: &yes}}
-		if _, err := c.Machines.Create(t.Context(), vm); err != nil {
-			t.Fatal(err)
-		}
+		repotest.Must(c.Machines.Create(t.Context(), vm))(t)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	kill := func(times int) {
@@ -272,9 +238,7 @@ func TestRealPlaneSurvivesKills(t *testing.T) {
 	}
 	for i := range count {
 		name := fmt.Sprintf("vm-%d", i)
-		if err := c.Machines.Delete(t.Context(), &metav1.ObjectMeta{Name: name, Namespace: "default", UID: uidOf(t, c, name)}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, c.Machines.Delete(t.Context(), &metav1.ObjectMeta{Name: name, Namespace: "default", UID: uidOf(t, c, name)}))
 	}
 	kill(5)
 	waitFor(t, "nothing is left", 2*time.Minute, func() (string, error) {
@@ -299,9 +263,6 @@ func mismatch(got, want int) string {
 
 func uidOf(t *testing.T, c *api.Client, name string) types.UID {
 	t.Helper()
-	vm, err := c.Machines.Get(t.Context(), "default", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	vm := repotest.Must(c.Machines.Get(t.Context(), "default", name))(t)
 	return vm.UID
 }

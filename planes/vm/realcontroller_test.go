@@ -24,9 +24,7 @@ func TestRealController(t *testing.T) {
 		t.Skipf("%s names no virt-controller, or %s no file of its definitions", controllerVariable, definitionsVariable)
 	}
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(repotest.Path(t, "examples", "vm"))); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.CopyFS(folder, os.DirFS(repotest.Path(t, "examples", "vm"))))
 	raw, err := os.ReadFile(definitions)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, "kubevirt-crds.yaml"), raw, 0o600)

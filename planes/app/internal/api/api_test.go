@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
 )
@@ -18,10 +19,7 @@ import (
 // TestCompression holds that revisions and trackers read as they were written,
 // whatever way they are stored in, and that a stored one is smaller.
 func TestCompression(t *testing.T) {
-	all, err := definitions.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(definitions.All())(t)
 	r := &api.Revision{Spec: api.RevisionSpec{RevisionContent: api.RevisionContent{
 		Application:          api.Application{Spec: api.ApplicationSpec{Components: []api.Component{{Name: "c", Type: "webservice", Properties: json.RawMessage(`{"image":"nginx"}`)}}}},
 		ComponentDefinitions: map[string]*api.Definition{"webservice": all[0]},
@@ -50,10 +48,7 @@ func TestCompression(t *testing.T) {
 // BenchmarkCompression writes and reads a revision with its definitions, as a cache does for
 // each that it watches.
 func BenchmarkCompression(b *testing.B) {
-	all, err := definitions.All()
-	if err != nil {
-		b.Fatal(err)
-	}
+	all := repotest.Must(definitions.All())(b)
 	for _, kind := range []string{api.Uncompressed, api.Gzip, api.Zstd} {
 		r := &api.Revision{Spec: api.RevisionSpec{Compression: api.Compression{Type: kind}, RevisionContent: api.RevisionContent{
 			ComponentDefinitions: map[string]*api.Definition{"webservice": all[0]},
@@ -61,21 +56,14 @@ func BenchmarkCompression(b *testing.B) {
 		b.Run("write/"+kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := json.Marshal(r); err != nil {
-					b.Fatal(err)
-				}
+				repotest.Must(json.Marshal(r))(b)
 			}
 		})
-		raw, err := json.Marshal(r)
-		if err != nil {
-			b.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(r))(b)
 		b.Run("read/"+kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := json.Unmarshal(raw, &api.Revision{}); err != nil {
-					b.Fatal(err)
-				}
+				repotest.NoError(b, json.Unmarshal(raw, &api.Revision{}))
 			}
 		})
 	}
@@ -84,10 +72,7 @@ func BenchmarkCompression(b *testing.B) {
 func sizes(t *testing.T, all ...any) (out []int) {
 	t.Helper()
 	for _, o := range all {
-		raw, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(o))(t)
 		out = append(out, len(raw))
 	}
 	return out
@@ -105,10 +90,7 @@ func again(t *testing.T, o, into any) {
 }
 
 func TestBadCompression(t *testing.T) {
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(zstd.NewWriter(nil))(t)
 	large := base64.StdEncoding.EncodeToString(w.EncodeAll(bytes.Repeat([]byte(" "), 65<<20), nil)) // some kB
 	for raw, want := range map[string]string{
 		`{"spec":{"compression":{"type":"zstd","data":"` + large + `"}}}`: "exceeds",

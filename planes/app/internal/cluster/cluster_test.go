@@ -13,20 +13,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRead holds that members have the order of their numbers, and labels in turn.
 func TestRead(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"edge-1", "edge-2", "edge-10", "far-1", "members"} {
-		if err := endpoint.Bearer("https://127.0.0.1:1", []byte("ca of "+name), "token of "+name).WriteKubeconfig(filepath.Join(folder, name+".kubeconfig")); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, endpoint.Bearer("https://127.0.0.1:1", []byte("ca of "+name), "token of "+name).WriteKubeconfig(filepath.Join(folder, name+".kubeconfig")))
 	}
-	all, err := Read(folder, map[string]int{"region": 3, "topology.example/zone": 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(Read(folder, map[string]int{"region": 3, "topology.example/zone": 1}))(t)
 	var got []string
 	for _, m := range all {
 		got = append(got, m.Name+" "+m.Labels["region"]+" "+m.Labels["topology.example/zone"]+" "+m.Token)
@@ -109,14 +105,8 @@ func TestRoute(t *testing.T) {
 	}
 	send := func(to http.RoundTripper, cluster string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(In(t.Context(), cluster), http.MethodGet, "https://hub/api/v1/namespaces/n/secrets/s", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := to.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(http.NewRequestWithContext(In(t.Context(), cluster), http.MethodGet, "https://hub/api/v1/namespaces/n/secrets/s", nil))(t)
+		answer := repotest.Must(to.RoundTrip(r))(t)
 		_ = answer.Body.Close()
 	}
 	byHub, direct := Route(nil)(note("hub")), Route(note("direct"))(note("hub"))

@@ -32,9 +32,7 @@ func TestSharedDefinitions(t *testing.T) {
 	revision := func(template string) *api.Revision {
 		r := &api.Revision{}
 		r.Spec.ComponentDefinitions = map[string]*api.Definition{"webservice": {Spec: api.DefinitionSpec{Schematic: &api.Schematic{CUE: &api.CUE{Template: template}}}}}
-		if err := s.shareDefinitions(r); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, s.shareDefinitions(r))
 		return r
 	}
 	a, b, c := revision("x"), revision("x"), revision("y")
@@ -122,9 +120,7 @@ func trackerStore(t testing.TB, indexed bool, n int) (*Controller, *api.Applicat
 			tracker := &api.Tracker{ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprintf("%s-v%d-n", name, generation+1), Labels: map[string]string{api.LabelName: name, api.LabelNamespace: "n", api.LabelUID: name},
 			}, Spec: api.TrackerSpec{ApplicationGeneration: int64(generation + 1), ManagedResources: make([]api.ManagedResource, 3)}}
-			if err := c.trackers.GetStore().Add(tracker); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, c.trackers.GetStore().Add(tracker))
 		}
 	}
 	return c, &api.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "app-7", UID: "app-7"}}

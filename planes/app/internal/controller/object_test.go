@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
@@ -42,12 +43,9 @@ func TestAnswersAreComparedByBytes(t *testing.T) {
 	}))
 	defer server.Close()
 	o := readerOf(t, server.URL)
-	var err error
 	var got [4]*answer
 	for i := range got {
-		if got[i], err = o.readObject(t.Context(), aConfigMap(nil), got[max(i-1, 0)]); err != nil {
-			t.Fatal(err)
-		}
+		got[i] = repotest.Must(o.readObject(t.Context(), aConfigMap(nil), got[max(i-1, 0)]))(t)
 	}
 	if got[0] == nil || got[1] != got[0] || got[2] == got[0] || got[3] != nil {
 		t.Errorf("answers %v: want the first two to be one, the third another, the last none", got)
@@ -166,10 +164,7 @@ func TestWrites(t *testing.T) {
 	} {
 		var is *answer
 		if tt.is != nil {
-			raw, err := tt.is.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := repotest.Must(tt.is.MarshalJSON())(t)
 			is = &answer{tt.is, raw}
 		}
 		w, err := tt.f.writeTo(is, tt.want, true)
@@ -183,10 +178,7 @@ func TestWrites(t *testing.T) {
 // readerOf returns what reads ConfigMaps from a server.
 func readerOf(t *testing.T, server string) objects {
 	t.Helper()
-	raw, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(&rest.Config{Host: server, QPS: -1}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(rest.UnversionedRESTClientFor(dynamic.ConfigFor(&rest.Config{Host: server, QPS: -1})))(t)
 	return objects{raw: raw, mapper: configMaps(), known: &sync.Map{}, metrics: &metrics{
 		clock: clock.Start(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{}, []string{"controller", "cluster", "verb", "kind", "apiVersion", "unstructured"}),
 	}}

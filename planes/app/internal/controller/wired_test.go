@@ -40,28 +40,14 @@ type hub struct {
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("hub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("hub"))(t)
 	config := c.Endpoint().Config("app-test")
-	all, err := definitions.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := api.Install(t.Context(), config, all); err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(definitions.All())(t)
+	repotest.NoError(t, api.Install(t.Context(), config, all))
 	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(dynamic.NewForConfig(config))(t)
 	return &hub{Options{
 		Env:     process.Env{Config: config, Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
 		Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, MaxDispatch: 1,
@@ -76,11 +62,7 @@ func (h *hub) prepare(t *testing.T, change func(*Options)) *Controller {
 	o := h.options
 	o.Registry = instrument.New("")
 	change(&o)
-	c, err := newController(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return repotest.Must(newController(o))(t)
 }
 
 // start runs a controller, until the test ends or stop is called.
@@ -110,9 +92,7 @@ func (h *hub) create(t *testing.T, name string, annotations map[string]string) {
 	o.SetNamespace("default")
 	o.SetName(name)
 	o.SetAnnotations(annotations)
-	if err := install.Apply(t.Context(), h.applications, o, "somebody"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, install.Apply(t.Context(), h.applications, o, "somebody"))
 }
 
 // cached waits until a cache shows an object.

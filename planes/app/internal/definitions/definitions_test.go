@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
 	"github.com/windtunnel/windtunnel/planes/app/internal/template"
@@ -12,10 +13,7 @@ import (
 
 func named(t *testing.T, name string) *api.Definition {
 	t.Helper()
-	all, err := definitions.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(definitions.All())(t)
 	for _, d := range all {
 		if d.Name == name {
 			return d
@@ -29,10 +27,7 @@ func named(t *testing.T, name string) *api.Definition {
 // tenth: its memory, its bytes in etcd and its share of a pass follow from it.
 func TestSizes(t *testing.T) {
 	for name, want := range map[string]int{"webservice": 17500, "worker": 13500, "k8s-objects": 500, "scaler": 500, "deploy": 1200} {
-		raw, err := json.Marshal(named(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(named(t, name)))(t)
 		if slack := max(want/10, 150); len(raw) < want-slack || len(raw) > want+slack {
 			t.Errorf("%s has %d bytes, want about %d", name, len(raw), want)
 		}
@@ -75,9 +70,7 @@ func TestDeploymentHealth(t *testing.T) {
 		`{"metadata":{"generation":1},"spec":{"replicas":2},"status":{"observedGeneration":1,"readyReplicas":2,"updatedReplicas":2,"replicas":2}}`: "true",
 	} {
 		var o map[string]any
-		if err := json.Unmarshal([]byte(output), &o); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal([]byte(output), &o))
 		got, err := template.Evaluator{}.Evaluate(health, template.Input{Context: map[string]any{"output": o}}, "isHealth")
 		if err != nil || string(got["isHealth"]) != want {
 			t.Errorf("%s: %s (%v), want %s", output, got["isHealth"], err, want)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
@@ -18,10 +19,7 @@ import (
 // tools find the definitions of the plane.
 func tools(t *testing.T) plan.Tools {
 	t.Helper()
-	all, err := definitions.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(definitions.All())(t)
 	return plan.Tools{
 		Namespaced: func(schema.GroupVersionKind) (bool, error) { return true, nil },
 		Find: func(kind, _, name string) (*api.Definition, error) {
@@ -40,9 +38,7 @@ func parse(t *testing.T, spec string) (*plan.Plan, *workflow.Graph, error) {
 	t.Helper()
 	app := &api.Application{}
 	app.Name, app.Namespace = "app", "n"
-	if err := json.Unmarshal([]byte(spec), &app.Spec); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(spec), &app.Spec))
 	p, err := plan.New(app, app.Spec.Workflow, tools(t))
 	if err != nil {
 		return nil, nil, err
@@ -136,11 +132,7 @@ func TestOutputs(t *testing.T) {
 	made := plan.Objects{Output: map[string]any{"data": map[string]any{"word": "hello"}}}
 	task := func(s *workflow.Step, outputs map[string]json.RawMessage) plan.Task {
 		t.Helper()
-		out, err := p.Fill(s, outputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+		return repotest.Must(p.Fill(s, outputs))(t)
 	}
 	outputs, err := p.Outputs(giver, task(giver, nil), made)
 	if err != nil || string(outputs["word"]) != `"hello app"` {
@@ -166,10 +158,7 @@ func TestRenderNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := p.Fill(g.All()[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	task := repotest.Must(p.Fill(g.All()[0], nil))(t)
 	p.Definitions[api.KindComponent]["worker"] = &api.Definition{}
 	if got, err := p.Render(*task.Component, task.At); err == nil || err.Error() != "component c: definition worker renders no object" {
 		t.Errorf("%d objects, %v", len(got), err)
@@ -208,10 +197,7 @@ func TestTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task, err := p.Fill(g.All()[0], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		task := repotest.Must(p.Fill(g.All()[0], nil))(t)
 		all, err := p.Targets(*task.Deploy, clusters)
 		places := []plan.Place{}
 		for _, target := range all {

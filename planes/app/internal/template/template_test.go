@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/template"
 )
 
@@ -62,9 +63,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	for name, e := range evaluators() {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := e.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output"); err != nil {
-					b.Fatal(err)
-				}
+				repotest.Must(e.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output"))(b)
 			}
 		})
 	}

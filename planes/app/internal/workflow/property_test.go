@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
@@ -147,17 +148,12 @@ func (d *drawn) finish(t *testing.T, what string, killAt int, loses bool) *world
 
 func (w *world) status() *api.WorkflowStatus {
 	out := &api.WorkflowStatus{}
-	if err := json.Unmarshal(w.stored, out); err != nil {
-		w.t.Fatal(err)
-	}
+	repotest.NoError(w.t, json.Unmarshal(w.stored, out))
 	return out
 }
 
 func (w *world) store(s *api.WorkflowStatus) {
-	var err error
-	if w.stored, err = json.Marshal(s); err != nil {
-		w.t.Fatal(err)
-	}
+	w.stored = repotest.Must(json.Marshal(s))(w.t)
 }
 
 // pass is one pass; a killed one stores nothing but the outputs it has saved.

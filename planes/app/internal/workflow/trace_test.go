@@ -113,10 +113,7 @@ func (p *player) play(t *testing.T, s repotest.Step) string {
 // pass plays one pass and writes what was done and what the statuses are then.
 func (p *player) pass(t *testing.T, s repotest.Step) {
 	t.Helper()
-	d, err := time.ParseDuration(s.Args["at"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := repotest.Must(time.ParseDuration(s.Args["at"]))(t)
 	p.now, p.answers = begin.Add(d), map[string]string{}
 	for line := range strings.Lines(s.Input) {
 		step, answer, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -166,10 +163,7 @@ func (p *player) outcome(t *testing.T, s *workflow.Step) (o workflow.Outcome) {
 			o.Outputs[output.Name] = json.RawMessage("1")
 		}
 	case "takes": // longer than the pass has taken so far
-		d, err := time.ParseDuration(rest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := repotest.Must(time.ParseDuration(rest))(t)
 		p.now = p.now.Add(d)
 		o.Healthy = true
 	case "suspends":

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // kept is a store in memory that refuses what an API server refuses.
@@ -254,9 +256,7 @@ func TestClustersThatDoNotFit(t *testing.T) {
 		},
 	} {
 		c := dual(0, cluster(0, P2P))
-		if err := c.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, c.Validate())
 		if spoil(&c); c.Validate() == nil {
 			t.Errorf("%s: %+v is taken", what, c)
 		}
@@ -276,15 +276,11 @@ func TestIncrementalIsFull(t *testing.T) {
 		some := NewManager(Options{Compute: ComputeIncremental}, kept{map[string]*Stored{}})
 		for range 120 {
 			change(r, full, some)
-			if err := full.Pass(ctx); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, full.Pass(ctx))
 			if r.IntN(3) > 0 { // more comes at once
 				continue
 			}
-			if err := some.Pass(ctx); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, some.Pass(ctx))
 			if !reflect.DeepEqual(full.store, some.store) {
 				t.Fatalf("seed %d: the incremental manager has other configurations", seed)
 			}
@@ -397,9 +393,7 @@ func TestPreviousIsRefused(t *testing.T) {
 			}
 			m := NewManager(Default(), kept{map[string]*Stored{}})
 			of := NewTopology(clusters, nodes).Of(&nodes[0])
-			if err := m.writeConfig(ctx, nodes[0].Name, of); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, m.writeConfig(ctx, nodes[0].Name, of))
 			of.Routes = of.Routes[1:] // another event, and it is kept beside
 			if err := m.writeConfig(ctx, nodes[0].Name, of); errors.Is(err, errTooLong) {
 				refused = k + 1

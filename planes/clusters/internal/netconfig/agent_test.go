@@ -169,14 +169,10 @@ func TestElection(t *testing.T) {
 	}
 	other := &ClusterNode{}
 	other.Name, other.Spec = "elsewhere", ClusterNodeSpec{ClusterName: "b", Roles: []string{roleGateway}}
-	if _, err := r.client.nodes.Create(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(r.client.nodes.Create(t.Context(), other))(t)
 	gateways := func() (names []string) {
 		all := &resource.List[ClusterNode]{}
-		if err := r.client.rest.Get().Resource(resourceNodes).Do(t.Context()).Into(all); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, r.client.rest.Get().Resource(resourceNodes).Do(t.Context()).Into(all))
 		for i := range all.Items {
 			if n := &all.Items[i]; n.IsGateway() && n.Spec.ClusterName == "a" {
 				names = append(names, n.Name)
@@ -198,9 +194,7 @@ func TestElection(t *testing.T) {
 
 func TestAgentOptionsThatDoNotFit(t *testing.T) {
 	agent, elector := AgentDefault(), ElectorDefault()
-	if err := errors.Join(agent.Words().Check(), elector.Validate()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(agent.Words().Check(), elector.Validate()))
 	agent.Watch = "some"
 	slow := ElectorOptions{Duration: time.Second, Renew: 2 * time.Second, Retry: time.Second, Check: time.Second}
 	still := AgentOptions{Watch: WatchAll}

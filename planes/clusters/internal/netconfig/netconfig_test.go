@@ -30,27 +30,17 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	host, err := s.Cluster("host")
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := repotest.Must(s.Cluster("host"))(t)
 	r := &rig{T: t, config: host.Endpoint().Config("test")}
 	r.config.QPS = -1
-	if err := Install(t.Context(), r.config); err != nil {
-		t.Fatal(err)
-	}
-	if r.client, err = newClient(r.config); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Install(t.Context(), r.config))
+	r.client = repotest.Must(newClient(r.config))(t)
 	return r
 }
 
@@ -76,9 +66,7 @@ func (r *rig) cluster(name, kind string) {
 	r.Helper()
 	c := &cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.Link = &linkOptions{Enable: true, NetworkType: kind}
-	if _, err := r.client.clusters.Create(r.Context(), c); err != nil {
-		r.Fatal(err)
-	}
+	repotest.Must(r.client.clusters.Create(r.Context(), c))(r)
 }
 
 // node makes the i-th node of a cluster.
@@ -87,11 +75,7 @@ func (r *rig) node(cluster string, i int) *ClusterNode {
 	n := &ClusterNode{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-n%d", cluster, i)}}
 	n.Spec = ClusterNodeSpec{ClusterName: cluster, NodeName: fmt.Sprintf("n%d", i), InterfaceName: "eth0",
 		IP: fmt.Sprintf("198.18.%d.%d", len(cluster), i+1), PodCIDRs: []string{fmt.Sprintf("10.%d.%d.0/24", len(cluster), i)}}
-	out, err := r.client.nodes.Create(r.Context(), n)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return out
+	return repotest.Must(r.client.nodes.Create(r.Context(), n))(r)
 }
 
 // await waits until the node configurations are as they should be.
@@ -99,10 +83,7 @@ func (r *rig) await(what string, ok func(map[string]*NodeConfig) bool) map[strin
 	r.Helper()
 	var there map[string]*NodeConfig
 	repotest.Eventually(r, what, func() bool {
-		s, err := newStore(r.Context(), r.client)
-		if err != nil {
-			r.Fatal(err)
-		}
+		s := repotest.Must(newStore(r.Context(), r.client))(r)
 		there = s.of
 		return ok(there)
 	}, func() any { return fmt.Sprintf("%d configurations", len(there)) })
@@ -139,18 +120,14 @@ func TestKeepsConfigurations(t *testing.T) {
 				}
 			}
 			r.await("eight nodes", know(7))
-			if err := r.client.nodes.Delete(t.Context(), nodes[0]); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.client.nodes.Delete(t.Context(), nodes[0]))
 			before := r.await("seven nodes", know(6))
 			end()
 			end = r.manage(o)
 			defer end()
 			spoilt := before["a-n1"].DeepCopyObject().(*NodeConfig)
 			spoilt.Spec.ARPs = nil
-			if _, err := r.client.configs.Update(t.Context(), spoilt); err != nil {
-				t.Fatal(err)
-			}
+			repotest.Must(r.client.configs.Update(t.Context(), spoilt))(t)
 			r.node("a", 7)
 			after := r.await("eight nodes, one of them spoilt by others", know(7))
 			for name, one := range before {
@@ -188,16 +165,10 @@ func TestJoinedIsComputed(t *testing.T) {
 	r, o := newRig(t), Default()
 	o.Compute, o.Previous, o.Window = link.ComputeIncremental, false, 0
 	defer r.manage(o)()
-	if err := Join(t.Context(), r.config, clusters, nodes); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Join(t.Context(), r.config, clusters, nodes))
 	for _, n := range nodes {
-		if err := r.client.writeAddresses(t.Context(), Machine{Name: n.Name, Address: n.IP, Address6: n.IP6}); err != nil {
-			t.Fatal(err)
-		}
-		if err := (elector{ElectorDefault(), r.client, n.Cluster, n.Cluster + "-n0"}).writeRoles(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, r.client.writeAddresses(t.Context(), Machine{Name: n.Name, Address: n.IP, Address6: n.IP6}))
+		repotest.NoError(t, (elector{ElectorDefault(), r.client, n.Cluster, n.Cluster + "-n0"}).writeRoles(t.Context()))
 	}
 	want := link.NewTopology(clusters, nodes).Full()
 	r.await("the configurations of all", func(all map[string]*NodeConfig) bool {

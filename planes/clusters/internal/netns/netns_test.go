@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/network"
 	"github.com/windtunnel/windtunnel/internal/pace"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 )
 
@@ -31,10 +32,7 @@ func build(t *testing.T, o Options) *Topology {
 	if err := network.TryIPv6(); err != nil && o.hasIPv6() {
 		t.Skip(err)
 	}
-	all, err := Build(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(Build(o))(t)
 	t.Cleanup(func() {
 		if err := all.Close(); err != nil {
 			t.Error(err)
@@ -48,10 +46,7 @@ func encapsulated(t *testing.T, all *Topology) (sent map[string]uint64) {
 	t.Helper()
 	sent = map[string]uint64{}
 	for _, name := range all.Names() {
-		devices, err := network.Devices(all.At(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		devices := repotest.Must(network.Devices(all.At(name)))(t)
 		for _, d := range devices {
 			if d.Kind == "vxlan" || d.Name == secret {
 				sent[name+" "+d.Name] = d.SentPackets
@@ -215,9 +210,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 			}
 		}
 	}
-	if err := Apply(all.At("a2"), &link.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Apply(all.At("a2"), &link.Config{}))
 	if state := stateOf(t, all.At("a2")); state != "" {
 		t.Errorf("left without a configuration: %s", state)
 	}
@@ -231,7 +224,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 func stateOf(t *testing.T, at network.Namespace) string {
 	t.Helper()
 	out := []string{}
-	if err := at.Do(func() error {
+	repotest.NoError(t, at.Do(func() error {
 		for _, name := range link.DeviceNames() {
 			if found, err := netlink.LinkByName(name); err == nil {
 				out = append(out, fmt.Sprint(name, found.Attrs().Index))
@@ -264,19 +257,14 @@ func stateOf(t *testing.T, at network.Namespace) string {
 			}
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	slices.Sort(out)
 	return strings.Join(out, "\n")
 }
 
 func devicesOf(t *testing.T, at network.Namespace) string {
 	t.Helper()
-	found, err := network.Devices(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := repotest.Must(network.Devices(at))(t)
 	names := []string{}
 	for _, name := range link.DeviceNames() {
 		for _, d := range found {
@@ -308,10 +296,7 @@ func TestPublish(t *testing.T) {
 		os.Symlink("/run/nothing", filepath.Join(folder, "theirs"))); err != nil {
 		t.Fatal(err)
 	}
-	withdraw, err := all.Publish(folder, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	withdraw := repotest.Must(all.Publish(folder, "x"))(t)
 	devices, err := network.Devices(network.Namespace(filepath.Join(folder, "x-a2")))
 	if err != nil || len(devices) != 3 {
 		t.Errorf("%d devices of a2, %v: want eth0, pod0 and vx-bridge", len(devices), err)

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/network"
 	"github.com/windtunnel/windtunnel/internal/pace"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 )
 
@@ -45,9 +46,7 @@ func TestGlobalMap(t *testing.T) {
 					}
 				}
 				for _, name := range []string{"a1", "a2", "b1"} {
-					if err := all.At(name).Do(func() error { return applyRules(nil) }); err != nil {
-						t.Fatal(err)
-					}
+					repotest.NoError(t, all.At(name).Do(func() error { return applyRules(nil) }))
 				}
 				from, to := endsOf(all, six, "pod-a2", "pod-b1")
 				if n := answeredWithin(t, from, to); n > 0 {
@@ -85,7 +84,7 @@ func translated(t *testing.T, all *Topology) map[string]uint64 {
 	t.Helper()
 	out := map[string]uint64{}
 	for _, name := range []string{"a1", "a2", "b1"} {
-		if err := all.At(name).Do(func() error {
+		repotest.NoError(t, all.At(name).Do(func() error {
 			c, err := nftables.New()
 			if err != nil {
 				return err
@@ -108,9 +107,7 @@ func translated(t *testing.T, all *Topology) map[string]uint64 {
 				}
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	return out
 }
@@ -143,9 +140,7 @@ func TestHostsReachPods(t *testing.T) {
 				t.Errorf("%d of 10 echoes answered", n)
 			}
 			for _, gateway := range c.gateways {
-				if err := all.At(gateway).Do(func() error { return applyRules(nil) }); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, all.At(gateway).Do(func() error { return applyRules(nil) }))
 			}
 			if n := answeredWithin(t, from, to); n > 0 {
 				t.Errorf("%d echoes answered without rules", n)
@@ -176,7 +171,7 @@ func answeredWithin(t *testing.T, from, to network.End) (n int) {
 // rulesOf is how many tables of rules a1 has.
 func rulesOf(t *testing.T, all *Topology) (n int) {
 	t.Helper()
-	if err := all.At("a1").Do(func() error {
+	repotest.NoError(t, all.At("a1").Do(func() error {
 		c, err := nftables.New()
 		if err != nil {
 			return err
@@ -184,9 +179,7 @@ func rulesOf(t *testing.T, all *Topology) (n int) {
 		tables, err := c.ListTables()
 		n = len(tables)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return n
 }
 

@@ -42,24 +42,14 @@ func fly(t *testing.T, built netns.Options) *flying {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	server, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() { _ = server.Close() })
-	host, err := server.Cluster("host")
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := repotest.Must(server.Cluster("host"))(t)
 	f := &flying{T: t, config: host.Endpoint().Config("test"), registry: instrument.New("")}
 	f.config.QPS = -1
-	if err := netconfig.Install(t.Context(), f.config); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, netconfig.Install(t.Context(), f.config))
 	built.CNI, built.Unlinked = netns.CNIRouted, true
-	if f.topology, err = netns.Build(built); err != nil {
-		t.Fatal(err)
-	}
+	f.topology = repotest.Must(netns.Build(built))(t)
 	t.Cleanup(func() {
 		if err := f.topology.Close(); err != nil {
 			t.Error(err)
@@ -113,24 +103,16 @@ func (f *flying) reachesBy(six bool, from, to string) bool {
 // power takes a machine's, or gives it back, as a scenario does.
 func (f *flying) power(machine, value string) {
 	f.Helper()
-	d, err := dynamic.NewForConfig(f.config)
-	if err != nil {
-		f.Fatal(err)
-	}
+	d := repotest.Must(dynamic.NewForConfig(f.config))(f)
 	patch := []byte(`{"metadata":{"annotations":{"` + Annotation + `":"` + value + `"}}}`)
 	nodes := schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: "clusternodes"}
-	if _, err := d.Resource(nodes).Patch(f.Context(), machine, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		f.Fatal(err)
-	}
+	repotest.Must(d.Resource(nodes).Patch(f.Context(), machine, types.MergePatchType, patch, metav1.PatchOptions{}))(f)
 }
 
 // gateways are the nodes that /metrics says are gateways.
 func (f *flying) gateways() (out map[string]string) {
 	f.Helper()
-	all, err := f.registry.Gather()
-	if err != nil {
-		f.Fatal(err)
-	}
+	all := repotest.Must(f.registry.Gather())(f)
 	out = map[string]string{}
 	for _, family := range all {
 		if family.GetName() != "link_gateway" {

@@ -38,10 +38,7 @@ import (
 // counted is the table of testdata/v0.5.5.calls, by "STEP MODE SIDE".
 func counted(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/v0.5.5.calls")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := repotest.Must(os.ReadFile("testdata/v0.5.5.calls"))(t)
 	out := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		if row, calls, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && !strings.HasPrefix(line, "#") {
@@ -162,15 +159,10 @@ func newCountedRig(t *testing.T, mode string, rows map[string]string, held *sync
 	var host, member endpoint.Endpoint
 	host, r.host = recordCalls(t, hosting.Endpoint())
 	member, r.member = recordCalls(t, other.Endpoint())
-	if err := api.Install(t.Context(), hosting.Endpoint().Config("test")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, api.Install(t.Context(), hosting.Endpoint().Config("test")))
 	r.o.Config, r.o.Registry, r.o.Clock, r.o.Log = host.Config("tree"), instrument.New(""), clock.Start(), planetest.Log(t)
 	r.o.Limiter, r.o.LeaseInterval, r.o.StatusInterval = limiter.Rate{QPS: 5000, Burst: 5000}, time.Hour, time.Hour
-	var err error
-	if r.m, err = newManager(r.o); err != nil {
-		t.Fatal(err)
-	}
+	r.m = repotest.Must(newManager(r.o))(t)
 	planetest.Start(t, func(ctx context.Context) error { return r.m.run(ctx) })
 	r.join(member)
 	return r
@@ -180,19 +172,14 @@ func makeNode(t *testing.T, c kubernetes.Interface, name, zone string) {
 	t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if _, err := c.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(c.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}))(t)
 }
 
 // join registers the member and waits until all that follows is done. Its Cluster has
 // options of the network, which the tree leaves alone.
 func (r *countedRig) join(member endpoint.Endpoint) {
 	r.t.Helper()
-	kubeconfig, err := os.ReadFile(planetest.WriteKubeconfig(r.t, member))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	kubeconfig := repotest.Must(os.ReadFile(planetest.WriteKubeconfig(r.t, member)))(r.t)
 	var models []api.LeafModel
 	switch r.mode {
 	case api.LeafParty:
@@ -206,9 +193,7 @@ func (r *countedRig) join(member endpoint.Endpoint) {
 	}
 	c := &api.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	c.Spec = api.ClusterSpec{Kubeconfig: kubeconfig, Tree: &api.TreeOptions{Enable: true, LeafModels: models}}
-	if _, err := r.m.tree.hub.client.Clusters.Create(r.t.Context(), c); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.m.tree.hub.client.Clusters.Create(r.t.Context(), c))(r.t)
 	passes := func(of string) int { return r.measured("tree_pass_seconds", "of="+of) }
 	repotest.Eventually(r.t, "it has joined", func() bool { return passes("statuses") == 1 && passes("leases") == 1 && r.rests() })
 }
@@ -240,9 +225,7 @@ func (r *countedRig) play(step string, do func(context.Context) error) (host, me
 	r.t.Helper()
 	r.host.take()
 	r.member.take()
-	if err := do(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, do(r.t.Context()))
 	h, m := r.host.take(), r.member.take()
 	r.hold(step, "host", h)
 	r.hold(step, "member", m)
@@ -369,14 +352,10 @@ func (r *countedRig) holdDeletion() {
 	r.runPod("held", false)
 	patch := func(pods typedcore.PodInterface, body string) {
 		r.t.Helper()
-		if _, err := pods.Patch(ctx, "held", types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
-			r.t.Fatal(err)
-		}
+		repotest.Must(pods.Patch(ctx, "held", types.MergePatchType, []byte(body), metav1.PatchOptions{}))(r.t)
 	}
 	patch(there, `{"metadata":{"finalizers":["example.org/held"]}}`)
-	if err := hub.Delete(ctx, "held", metav1.DeleteOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, hub.Delete(ctx, "held", metav1.DeleteOptions{}))
 	repotest.Eventually(r.t, "it is being deleted in the member", func() bool {
 		p, err := there.Get(ctx, "held", metav1.GetOptions{})
 		return err == nil && p.DeletionTimestamp != nil && r.rests()
@@ -446,9 +425,7 @@ func (r *countedRig) runPod(name string, token bool) {
 		}
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: source}}})
 	}
-	if _, err := r.client.CoreV1().Pods("default").Create(r.t.Context(), p, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.client.CoreV1().Pods("default").Create(r.t.Context(), p, metav1.CreateOptions{}))(r.t)
 	repotest.Eventually(r.t, "it runs", func() bool {
 		if s, err := r.client.CoreV1().Secrets("default").Get(r.t.Context(), api.TokenName("default"), metav1.GetOptions{}); err == nil && len(s.Data) == 0 {
 			s.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte("token")}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
@@ -69,10 +70,7 @@ func TestCachesAreSlim(t *testing.T) {
 // pods which are not the tree's take what they request until they have ended.
 func TestMemberPodIsKept(t *testing.T) {
 	p := runningPod(1, true)
-	kept, err := keepMemberPod(p.DeepCopy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := repotest.Must(keepMemberPod(p.DeepCopy()))(t)
 	var status corev1.PodStatus
 	if err := status.Unmarshal(kept.status); err != nil || !apiequality.Semantic.DeepEqual(status, p.Status) {
 		t.Errorf("%v: %v", err, status)
@@ -80,10 +78,7 @@ func TestMemberPodIsKept(t *testing.T) {
 	p.Labels = nil
 	for phase, want := range map[corev1.PodPhase]string{corev1.PodRunning: "5m", corev1.PodSucceeded: "0"} {
 		p.Status.Phase = phase
-		kept, err := keepMemberPod(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kept := repotest.Must(keepMemberPod(p))(t)
 		sum := corev1.ResourceList{}
 		kept.requests.AddTo(sum, 1)
 		if got := sum.Cpu().String(); got != want {

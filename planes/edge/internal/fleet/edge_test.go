@@ -235,11 +235,7 @@ func (l *lab) forgetDials() {
 }
 
 func duration(t *testing.T, text string) time.Duration {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return repotest.Must(time.ParseDuration(text))(t)
 }
 
 // set sets options of a trace's edge. Most periods are off, so that what they bring is
@@ -265,10 +261,7 @@ func (l *lab) set(t *testing.T, args map[string]string) {
 		case "duplicate":
 			l.o.Duplicate, _ = strconv.ParseFloat(value, 64)
 		case "reports":
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := repotest.Must(strconv.Atoi(value))(t)
 			l.o.Reports = n
 		default:
 			t.Fatalf("no option %s", name)

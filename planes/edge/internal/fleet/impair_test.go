@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 )
 
@@ -67,9 +68,7 @@ func TestHubOrder(t *testing.T) {
 // TestHubAddresses holds how hubs are given by a flag.
 func TestHubAddresses(t *testing.T) {
 	o := Default()
-	if err := o.Words().Check(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, o.Words().Check())
 	o.HubAddresses = []string{"192.0.2.1:10000/10002", "[::1]:1/2"}
 	want := []api.Hub{{Address: "192.0.2.1", Websocket: 10000, Enrolment: 10002}, {Address: "::1", Websocket: 1, Enrolment: 2}}
 	if got, err := o.givenHubs(); err != nil || !slices.Equal(got, want) {

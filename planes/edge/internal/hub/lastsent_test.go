@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 )
 
@@ -56,16 +57,12 @@ func TestHolders(t *testing.T) {
 	s := &localStore{versions: map[string]map[key]uint64{}}
 	one, two := key{node: "edge-0", uid: "a"}, key{node: "edge-1", uid: "b"}
 	for _, k := range []key{one, two} {
-		if err := s.recordVersion(t.Context(), k, 7); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, s.recordVersion(t.Context(), k, 7))
 	}
 	if got := s.keysOf("edge-1"); len(got) != 1 || got[0] != two || len(s.keysOf("")) != 2 || len(s.nodesWithObjects()) != 2 {
 		t.Errorf("edge-1 has %v, all have %v, who has something: %v", got, s.keysOf(""), s.nodesWithObjects())
 	}
-	if err := s.recordDeleted(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.recordDeleted(t.Context(), one))
 	if got := s.nodesWithObjects(); len(got) != 1 || got[0] != "edge-1" {
 		t.Errorf("when edge-0 has nothing any more: %v have something", got)
 	}

@@ -79,10 +79,7 @@ func (r *boxRig) do(t *testing.T, s repotest.Step) string {
 		r.begin(t, s.Args)
 	case "enqueue":
 		name, version, _ := strings.Cut(s.Words[0], "@")
-		n, err := strconv.ParseUint(version, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := repotest.Must(strconv.ParseUint(version, 10, 64))(t)
 		m := state("edge-0", name, n, slices.Contains(s.Words, "deletion"))
 		m.answer = slices.Contains(s.Words, "answer")
 		if !r.box.enqueue(m) {
@@ -101,10 +98,7 @@ func (r *boxRig) do(t *testing.T, s repotest.Step) string {
 	case "refuse":
 		r.refuses = s.Words[0] == "on"
 	case "pass":
-		d, err := time.ParseDuration(s.Words[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := repotest.Must(time.ParseDuration(s.Words[0]))(t)
 		r.pass(d)
 	case "left":
 		var names []string
@@ -119,10 +113,7 @@ func (r *boxRig) do(t *testing.T, s repotest.Step) string {
 }
 
 func (r *boxRig) begin(t *testing.T, args map[string]string) {
-	window, err := strconv.Atoi(args["window"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	window := repotest.Must(strconv.Atoi(args["window"]))(t)
 	*r = boxRig{o: Options{Window: window, Resends: 3, ResendAfter: 5 * time.Second, Queues: args["queues"]}, said: map[string]*outgoing{}}
 	r.box = newOutbox(&r.o)
 }

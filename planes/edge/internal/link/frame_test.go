@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/websocket"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestForeignPeer holds that another implementation of RFC 6455 reads our frames,
@@ -41,14 +43,8 @@ func TestForeignPeer(t *testing.T) {
 			}
 		}
 	}()
-	config, err := websocket.NewConfig("ws://hub/x/n/events", "http://hub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ws, err := websocket.NewClient(config, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := repotest.Must(websocket.NewConfig("ws://hub/x/n/events", "http://hub"))(t)
+	ws := repotest.Must(websocket.NewClient(config, client))(t)
 	defer ws.Close()
 	for _, want := range []string{"a", string(bytes.Repeat([]byte("b"), 70000))} {
 		var got string
@@ -133,13 +129,8 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, plain, junk []byte, size int) {
 		out, err := newTraffic(make([]byte, 32))
 		in, err2 := newTraffic(make([]byte, 32))
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		stream, err := out.sealRecords(nil, plain, typeData)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, errors.Join(err, err2))
+		stream := repotest.Must(out.sealRecords(nil, plain, typeData))(t)
 		r, got := records{in: in, out: out}, []byte{}
 		var rest []byte
 		for part := range slices.Chunk(stream, max(size&0xfff, 1)) {

@@ -60,18 +60,9 @@ func (p *peer) end() (error, bool) {
 func configs(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	now := time.Now()
-	a, err := trust.NewAuthority(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := a.Server([]net.IP{net.IPv4(127, 0, 0, 1)}, nil, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := a.Client("edge-0", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := repotest.Must(trust.NewAuthority(now))(t)
+	certificate := repotest.Must(a.Server([]net.IP{net.IPv4(127, 0, 0, 1)}, nil, now))(t)
+	own := repotest.Must(a.Client("edge-0", now))(t)
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: a.Pool(), ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12},
 		&tls.Config{Certificates: []tls.Certificate{own}, RootCAs: a.Pool(), MinVersion: tls.VersionTLS12}
 }
@@ -79,10 +70,7 @@ func configs(t testing.TB) (server, client *tls.Config) {
 // listen accepts connections that echo, until the test ends.
 func listen(t testing.TB, poller *link.Poller, o link.Options) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -112,10 +100,7 @@ func listen(t testing.TB, poller *link.Poller, o link.Options) string {
 
 func newPoller(t testing.TB) *link.Poller {
 	t.Helper()
-	p, err := link.NewPoller(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(link.NewPoller(context.Background()))(t)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -142,21 +127,14 @@ func TestEcho(t *testing.T) {
 			t.Parallel()
 			poller := newPoller(t)
 			address := listen(t, poller, c.server)
-			conn, err := link.Dial(t.Context(), address, "/e632aba927ea4ac2b575ec1603d56f10/edge-0/events", header(), c.client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := repotest.Must(link.Dial(t.Context(), address, "/e632aba927ea4ac2b575ec1603d56f10/edge-0/events", header(), c.client))(t)
 			p := &peer{}
 			conn.SetHandler(p)
-			if err := poller.Add(conn); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, poller.Add(conn))
 			var want []string
 			for _, size := range []int{0, 1, 125, 126, 4096, 65535, 65536, 1 << 20} {
 				want = append(want, strings.Repeat(string(rune('a'+size%26)), size))
-				if err := conn.Send([]byte(want[len(want)-1])); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, conn.Send([]byte(want[len(want)-1])))
 			}
 			repotest.Eventually(t, "all come back", func() bool { return len(p.all()) == len(want) })
 			for i, got := range p.all() {
@@ -199,15 +177,10 @@ func TestRefused(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	poller := newPoller(t)
 	address := listen(t, poller, link.Options{Limit: 1000})
-	conn, err := link.Dial(t.Context(), address, "/x/edge-0/events", header(), link.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := repotest.Must(link.Dial(t.Context(), address, "/x/edge-0/events", header(), link.Options{}))(t)
 	p := &peer{}
 	conn.SetHandler(p)
-	if err := poller.Add(conn); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, poller.Add(conn))
 	_ = conn.Send(bytes.Repeat([]byte("x"), 1001))
 	repotest.Eventually(t, "the hub ends it", func() bool { _, done := p.end(); return done })
 	if got := p.all(); len(got) > 0 {
@@ -231,15 +204,10 @@ func resting(b *testing.B, server, client *tls.Config, crypto bool) {
 	before := live()
 	for b.Loop() {
 		for range count {
-			conn, err := link.Dial(b.Context(), address, "/x/edge-0/events", header(), link.Options{TLS: client, Crypto: crypto})
-			if err != nil {
-				b.Fatal(err)
-			}
+			conn := repotest.Must(link.Dial(b.Context(), address, "/x/edge-0/events", header(), link.Options{TLS: client, Crypto: crypto}))(b)
 			p := &peer{}
 			conn.SetHandler(p)
-			if err := poller.Add(conn); err != nil {
-				b.Fatal(err)
-			}
+			repotest.NoError(b, poller.Add(conn))
 			_ = conn.Send([]byte("ping"))
 			repotest.Eventually(b, "an answer", func() bool { return len(p.all()) == 1 })
 			conns = append(conns, conn)

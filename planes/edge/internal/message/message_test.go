@@ -50,10 +50,7 @@ func TestTranscript(t *testing.T) {
 	say(message.Route{Source: "edge \"\u00e9", Operation: message.Query}, "", nil)
 	repotest.Golden(t, "testdata/transcript.jsonl", out)
 	for line := range strings.Lines(string(out)) {
-		m, err := message.Decode([]byte(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := repotest.Must(message.Decode([]byte(line)))(t)
 		if again := string(m.Append(nil)); again != line {
 			t.Errorf("read and written again:\n%swas\n%s", again, line)
 		}
@@ -148,9 +145,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run("writer="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := message.Decode(raw); err != nil {
-					b.Fatal(err)
-				}
+				repotest.Must(message.Decode(raw))(b)
 			}
 		})
 	}

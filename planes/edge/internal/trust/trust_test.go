@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
 )
 
@@ -18,11 +19,7 @@ func moment() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func authority(t *testing.T) *trust.Authority {
 	t.Helper()
-	a, err := trust.NewAuthority(moment())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return repotest.Must(trust.NewAuthority(moment()))(t)
 }
 
 func TestTokens(t *testing.T) {
@@ -55,18 +52,9 @@ func TestEnrolment(t *testing.T) {
 	hub.StartTLS()
 	defer hub.Close()
 	e := &trust.Enroller{Client: trust.Unverified(), Base: hub.URL, Token: a.Token(moment().Add(time.Hour))}
-	pool, err := e.Authority(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := e.Certificate(t.Context(), "edge-7")
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(c.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := repotest.Must(e.Authority(t.Context()))(t)
+	c := repotest.Must(e.Certificate(t.Context(), "edge-7"))(t)
+	leaf := repotest.Must(x509.ParseCertificate(c.Certificate[0]))(t)
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: moment(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Error(err)
 	}
@@ -102,10 +90,7 @@ func TestSignRefusesWhatIsNoRequest(t *testing.T) {
 
 func TestAuthorityIsReadAgain(t *testing.T) {
 	a := authority(t)
-	b, err := trust.ReadAuthority(a.DER, a.Key())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := repotest.Must(trust.ReadAuthority(a.DER, a.Key()))(t)
 	_, jwt, _ := strings.Cut(a.Token(moment().Add(time.Hour)), ".")
 	if err := b.Check(jwt, moment()); err != nil {
 		t.Error(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -40,10 +41,7 @@ func TestApply(t *testing.T) {
 				there.Labels = map[string]string{object.RunLabel: tt.label}
 			}
 			s.Add(path, there)
-			c, err := dynamic.NewForConfig(door.Guard(s.Endpoint().Config("test"), install.Stamp()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := repotest.Must(dynamic.NewForConfig(door.Guard(s.Endpoint().Config("test"), install.Stamp())))(t)
 			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 				"metadata": map[string]any{"name": "x.kubevirt.io"}, "spec": ourSpec()}}
 			r := c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})

@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/metrics"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestPathsAndVerbs(t *testing.T) {
@@ -25,10 +27,7 @@ func TestPathsAndVerbs(t *testing.T) {
 		{"GET", "/api/v1/namespaces/a", "namespaces", "GET"},
 		{"GET", "/version", "", "LIST"},
 	} {
-		u, err := url.Parse(c.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := repotest.Must(url.Parse(c.url))(t)
 		p := splitPath(u.Path)
 		if got := p.verbOf(&http.Request{Method: c.method, URL: u}); p.resource != c.resource || got != c.verb {
 			t.Errorf("%s %s: got %+v %s", c.method, c.url, p, got)
@@ -42,14 +41,8 @@ func TestMetricsOfQueuesAndCalls(t *testing.T) {
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
 	r.Watch(config)
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Get(server.URL + "/api/v1/nodes/n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(rest.HTTPClientFor(config))(t)
+	answer := repotest.Must(client.Get(server.URL + "/api/v1/nodes/n"))(t)
 	_ = answer.Body.Close()
 	// Where Kubernetes is linked, its registry is the first to have the place.
 	before := [2]metrics.LatencyMetric{metrics.RateLimiterLatency, metrics.RequestLatency}
@@ -91,25 +84,16 @@ func (nowhere) Observe(context.Context, string, url.URL, time.Duration) {}
 
 func page(t *testing.T, r *Registry) string {
 	t.Helper()
-	s, err := r.Serve(context.Background(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(r.Serve(context.Background(), "127.0.0.1:0"))(t)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	get := func(path string) (int, string) {
-		answer, err := http.Get("http://" + s.Address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := repotest.Must(http.Get("http://" + s.Address + path))(t)
 		defer func() { _ = answer.Body.Close() }()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := repotest.Must(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(body)
 	}
 	if code, _ := get("/readyz"); code != http.StatusServiceUnavailable {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 )
 
@@ -36,9 +37,7 @@ func TestRateChangesWhileInUse(t *testing.T) {
 		take := func(n int) time.Duration {
 			begin := time.Now()
 			for range n {
-				if err := l.Wait(ctx); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, l.Wait(ctx))
 			}
 			return time.Since(begin)
 		}
@@ -100,13 +99,9 @@ func TestNamesHaveBuckets(t *testing.T) {
 			begin := time.Now()
 			for range 10 {
 				for _, name := range []string{"a", "b"} {
-					if err := l.Of(name).Wait(context.Background()); err != nil {
-						t.Fatal(err)
-					}
+					repotest.NoError(t, l.Of(name).Wait(context.Background()))
 				}
-				if err := l.Wait(limiter.Named(context.Background(), "c")); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, l.Wait(limiter.Named(context.Background(), "c")))
 			}
 			return time.Since(begin).Round(100 * time.Millisecond)
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Followed are the objects of a kind as a watch of the test's own shows them.
@@ -21,11 +23,9 @@ type Followed[T any] struct {
 func Follow[T any](t testing.TB, informer cache.SharedIndexInformer) *Followed[T] {
 	t.Helper()
 	f := &Followed[T]{t: t, informer: informer, changed: make(chan struct{}, 1)}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	repotest.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.note() }, UpdateFunc: func(_, _ any) { f.note() }, DeleteFunc: func(any) { f.note() },
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() { informer.RunWithContext(ctx) })

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
@@ -29,11 +30,7 @@ type server struct {
 func Cluster(t testing.TB, name string, m hollow.Models) *hollow.Cluster {
 	t.Helper()
 	s, number := use(t, m)
-	c, err := s.Cluster(fmt.Sprintf("%s-%d", name, number))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return repotest.Must(s.Cluster(fmt.Sprintf("%s-%d", name, number)))(t)
 }
 
 func use(t testing.TB, m hollow.Models) (s *server, number int) {
@@ -42,10 +39,7 @@ func use(t testing.TB, m hollow.Models) (s *server, number int) {
 	servers.Lock()
 	defer servers.Unlock()
 	if s = servers.byModels[key]; s == nil {
-		h, err := hollow.New(hollow.Options{Models: m})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := repotest.Must(hollow.New(hollow.Options{Models: m}))(t)
 		s = &server{Server: h}
 		servers.byModels[key] = s
 	}
@@ -69,9 +63,5 @@ func Client(t testing.TB, e endpoint.Endpoint) kubernetes.Interface {
 	t.Helper()
 	config := e.Config("test")
 	config.QPS = -1
-	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return repotest.Must(kubernetes.NewForConfig(config))(t)
 }

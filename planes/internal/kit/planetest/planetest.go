@@ -50,9 +50,7 @@ func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func WriteKubeconfig(t testing.TB, e endpoint.Endpoint) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := e.WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, e.WriteKubeconfig(file))
 	return file
 }
 
@@ -62,9 +60,7 @@ func Differences(t testing.TB, check http.Handler) (count int, first []agree.Dif
 	w := httptest.NewRecorder()
 	check.ServeHTTP(w, httptest.NewRequest(http.MethodGet, agree.Path, nil))
 	var out agree.Answer
-	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(w.Body.Bytes(), &out))
 	return out.Count, out.First
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
@@ -25,16 +26,12 @@ func TestRig(t *testing.T) {
 	followed := planetest.Follow[*corev1.ConfigMap](t, informers.NewSharedInformerFactory(c, 0).Core().V1().ConfigMaps().Informer())
 	maps1 := c.CoreV1().ConfigMaps("default")
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
-	if _, err := maps1.Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(maps1.Create(t.Context(), m, metav1.CreateOptions{}))(t)
 	followed.Await("the ConfigMap is there", func(all []*corev1.ConfigMap) bool { return len(all) == 1 && all[0].Name == "m" })
 	if !calls.Has("POST configmaps marked") {
 		t.Error("its creation is not counted")
 	}
-	if err := maps1.Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, maps1.Delete(t.Context(), "m", metav1.DeleteOptions{}))
 	followed.Await("it is gone", func(all []*corev1.ConfigMap) bool { return len(all) == 0 })
 	if got, want := calls.Take(), map[string]int{"POST configmaps marked": 1, "DELETE configmaps marked": 1}; !maps.Equal(got, want) {
 		t.Errorf("counted are %v, want %v", got, want)

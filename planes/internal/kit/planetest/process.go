@@ -58,9 +58,7 @@ func Spawn(t testing.TB, args ...string) *Process {
 	if _, err := p.StdinPipe(); err != nil { // open as long as the test lives
 		t.Fatal(err)
 	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Start())
 	t.Cleanup(func() {
 		_ = p.Kill() // it has ended where all went well
 		if t.Failed() {

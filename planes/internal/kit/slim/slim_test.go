@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
@@ -43,15 +44,11 @@ func TestKeep(t *testing.T) {
 		},
 		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return events, nil },
 	}}, &corev1.Pod{}, 0, cache.Indexers{"node": func(o any) ([]string, error) { return []string{o.(*pod).node}, nil }})
-	if err := slim.Keep(informer, slim.Always(func(p *corev1.Pod) *pod { return &pod{slim.Named(p), p.Spec.NodeName} })); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, slim.Keep(informer, slim.Always(func(p *corev1.Pod) *pod { return &pod{slim.Named(p), p.Spec.NodeName} })))
 	changed, deleted := make(chan *pod), make(chan *pod)
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	repotest.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, o any) { changed <- o.(*pod) }, DeleteFunc: func(o any) { deleted <- o.(*pod) },
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	wait.Go(func() { informer.RunWithContext(ctx) })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -40,9 +41,7 @@ func TestDefaultsAndPresets(t *testing.T) {
 	set := o.words()
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.AddFlags(fs)
-	if err := fs.Parse([]string{"--window=2"}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, fs.Parse([]string{"--window=2"}))
 	set.Apply(words.ImprovedPreset)
 	if want := (options{"own", "hub", 2, 0, true}); o != want {
 		t.Errorf("improved, but for the window: %+v", o)
@@ -69,9 +68,7 @@ func TestFlagsAndChecks(t *testing.T) {
 		o.words().Reset()
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 		o.words().AddFlags(fs)
-		if err := fs.Parse(strings.Fields(args)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, fs.Parse(strings.Fields(args)))
 		got := ""
 		if err := o.words().Check(); err != nil {
 			got = err.Error()
@@ -142,9 +139,7 @@ func TestGivenBesidePreset(t *testing.T) {
 	set := words.Set{words.Custom(sum{&total}, "sum", "a sum", words.In("large", "100", "")), words.Texts(&list, "list", "a list")}
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.AddFlags(fs)
-	if err := fs.Parse([]string{"--sum=1", "--sum=2", "--list=a,b"}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, fs.Parse([]string{"--sum=1", "--sum=2", "--list=a,b"}))
 	if set.Apply("large"); total != 1+2+100+1+2 || !slices.Equal(list, []string{"a", "b"}) {
 		t.Errorf("the sum is %d, the list %v", total, list)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
@@ -247,26 +248,17 @@ func TestModelDrawsAlikeForOneSeed(t *testing.T) {
 func TestProcessesEndWithTheirMachines(t *testing.T) {
 	folder := t.TempDir()
 	script := "#!/bin/sh\necho $$ >> " + filepath.Join(folder, "pids") + "\nexec sleep 60\n"
-	if err := os.WriteFile(filepath.Join(folder, qemuBinary), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, qemuBinary), []byte(script), 0o700))
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
-	q, err := newQEMU(dice{1, DefaultModel()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := repotest.Must(newQEMU(dice{1, DefaultModel()}))(t)
 	a, b := instance("a", api.Scheduled), instance("b", api.Scheduled)
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := errors.Join(q.Start(ctx, a), q.Guest(ctx, a), q.Guest(ctx, b)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(q.Start(ctx, a), q.Guest(ctx, a), q.Guest(ctx, b)))
 	if len(q.live) != 2 {
 		t.Fatalf("%d processes", len(q.live))
 	}
 	first, second := q.live[a.UID], q.live[b.UID]
-	if err := q.Stop(ctx, a); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, q.Stop(ctx, a))
 	<-first.done
 	cancel()
 	<-second.done
@@ -307,9 +299,7 @@ func TestAPodWaitsForItsAgent(t *testing.T) {
 				if c.agent != nil {
 					a.byNode["one"] = c.agent
 				}
-				if err := errors.Join(append(errs, a.endPod(t.Context(), "n/p"))...); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, errors.Join(append(errs, a.endPod(t.Context(), "n/p"))...))
 				time.Sleep(time.Minute)
 				if n := a.podLoop.Queue.Len(); (n == 1) != c.waits || n > 1 {
 					t.Errorf("%d keys wait, want one: %v", n, c.waits)

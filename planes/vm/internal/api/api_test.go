@@ -10,29 +10,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
 func TestSpecificationsAreKeptAsTheyWereSent(t *testing.T) {
 	const text = `{"spec":{"domain":{"cpu":{"cores":2,"model":"host"},"firmware":{"uuid":"u"}},"volumes":[{"name":"d","cloudInitNoCloud":{"userData":"x"}}],"unknown":[1,{"a":null}]}}`
 	var vmi api.Instance
-	if err := json.Unmarshal([]byte(text), &vmi); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(text), &vmi))
 	if vmi.Spec.VCPUs() != 2 || len(vmi.Spec.Volumes) != 1 {
 		t.Errorf("read: %+v", vmi.Spec.View)
 	}
-	raw, err := json.Marshal(vmi.Copy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(vmi.Copy()))(t)
 	var before, after map[string]any
-	if err := json.Unmarshal([]byte(text), &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &after); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(text), &before))
+	repotest.NoError(t, json.Unmarshal(raw, &after))
 	if !reflect.DeepEqual(before["spec"], after["spec"]) {
 		t.Errorf("written: %s", raw)
 	}
@@ -67,9 +59,7 @@ func TestStatusesKeepWhatOthersWrite(t *testing.T) {
 		}
 	}
 	var s api.InstanceStatus
-	if err := json.Unmarshal([]byte(`{"conditions":[{"type":"Ready","status":"False","lastProbeTime":null,"lastTransitionTime":null}]}`), &s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(`{"conditions":[{"type":"Ready","status":"False","lastProbeTime":null,"lastTransitionTime":null}]}`), &s))
 	raw, err := json.Marshal(api.With(s.Conditions, api.Condition{Type: "Ready", Status: "True"}, time.Unix(0, 0).UTC()))
 	if want := `[{"lastProbeTime":null,"lastTransitionTime":"1970-01-01T00:00:00Z","status":"True","type":"Ready"}]`; err != nil || string(raw) != want {
 		t.Errorf("a changed condition is written as %s, want %s (%v)", raw, want, err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
@@ -157,10 +158,7 @@ func TestPatchesTestWhatTheyReplace(t *testing.T) {
 	p := &api.Patch{}
 	statusChanges(p, old, now)
 	metaChanges(p, old, now)
-	raw, err := p.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(p.Bytes())(t)
 	want := `[{"op":"test","path":"/status/conditions","value":null},` +
 		`{"op":"add","path":"/status/conditions","value":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]},` +
 		`{"op":"test","path":"/status/activePods","value":null},` +
@@ -170,10 +168,7 @@ func TestPatchesTestWhatTheyReplace(t *testing.T) {
 	}
 	p = &api.Patch{}
 	metaChanges(p, instance("Failed"), situation{vmi: instance("Failed"), now: at(5)}.nextInstance())
-	raw, err = p.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw = repotest.Must(p.Bytes())(t)
 	if want := `[{"op":"test","path":"/metadata/finalizers","value":["` + api.FinalizerInstance + `"]},{"op":"remove","path":"/metadata/finalizers"}]`; string(raw) != want {
 		t.Errorf("got  %s\nwant %s", raw, want)
 	}
@@ -324,10 +319,7 @@ func TestLeaseOfEachRelease(t *testing.T) {
 		set.Reset()
 		set.Apply(preset)
 		o.Env = process.Env{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: slog.New(slog.DiscardHandler)}
-		c, err := newController(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := repotest.Must(newController(o))(t)
 		got := "none"
 		switch l := c.lease; {
 		case l != nil && l.Reads && l.Config.RateLimiter == c.limiter:

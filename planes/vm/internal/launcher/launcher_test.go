@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 )
@@ -16,9 +17,7 @@ import (
 func instance(t *testing.T, spec string) *api.Instance {
 	t.Helper()
 	vmi := &api.Instance{ObjectMeta: metav1.ObjectMeta{Name: "v", Namespace: "n", UID: "u-1", Labels: map[string]string{"windtunnel.dev/group": "g", api.LabelNode: "old"}}}
-	if err := json.Unmarshal([]byte(spec), &vmi.Spec); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(spec), &vmi.Spec))
 	return vmi
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/admission"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
@@ -55,14 +56,8 @@ func created(t *testing.T, what, resource, object string) string {
 	if answer == nil || !answer.Allowed || answer.UID != "q" {
 		t.Fatalf("%s: answer %+v", object, answer)
 	}
-	patch, err := jsonpatch.DecodePatch(answer.Patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := patch.Apply([]byte(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := repotest.Must(jsonpatch.DecodePatch(answer.Patch))(t)
+	raw := repotest.Must(patch.Apply([]byte(object)))(t)
 	return string(raw)
 }
 
@@ -78,9 +73,7 @@ func TestNewInstancesGetPhaseAndFinalizer(t *testing.T) {
 				t.Errorf("the name of the machine's revision is lost: %s", raw)
 			}
 			var vmi api.Instance
-			if err := json.Unmarshal([]byte(raw), &vmi); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, json.Unmarshal([]byte(raw), &vmi))
 			n := 0
 			for _, f := range vmi.Finalizers {
 				if f == api.FinalizerInstance {
@@ -225,10 +218,7 @@ func TestReviewsAreThoseOfTheRelease(t *testing.T) {
 // callsOf reads the calls of the controller's default, until Ready and after, by life.
 func callsOf(t *testing.T) map[string][2][]string {
 	t.Helper()
-	raw, err := os.ReadFile("../controller/testdata/calls.trace")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("../controller/testdata/calls.trace"))(t)
 	out := map[string][2][]string{}
 	for section := range strings.SplitSeq(string(raw), "\n\n") {
 		lines := strings.Split(section, "\n")
