@@ -1,6 +1,10 @@
 package repotest
 
-import "testing"
+import (
+	"fmt"
+	"reflect"
+	"testing"
+)
 
 // NoError ends the test at an error.
 func NoError(t testing.TB, err error) {
@@ -18,4 +22,19 @@ func Must[T any](value T, err error) func(t testing.TB) T {
 		NoError(t, err)
 		return value
 	}
+}
+
+// Equal reports a value that is not as it should be, after what it is of. An empty slice or
+// map is equal to none.
+func Equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if isEmpty(got) && isEmpty(want) || reflect.DeepEqual(got, want) {
+		return
+	}
+	t.Errorf("%s: %+v, want %+v", fmt.Sprintf(what, args...), got, want)
+}
+
+func isEmpty(value any) bool {
+	v := reflect.ValueOf(value)
+	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }

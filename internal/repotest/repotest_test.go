@@ -36,6 +36,19 @@ func TestMust(t *testing.T) {
 	}
 }
 
+// TestEqual holds what is equal: what reflect says, and an empty slice and none.
+func TestEqual(t *testing.T) {
+	for _, c := range []struct {
+		got, want any
+		fails     bool
+	}{{1, 1, false}, {1, 2, true}, {[]int{}, []int(nil), false}, {[]int{1}, []int(nil), true}, {map[string]int{}, map[string]int(nil), false}} {
+		s := &spy{TB: t}
+		if repotest.Equal(s, c.got, c.want, "a %s", "value"); s.failed != c.fails {
+			t.Errorf("%v and %v: failed is %v", c.got, c.want, s.failed)
+		}
+	}
+}
+
 func TestGoldenFailsOnADifference(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("a\nb\n"), 0o600); err != nil {

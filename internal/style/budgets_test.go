@@ -16,7 +16,7 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4780},
+		"ground":            {max: 4800},
 		"internal/record":   {max: 5145},
 		"internal/machine":  {max: 3370},
 		"internal/api":      {max: 5815},
@@ -27,7 +27,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/opinion":  {max: 27510},
 		"internal/fly":      {max: 27518},
 		"plane":             {max: 47},
-		"planes":            {max: 28815},
+		"planes":            {max: 28795},
 		"cmd":               {max: 7210},
 	},
 	packages: map[string]budget{

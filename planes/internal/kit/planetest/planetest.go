@@ -8,6 +8,7 @@ package planetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -24,19 +25,30 @@ import (
 )
 
 // Start runs a process of a plane until the test ends. The function returned ends it
-// before that, and waits; an error of the process fails the test.
+// before that, and waits; an error of the process fails the test, unless it is that it was
+// ended.
 func Start(t testing.TB, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
 	t.Cleanup(stop)
 	return stop
+}
+
+// Each runs a test for each of some cases, all at the same time.
+func Each[T any](t *testing.T, cases map[string]T, test func(t *testing.T, name string, c T)) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, name, c)
+		})
+	}
 }
 
 // Log returns a log that is part of the test's output.

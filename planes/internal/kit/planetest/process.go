@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"syscall"
 	"testing"
@@ -41,6 +42,18 @@ func Main(m *testing.M, verbs func(process.Host) []*cobra.Command) {
 		os.Exit(3)
 	}
 	os.Exit(0)
+}
+
+// Fly flies a scenario by the real binary, and returns the run's directory. What was judged is
+// the test's business: only a run that was none fails it.
+func Fly(t testing.TB, file string, args ...string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "run")
+	cmd := exec.Command(repotest.Binary(t), append([]string{"run", file, "--out", dir}, args...)...)
+	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return dir
 }
 
 // Process is a verb of a plane that runs as a child of the test.
