@@ -101,11 +101,7 @@ type NodeSelector struct {
 
 // DeepCopyObject makes a Cluster a runtime.Object. What is in the spec is never
 // changed, only replaced.
-func (c *Cluster) DeepCopyObject() runtime.Object {
-	out := *c
-	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (c *Cluster) DeepCopyObject() runtime.Object { return resource.CopyOf(c) }
 
 // GroupVersion returns kosmos.io/v1alpha1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // The resources of policies that change pods on their way to members, and where a
@@ -70,11 +72,7 @@ const (
 
 // DeepCopyObject makes a ConvertPolicy a runtime.Object. What is in the spec is never
 // changed, only replaced.
-func (p *ConvertPolicy) DeepCopyObject() runtime.Object {
-	out := *p
-	p.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (p *ConvertPolicy) DeepCopyObject() runtime.Object { return resource.CopyOf(p) }
 
 // Convert changes a pod's spec.
 func (c *Converters) Convert(s *corev1.PodSpec) {

@@ -26,11 +26,7 @@ type Mark struct {
 }
 
 // DeepCopyObject makes a Mark a runtime.Object.
-func (m *Mark) DeepCopyObject() runtime.Object {
-	out := *m
-	m.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (m *Mark) DeepCopyObject() runtime.Object { return resource.CopyOf(m) }
 
 // servicesVersion is multicluster.x-k8s.io/v1alpha1.
 func servicesVersion() schema.GroupVersion {

@@ -6,11 +6,9 @@ package netconfig
 import (
 	"context"
 	"embed"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -85,25 +83,13 @@ type NodeConfig struct {
 
 // DeepCopyObject makes a cluster a runtime.Object. What is in the specs here is never
 // changed, only replaced.
-func (c *cluster) DeepCopyObject() runtime.Object {
-	out := *c
-	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (c *cluster) DeepCopyObject() runtime.Object { return resource.CopyOf(c) }
 
 // DeepCopyObject makes a ClusterNode a runtime.Object.
-func (n *ClusterNode) DeepCopyObject() runtime.Object {
-	out := *n
-	n.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (n *ClusterNode) DeepCopyObject() runtime.Object { return resource.CopyOf(n) }
 
 // DeepCopyObject makes a NodeConfig a runtime.Object.
-func (n *NodeConfig) DeepCopyObject() runtime.Object {
-	out := *n
-	n.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (n *NodeConfig) DeepCopyObject() runtime.Object { return resource.CopyOf(n) }
 
 // client speaks to the host by one rate limiter.
 type client struct {
@@ -118,12 +104,9 @@ func newClient(config *rest.Config) (*client, error) {
 	resource.Register[cluster](s, gv, "Cluster")
 	resource.Register[ClusterNode](s, gv, "ClusterNode")
 	resource.Register[NodeConfig](s, gv, "NodeConfig")
-	config = rest.CopyConfig(config)
-	config.GroupVersion, config.APIPath, config.ContentType = &gv, "/apis", runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()
-	r, err := rest.RESTClientFor(config)
+	r, err := resource.REST(config, gv, s)
 	if err != nil {
-		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+		return nil, err
 	}
 	return &client{r, resource.New(r, api.ResourceClusters, func() *cluster { return &cluster{} }),
 		resource.New(r, resourceNodes, func() *ClusterNode { return &ClusterNode{} }),

@@ -7,8 +7,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -36,20 +34,11 @@ func NewClient(config *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
 	out := &Client{Interface: typed}
-	if out.syncs, err = clientOf(config, GroupVersion()); err == nil {
-		out.devices, err = clientOf(config, DevicesVersion())
+	if out.syncs, err = resource.REST(config, GroupVersion(), newScheme()); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
-	}
-	return out, nil
-}
-
-func clientOf(config *rest.Config, gv schema.GroupVersion) (rest.Interface, error) {
-	own := rest.CopyConfig(config)
-	own.GroupVersion, own.APIPath = &gv, "/apis"
-	own.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
-	return rest.RESTClientFor(own)
+	out.devices, err = resource.REST(config, DevicesVersion(), newScheme())
+	return out, err
 }
 
 // syncResource is where a Sync of a namespace is; nodes have none.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 )
 
@@ -25,21 +26,15 @@ func TestCheck(t *testing.T) {
 		if want := `{"count":2,"first":[{"how":"extra","object":"n/a"},{"how":"missing","kind":"pod","object":"n/b","where":["edge-1"]}]}`; strings.TrimSpace(w.Body.String()) != want {
 			t.Errorf("the answer is %s, want %s", w.Body, want)
 		}
-		if got := fmt.Sprint(found[1]); got != "edge-1 pod n/b missing" {
-			t.Errorf("a difference is written %q", got)
-		}
-		if n := check.Count(2 * time.Second); n != 2 {
-			t.Errorf("%d differences, want 2", n)
-		}
+		repotest.Equal(t, fmt.Sprint(found[1]), "edge-1 pod n/b missing", "a difference is written")
+		repotest.Equal(t, check.Count(2*time.Second), 2, "differences")
 		found = nil
 		time.Sleep(2 * time.Second)
 		if n := check.Count(2 * time.Second); n != 2 {
 			t.Errorf("%d differences after 2 s, want the 2 of before", n)
 		}
 		time.Sleep(time.Millisecond)
-		if n := check.Count(2 * time.Second); n != 0 {
-			t.Errorf("%d differences after more than 2 s, want 0", n)
-		}
+		repotest.Equal(t, check.Count(2*time.Second), 0, "differences after more than 2 s")
 		for i := range 1001 {
 			found = append(found, agree.Difference{How: "missing", Object: fmt.Sprint(i)})
 		}

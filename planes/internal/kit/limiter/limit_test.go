@@ -47,9 +47,7 @@ func TestRateChangesWhileInUse(t *testing.T) {
 		if !l.Change(limiter.Rate{QPS: 200, Burst: 400}) || l.Change(limiter.Rate{QPS: 200, Burst: 400}) {
 			t.Error("a change is not told from none")
 		}
-		if d := take(400); d != 0 {
-			t.Errorf("400 calls at 200/400 took %v", d)
-		}
+		repotest.Equal(t, take(400), 0, "400 calls at 200/400 took")
 		if l.QPS() != 200 {
 			t.Errorf("QPS is %v", l.QPS())
 		}
@@ -109,9 +107,7 @@ func TestNamesHaveBuckets(t *testing.T) {
 			t.Errorf("ten rounds of three names took %v with one bucket and %v with one each, want 2.9 and 0.9 s", one, each)
 		}
 		named.Change(limiter.Rate{QPS: 100, Burst: 1})
-		if d := round(named); d != 100*time.Millisecond {
-			t.Errorf("after the change of the rate they took %v, want 0.1 s", d)
-		}
+		repotest.Equal(t, round(named), 100*time.Millisecond, "after the change of the rate they took")
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
@@ -40,9 +41,7 @@ func TestFailuresGoAgainWithGrowingDelay(t *testing.T) {
 		if len(at) != 5 || at[4] < 70*time.Millisecond || at[4] > 200*time.Millisecond {
 			t.Errorf("worked at %v, want five times within 5+10+20+40 ms", at)
 		}
-		if n := l.Queue.NumRequeues("a"); n != 0 {
-			t.Errorf("%d failures remembered after a success", n)
-		}
+		repotest.Equal(t, l.Queue.NumRequeues("a"), 0, "failures remembered after a success")
 	})
 }
 

@@ -6,11 +6,14 @@ package resource
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -33,6 +36,18 @@ type Client[T Object] struct {
 // client's group. make makes an empty object.
 func New[T Object](r rest.Interface, name string, make func() T) Client[T] {
 	return Client[T]{r, name, make}
+}
+
+// REST returns the REST client of a group's kinds, which a scheme knows.
+func REST(config *rest.Config, gv schema.GroupVersion, s *runtime.Scheme) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion, config.APIPath = &gv, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()
+	r, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	return r, nil
 }
 
 // Get reads one object.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/unseen"
 )
 
@@ -79,12 +80,8 @@ func TestSeen(t *testing.T) {
 			if !want {
 				owners = 1
 			}
-			if n := w.Owners(); n != owners {
-				t.Errorf("%s, %s: %d owners, want %d", tt.name, order, n, owners)
-			}
-			if got := w.Begin("n/a"); got != want {
-				t.Errorf("%s, %s: begins %t, want %t", tt.name, order, got, want)
-			}
+			repotest.Equal(t, w.Owners(), owners, "%s, %s: owners", tt.name, order)
+			repotest.Equal(t, w.Begin("n/a"), want, "%s, %s: begins", tt.name, order)
 		}
 	}
 }

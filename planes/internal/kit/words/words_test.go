@@ -50,9 +50,7 @@ func TestDefaultsAndPresets(t *testing.T) {
 	if want := (options{"own", "hub", 2, 0, true}); o != want {
 		t.Errorf("a preset of no option changed %+v", o)
 	}
-	if got := set.Presets(); !slices.Equal(got, []string{words.ImprovedPreset}) {
-		t.Errorf("presets %v", got)
-	}
+	repotest.Equal(t, set.Presets(), []string{words.ImprovedPreset}, "presets")
 }
 
 func TestFlagsAndChecks(t *testing.T) {
@@ -73,9 +71,7 @@ func TestFlagsAndChecks(t *testing.T) {
 		if err := o.words().Check(); err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", args, got, want)
-		}
+		repotest.Equal(t, got, want, "%q", args)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -42,16 +41,12 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
-	own := rest.CopyConfig(config)
-	gv := GroupVersion()
-	own.GroupVersion, own.APIPath = &gv, "/apis"
 	if l, ok := config.RateLimiter.(*limiter.Reloadable); ok {
-		own.RateLimiter = l.Of(Group) // which is the same bucket, unless names have their own
+		config.RateLimiter = l.Of(Group) // which is the same bucket, unless names have their own
 	}
-	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	r, err := rest.RESTClientFor(own)
+	r, err := resource.REST(config, GroupVersion(), scheme)
 	if err != nil {
-		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+		return nil, err
 	}
 	return &Client{
 		Core:          core,

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // Copies share what nobody changes in place: specifications, and the elements
@@ -15,18 +17,16 @@ func (in *Instance) DeepCopyObject() runtime.Object { return in.Copy() }
 
 // Copy returns a copy to change.
 func (in *Instance) Copy() *Instance {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out := resource.CopyOf(in)
 	s := &out.Status
 	s.PhaseTransitionTimestamps = slices.Clone(s.PhaseTransitionTimestamps)
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Interfaces = slices.Clone(s.Interfaces)
 	s.ActivePods = maps.Clone(s.ActivePods)
 	if s.MigrationState != nil {
-		state := *s.MigrationState
-		s.MigrationState = &state
+		s.MigrationState = new(*s.MigrationState)
 	}
-	return &out
+	return out
 }
 
 // DeepCopyObject makes a Machine a runtime.Object.
@@ -34,14 +34,12 @@ func (in *Machine) DeepCopyObject() runtime.Object { return in.Copy() }
 
 // Copy returns a copy to change.
 func (in *Machine) Copy() *Machine {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out := resource.CopyOf(in)
 	out.Status.Conditions = slices.Clone(in.Status.Conditions)
 	if in.Status.StartFailure != nil {
-		failure := *in.Status.StartFailure
-		out.Status.StartFailure = &failure
+		out.Status.StartFailure = new(*in.Status.StartFailure)
 	}
-	return &out
+	return out
 }
 
 // DeepCopyObject makes a Migration a runtime.Object.
@@ -49,16 +47,11 @@ func (in *Migration) DeepCopyObject() runtime.Object { return in.Copy() }
 
 // Copy returns a copy to change.
 func (in *Migration) Copy() *Migration {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out := resource.CopyOf(in)
 	out.Status.PhaseTransitionTimestamps = slices.Clone(in.Status.PhaseTransitionTimestamps)
 	out.Status.Conditions = slices.Clone(in.Status.Conditions)
-	return &out
+	return out
 }
 
 // DeepCopyObject makes an Installation a runtime.Object.
-func (in *Installation) DeepCopyObject() runtime.Object {
-	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
+func (in *Installation) DeepCopyObject() runtime.Object { return resource.CopyOf(in) }
