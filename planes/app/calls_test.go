@@ -182,9 +182,7 @@ func TestCountedEvents(t *testing.T) {
 			}
 			return events(got) >= want(got)
 		})
-		if n := events(got); n != want(got) {
-			t.Errorf("%s: %d events, want %d", what, n, want(got))
-		}
+		repotest.Equal(t, events(got), want(got), "%s: events", what)
 	}
 	of := countedCases(t)["v1.8.0 publish light"].calls["events"]
 	r.create("a", "light")

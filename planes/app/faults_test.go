@@ -233,9 +233,7 @@ func TestFaults(t *testing.T) {
 	for name, tt := range bad(t) {
 		r.make(tt.app)
 		apps.awaitExpected(name, tt.says)
-		if got := r.tracked(name); !slices.Equal(got, tt.says.tracked) {
-			t.Errorf("the resource tracker of %s holds %q, want %q", name, got, tt.says.tracked)
-		}
+		repotest.Equal(t, r.tracked(name), tt.says.tracked, "the resource tracker of %s holds", name)
 		r.delete(name)
 		r.remains(name, left{})
 	}
@@ -398,7 +396,7 @@ func TestProofASilentMemberTakesWorkers(t *testing.T) {
 }
 
 // cut closes the way to a member, or opens it again.
-func cut(t *testing.T, link *proxy.Proxy, closed bool) {
+func cut(t testing.TB, link *proxy.Proxy, closed bool) {
 	t.Helper()
 	repotest.NoError(t, link.Refuse(closed))
 	link.Cut()

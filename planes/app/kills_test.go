@@ -224,24 +224,18 @@ func (kills *killRig) playStages(prefix, while string, m *moment) objectCounts {
 			running = append(running, kills.startKillable(shard, m))
 		}
 	}
-	do := map[string]func(){
-		whilePublishing: func() {
-			kills.eachApplication(prefix, 1, func(o *api.Application) { kills.retryWrite(func() error { return kills.createApplication(o) }) })
-		},
-		whileUpdating: func() {
-			kills.eachApplication(prefix, 2, func(o *api.Application) { kills.retryWrite(func() error { return kills.updateApplication(o) }) })
-		},
-		whileCollecting: func() {
-			kills.eachApplication(prefix, 2, func(o *api.Application) { kills.retryWrite(func() error { return kills.deleteApplication(o) }) })
-		},
+	write := map[string]func(*api.Application) error{
+		whilePublishing: kills.createApplication, whileUpdating: kills.updateApplication, whileCollecting: kills.deleteApplication,
 	}
-	for _, phase := range []string{whilePublishing, whileUpdating, whileCollecting} {
+	for i, phase := range []string{whilePublishing, whileUpdating, whileCollecting} {
 		if phase == while {
 			run(m)
 		} else {
 			run(nil)
 		}
-		do[phase]()
+		for _, o := range kills.newApplications(prefix, min(i+1, 2)) {
+			kills.retryWrite(func() error { return write[phase](o) })
+		}
 		if phase == while && m != nil {
 			kills.killAtMoment(m)
 			run(nil)
@@ -258,25 +252,14 @@ func (kills *killRig) playStages(prefix, while string, m *moment) objectCounts {
 	return out
 }
 
-func (kills *killRig) eachApplication(prefix string, version int, f func(*api.Application)) {
-	for _, o := range kills.newApplications(prefix, version) {
-		f(o)
-	}
-}
-
 // retryWrite repeats a write until it succeeds: a webhook may be away.
 func (kills *killRig) retryWrite(write func() error) {
 	kills.t.Helper()
 	var err error
-	defer func() {
-		if kills.t.Failed() && err != nil {
-			kills.t.Log(err)
-		}
-	}()
 	repotest.Eventually(kills.t, "a write of an application", func() bool {
 		err = write()
 		return err == nil
-	})
+	}, func() any { return err })
 }
 
 func (kills *killRig) createApplication(o *api.Application) error {
@@ -315,10 +298,8 @@ func (kills *killRig) killAtMoment(m *moment) {
 		_ = kills.running["app-webhook"].Kill()
 		kills.startProcess("app-webhook")
 	case killMember:
-		l := kills.links["m-1"]
-		repotest.NoError(kills.t, l.Refuse(true))
-		l.Cut()
-		repotest.NoError(kills.t, l.Refuse(false))
+		cut(kills.t, kills.links["m-1"], true)
+		cut(kills.t, kills.links["m-1"], false)
 	}
 }
 
@@ -326,22 +307,16 @@ func (kills *killRig) killAtMoment(m *moment) {
 func (kills *killRig) awaitSettled(prefix, phase string) {
 	kills.t.Helper()
 	for i := range perMoment {
-		name := fmt.Sprintf("%s-%d", prefix, i)
 		if phase != whileCollecting {
-			kills.becomes(name, api.Running)
+			kills.becomes(fmt.Sprintf("%s-%d", prefix, i), api.Running)
 		}
 	}
 	want := map[string][2]int{whilePublishing: {perMoment, perMoment}, whileUpdating: {2 * perMoment, perMoment}}[phase]
 	var got objectCounts
-	defer func() {
-		if kills.t.Failed() {
-			kills.t.Logf("%s: there is %+v", phase, got)
-		}
-	}()
-	repotest.Eventually(kills.t, "what is superfluous goes", func() bool {
+	repotest.Eventually(kills.t, "what is superfluous after "+phase+" goes", func() bool {
 		got = kills.takeCounts(prefix)
 		return got.Trackers == want[1] && got.Revisions == want[0] && (phase != whileCollecting || got.Applications == 0)
-	})
+	}, func() any { return fmt.Sprintf("%+v", got) })
 }
 
 // TestNothingIsLostOrDoubled kills a controller, the gateway and a member once each,

@@ -64,15 +64,10 @@ func (r *rig) kept(name string) ([]*api.Revision, []*api.Tracker) {
 func (r *rig) remains(name string, want left) {
 	r.t.Helper()
 	var got left
-	defer func() {
-		if got != want {
-			r.t.Errorf("of %s there is %+v, want %+v", name, got, want)
-		}
-	}()
-	repotest.Eventually(r.t, "what is left of "+name, func() bool {
+	repotest.Eventually(r.t, fmt.Sprintf("of %s there is %+v", name, want), func() bool {
 		got = r.left(name)
 		return got == want
-	})
+	}, func() any { return fmt.Sprintf("%+v", got) })
 }
 
 func (r *rig) delete(name string) {
@@ -111,16 +106,14 @@ func (r *rig) vanishes(name string) {
 	})
 }
 
-// TestLife takes applications through updates, drift, what is wrong with them, and
-// their end, on a real plane.
+// TestLife takes applications through updates, what is in their way, suspension and their end,
+// on a real plane. Their drift is TestWatchedDrift's there, what is wrong with them TestFaults'.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.run(func(o *controller.Options) { o.Resync = 2 * time.Second })
 
 	updates(t, r)
-	drifts(t, r)
-	refused(t, r)
 	foreign(t, r)
 	suspends(t, r)
 	r.create("brief", "light") // and deleted while it is published
@@ -156,39 +149,6 @@ func updates(t *testing.T, r *rig) {
 	r.remains("a", left{})
 }
 
-// drifts holds that what somebody changed or deleted comes back.
-func drifts(t *testing.T, r *rig) {
-	r.create("b", "light")
-	r.becomes("b", api.Running)
-	maps := r.client.Core.ConfigMaps("default")
-	repotest.Must(maps.Patch(t.Context(), "cm-b", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}))(t)
-	repotest.NoError(t, r.client.Core.Secrets("default").Delete(t.Context(), "secret-b", metav1.DeleteOptions{}))
-	repotest.Eventually(t, "drift is repaired", func() bool {
-		cm, err := maps.Get(t.Context(), "cm-b", metav1.GetOptions{})
-		_, there := r.client.Core.Secrets("default").Get(t.Context(), "secret-b", metav1.GetOptions{})
-		return err == nil && cm.Data["version"] == "1" && there == nil
-	})
-}
-
-// refused holds what a user sees of an application that cannot be parsed, and that a
-// correction heals it.
-func refused(t *testing.T, r *rig) {
-	o := application(t, "c", "light", 1)
-	o.Spec.Components[0].Type = "webservise"
-	repotest.Must(r.client.Applications.Create(t.Context(), o))(t)
-	r.becomes("c", api.Rendering)
-	for _, c := range r.get("c").Status.Conditions {
-		if c.Type == "Parsed" && (c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, `ComponentDefinition "webservise": not found`)) {
-			t.Errorf("condition %+v", c)
-		}
-	}
-	if got := r.left("c"); got != (left{}) {
-		t.Errorf("it made %+v", got)
-	}
-	r.update("c", "light", 1)
-	r.becomes("c", api.Running)
-}
-
 // foreign holds that nothing of nobody's or of another application's is touched, and
 // that the step says whose it is.
 func foreign(t *testing.T, r *rig) {
@@ -218,7 +178,7 @@ func suspends(t *testing.T, r *rig) {
 		{Name: "first", Type: "apply-component", Properties: json.RawMessage(`{"component":"e-v1"}`)},
 		{Name: "second", Type: "apply-component", Properties: json.RawMessage(`{"component":"secret-e"}`)},
 	}}
-	repotest.Must(r.client.Applications.Create(t.Context(), o))(t)
+	r.make(o)
 	r.becomes("e", api.WorkflowSuspending)
 	if got := r.left("e"); got.secrets != 0 || got.trackers != 0 {
 		t.Errorf("it made %+v", got)
@@ -234,10 +194,7 @@ func suspends(t *testing.T, r *rig) {
 func TestShards(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	unowned := application(t, "unowned", "light", 1)
-	if _, err := r.client.Applications.Create(t.Context(), unowned); err != nil { // before there is a webhook
-		t.Fatal(err)
-	}
+	r.create("unowned", "light") // before there is a webhook
 	shards := []string{shardA, shardB}
 	r.webhook(webhook.Options{Listen: "127.0.0.1:0", Schedulable: shards, Types: true})
 	var running []*running
@@ -257,14 +214,7 @@ func TestShards(t *testing.T) {
 		shard := r.get(name).Labels[api.LabelShard]
 		of[shard]++
 		r.becomes(name, api.Running)
-		rev, err := r.client.Revisions.Get(t.Context(), "default", name+"-v1")
-		if err != nil || rev.Labels[api.LabelShard] != shard {
-			t.Errorf("%v: revision of %s in %q, want %q", err, name, rev.Labels[api.LabelShard], shard)
-		}
-		tracker, err := r.client.Trackers.Get(t.Context(), "", name+"-v1-default")
-		if err != nil || tracker.Labels[api.LabelShard] != shard {
-			t.Errorf("%v: tracker of %s in %q, want %q", err, name, tracker.Labels[api.LabelShard], shard)
-		}
+		r.belongs(name, shard)
 	}
 	for i, c := range running {
 		if got := c.calls.Take()["POST applicationrevisions"]; got != of[shards[i]] {

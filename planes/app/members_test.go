@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -328,18 +327,11 @@ func TestAggregated(t *testing.T) {
 		t.Errorf("what is in members is forgotten: %v", err)
 	}
 	for _, m := range members {
-		if got := holds(t, m, "default", "a"); got != [3]int{1, 1, 1} {
-			t.Errorf("it holds %v", got)
-		}
+		repotest.Equal(t, holds(t, m, "default", "a"), [3]int{1, 1, 1}, "it holds")
 	}
 	r.gateway(true)
-	repotest.Eventually(t, "it is gone", func() bool {
-		_, err := r.client.Applications.Get(t.Context(), "default", "a")
-		return apierrors.IsNotFound(err)
-	})
+	r.vanishes("a")
 	for _, m := range members {
-		if got := holds(t, m, "default", "a"); got != [3]int{} {
-			t.Errorf("it still holds %v", got)
-		}
+		repotest.Equal(t, holds(t, m, "default", "a"), [3]int{}, "it still holds")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
@@ -161,9 +162,7 @@ func TestDispatchedAtOnce(t *testing.T) {
 		c.passesMore(0, 1) // it finds the application
 		counts(t, fmt.Sprintf("%d at once", limit), c.sent(), map[string]int{"GET deployments": 6, "GET secrets": 6, "GET configmaps": 8, "PATCH secrets": 3})
 		c.stop() // nothing of it runs when the count is read
-		if crowd.most != limit {
-			t.Errorf("%d requests at the same time, want %d", crowd.most, limit)
-		}
+		repotest.Equal(t, crowd.most, limit, "requests at the same time")
 	}
 }
 

@@ -147,8 +147,7 @@ func (r *rig) touch(name string) {
 
 func (r *rig) create(name, template string) {
 	r.t.Helper()
-	o := application(r.t, name, template, 1)
-	repotest.Must(r.client.Applications.Create(r.t.Context(), o))(r.t)
+	r.make(application(r.t, name, template, 1))
 }
 
 func (r *rig) get(name string) *api.Application {

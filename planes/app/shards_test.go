@@ -178,9 +178,7 @@ func TestMovedByOthers(t *testing.T) {
 			t.Errorf("%v: the %s is taken over by who was not told to", err, what)
 		}
 	}
-	if got := b.lists(); got != 0 {
-		t.Errorf("%d lists", got)
-	}
+	repotest.Equal(t, b.lists(), 0, "lists")
 }
 
 // dies breaks off every request of a controller from the one on that comes after the

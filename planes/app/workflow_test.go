@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -88,27 +89,17 @@ func (r *rig) configMaps(name string) (out []string) {
 func (r *rig) comesTo(f flown) {
 	r.t.Helper()
 	var o *api.Application
-	var is bool
-	defer func() {
-		if !is {
-			raw, _ := json.Marshal(o.Status)
-			r.t.Logf("%s: %s", f.name, raw)
-		}
-	}()
 	repotest.Eventually(r.t, f.name+" is "+string(f.phase), func() bool {
 		o = r.get(f.name)
-		is = o.Status.Phase == f.phase && o.Status.ObservedGeneration == o.Generation
-		return is
-	})
+		return o.Status.Phase == f.phase && o.Status.ObservedGeneration == o.Generation
+	}, func() any { return fmt.Sprintf("%+v", o.Status) })
 	if f.steps != nil && !slices.Equal(stepsOf(o.Status.Workflow.Steps), f.steps) {
 		r.t.Errorf("%s: steps are %q, want %q", f.name, stepsOf(o.Status.Workflow.Steps), f.steps)
 	}
 	if w := o.Status.Workflow; w != nil && !strings.Contains(w.Message, f.message) {
 		r.t.Errorf("%s: the workflow says %q, want %q", f.name, w.Message, f.message)
 	}
-	if got := r.configMaps(f.name); !slices.Equal(got, f.made) {
-		r.t.Errorf("%s made %q, want %q", f.name, got, f.made)
-	}
+	repotest.Equal(r.t, r.configMaps(f.name), f.made, "%s made", f.name)
 }
 
 // TestValues holds that what a step gives comes where another takes it, from a

@@ -80,13 +80,7 @@ func sizes(t *testing.T, all ...any) (out []int) {
 
 func again(t *testing.T, o, into any) {
 	t.Helper()
-	raw, err := json.Marshal(o)
-	if err == nil {
-		err = json.Unmarshal(raw, into)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(repotest.Must(json.Marshal(o))(t), into))
 }
 
 func TestBadCompression(t *testing.T) {

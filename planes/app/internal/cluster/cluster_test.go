@@ -28,9 +28,7 @@ func TestRead(t *testing.T) {
 		got = append(got, m.Name+" "+m.Labels["region"]+" "+m.Labels["topology.example/zone"]+" "+m.Token)
 	}
 	want := []string{"edge-1 region-0 zone-0 token of edge-1", "edge-2 region-1 zone-0 token of edge-2", "edge-10 region-2 zone-0 token of edge-10", "far-1 region-0 zone-0 token of far-1"}
-	if !slices.Equal(got, want) {
-		t.Errorf("members %q, want %q", got, want)
-	}
+	repotest.Equal(t, got, want, "members")
 	if _, err := Read(t.TempDir(), nil); err == nil {
 		t.Error("a folder without members passes")
 	}
@@ -47,13 +45,8 @@ func TestAMemberWithoutAnAuthorityIsRefused(t *testing.T) {
 		folder := t.TempDir()
 		text := "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: " + cluster + "}], " +
 			"users: [{name: u, user: {token: t}}], contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}"
-		err := os.WriteFile(filepath.Join(folder, "ca.pem"), []byte("a CA"), 0o600)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, "m-1.kubeconfig"), []byte(text), 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, "ca.pem"), []byte("a CA"), 0o600))
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, "m-1.kubeconfig"), []byte(text), 0o600))
 		all, err := Read(folder, nil)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", cluster, err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
@@ -97,9 +98,7 @@ func TestDrift(t *testing.T) {
 				word, rest, _ := strings.Cut(step, " ")
 				r.step(word, rest, &raw)
 			}
-			if got := !r.isUnchanged("n/a", ofConfigMaps, managed("m", raw)); got != tt.reads {
-				t.Errorf("it is read: %t, want %t", got, tt.reads)
-			}
+			repotest.Equal(t, !r.isUnchanged("n/a", ofConfigMaps, managed("m", raw)), tt.reads, "it is read")
 			if len(r.woken) != tt.wakes || slices.ContainsFunc(r.woken, func(key string) bool { return key != "n/a" }) {
 				t.Errorf("%v were woken, want n/a %d times", r.woken, tt.wakes)
 			}

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
@@ -46,11 +47,7 @@ func TestEventsThatStartPasses(t *testing.T) {
 		now := old.Copy()
 		now.ResourceVersion = "2"
 		tt.change(now)
-		if got := startsPass(old, now); got != tt.starts {
-			t.Errorf("%s: a pass starts: %t, want %t", name, got, tt.starts)
-		}
-		if got := isOthersChange(old, now); got != tt.skip {
-			t.Errorf("%s, skip-own-status: a pass starts: %t, want %t", name, got, tt.skip)
-		}
+		repotest.Equal(t, startsPass(old, now), tt.starts, "%s: a pass starts", name)
+		repotest.Equal(t, isOthersChange(old, now), tt.skip, "%s, skip-own-status: a pass starts", name)
 	}
 }

@@ -20,9 +20,7 @@ import (
 )
 
 func TestUntilWhole(t *testing.T) {
-	if got := untilWhole(time.Unix(10, 300e6), time.Second); got != 700*time.Millisecond {
-		t.Errorf("to the next second %v", got)
-	}
+	repotest.Equal(t, untilWhole(time.Unix(10, 300e6), time.Second), 700*time.Millisecond, "to the next second")
 }
 
 // TestSharedDefinitions holds that revisions share what they copy, and that the copy
@@ -151,7 +149,5 @@ func TestRestingApplicationsAreForgotten(t *testing.T) {
 		t.Errorf("remembered of another revision: %+v", got)
 	}
 	m.keepWorkflow("n/a", "a-v1", workflow.Memory{})
-	if len(m.byKey) != 0 {
-		t.Errorf("%d applications are remembered of one that rests", len(m.byKey))
-	}
+	repotest.Equal(t, len(m.byKey), 0, "applications are remembered of one that rests")
 }

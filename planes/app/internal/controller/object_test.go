@@ -128,9 +128,7 @@ func TestDriftIsWhatAPatchChanges(t *testing.T) {
 		{map[string]any{"data": map[string]any{"a": encodeBase64("2")}}, secret, `{"stringData":{"a":"1"}}`, true},
 		{map[string]any{}, secret, `{"stringData":{"a":"1"}}`, true},
 	} {
-		if got := isDrift(aConfigMap(tt.is), aConfigMap(tt.want), []byte(tt.patch)); got != tt.drifted {
-			t.Errorf("%v to %v by %s: %v", tt.is, tt.want, tt.patch, got)
-		}
+		repotest.Equal(t, isDrift(aConfigMap(tt.is), aConfigMap(tt.want), []byte(tt.patch)), tt.drifted, "%v to %v by %s", tt.is, tt.want, tt.patch)
 	}
 }
 

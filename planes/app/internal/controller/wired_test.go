@@ -1,10 +1,8 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,16 +38,13 @@ type hub struct {
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	s := repotest.Must(hollow.New(hollow.Options{}))(t)
-	t.Cleanup(func() { _ = s.Close() })
-	c := repotest.Must(s.Cluster("hub"))(t)
-	config := c.Endpoint().Config("app-test")
+	config := planetest.Cluster(t, "hub", hollow.Models{}).Endpoint().Config("app-test")
 	all := repotest.Must(definitions.All())(t)
 	repotest.NoError(t, api.Install(t.Context(), config, all))
 	config.QPS = -1
 	client := repotest.Must(dynamic.NewForConfig(config))(t)
 	return &hub{Options{
-		Env:     process.Env{Config: config, Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
+		Env:     process.Env{Config: config, Clock: clock.Start(), Log: planetest.Log(t)},
 		Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, MaxDispatch: 1,
 		Gateway:  cluster.Direct{Connections: 1},
 		Features: Features{TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEqualStatus: true, SkipEqualRevision: true, IndexLists: true, UncachedConfigMaps: true},
@@ -63,21 +58,6 @@ func (h *hub) prepare(t *testing.T, change func(*Options)) *Controller {
 	o.Registry = instrument.New("")
 	change(&o)
 	return repotest.Must(newController(o))(t)
-}
-
-// start runs a controller, until the test ends or stop is called.
-func start(t *testing.T, c *Controller) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.runPrepared(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
 }
 
 // create applies an application of one ConfigMap: what is applied has managed fields.
@@ -123,7 +103,7 @@ func TestCachesAreTransformed(t *testing.T) {
 		for _, share := range []bool{false, true} {
 			name := fmt.Sprintf("f-%t-%t", filter, share)
 			c := h.prepare(t, func(o *Options) { o.Features.FilterFields, o.Features.ShareDefinitions = filter, share })
-			stop := start(t, c)
+			stop := planetest.Start(t, c.runPrepared)
 			h.create(t, name+"-1", map[string]string{kubectlApplied: "{}", "kept": "yes"})
 			h.create(t, name+"-2", nil)
 			a := cached(t, c.applications, "default/"+name+"-1", running)
@@ -188,7 +168,7 @@ func TestFailedKeep(t *testing.T) {
 		})
 		q := &timetable{TypedRateLimitingInterface: c.loop.Queue, after: map[string]time.Duration{}}
 		c.loop.Queue = q
-		stop := start(t, c)
+		stop := planetest.Start(t, c.runPrepared)
 		h.create(t, name, nil)
 		key := "default/" + name
 		seen := func(what string, ok func() bool) {
@@ -227,8 +207,6 @@ func TestJitter(t *testing.T) {
 		want           time.Duration
 	}{{0, 0.5, time.Hour}, {0.1, 0, time.Hour}, {0.1, 0.5, 63 * time.Minute}, {1, 0.25, 75 * time.Minute}} {
 		o := Options{Resync: time.Hour, Features: Features{Jitter: c.jitter}}
-		if got := o.restFor(c.random); got != c.want {
-			t.Errorf("jitter %g, random number %g: the next pass is after %v, want %v", c.jitter, c.random, got, c.want)
-		}
+		repotest.Equal(t, o.restFor(c.random), c.want, "jitter %g, random number %g: the next pass is after", c.jitter, c.random)
 	}
 }

@@ -138,9 +138,7 @@ func TestOutputs(t *testing.T) {
 	if err != nil || string(outputs["word"]) != `"hello app"` {
 		t.Fatalf("%s, %v", outputs["word"], err)
 	}
-	if got := string(task(taker, outputs).Component.Properties); got != `{"objects":[{"data":{"word":"hello app"},"metadata":{"annotations":{"a/b":"n"}}}]}` {
-		t.Errorf("taken: %s", got)
-	}
+	repotest.Equal(t, string(task(taker, outputs).Component.Properties), `{"objects":[{"data":{"word":"hello app"},"metadata":{"annotations":{"a/b":"n"}}}]}`, "taken")
 	if _, err := p.Fill(taker, nil); err == nil || err.Error() != "input word: no step gave it" {
 		t.Errorf("without the value: %v", err)
 	}
