@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // between are the least and the most that a measure can be.
@@ -69,13 +69,7 @@ func fly(t *testing.T) (slo.Judgement, []diagnose.Finding) {
 // directory.
 func flyWith(t *testing.T, parameter string, more ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "run")
-	args := append([]string{"run", repotest.Path(t, "examples", "vm", "density.yaml"), "--out", out, "--set", "kind=vm", "--set", parameter}, more...)
-	cmd := exec.Command(repotest.Binary(t), args...)
-	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
-		t.Fatalf("%v: %s", err, said)
-	}
-	return out
+	return planetest.Fly(t, repotest.Path(t, "examples", "vm", "density.yaml"), append([]string{"--set", "kind=vm", "--set", parameter}, more...)...)
 }
 
 // verdict reads what was judged and found of a run.

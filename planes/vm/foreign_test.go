@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -25,9 +24,7 @@ import (
 // verb starts a process of the plane by its command line.
 func (r *rig) verb(args ...string) {
 	r.t.Helper()
-	kubeconfig := filepath.Join(r.t.TempDir(), "kubeconfig")
-	repotest.NoError(r.t, r.server.Endpoint().WriteKubeconfig(kubeconfig))
-	out := &planetest.Lines{}
+	kubeconfig, out := planetest.WriteKubeconfig(r.t, r.server.Endpoint()), &planetest.Lines{}
 	r.t.Cleanup(planetest.Start(r.t, func(ctx context.Context) error {
 		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
 		root.AddCommand(vm.Verbs(process.Host{Stdout: out, Stderr: io.Discard, Interruptible: context.WithCancel})...)

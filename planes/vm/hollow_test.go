@@ -2,13 +2,13 @@ package vm_test
 
 import (
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // TestVMPlaneOnAHollowCluster flies the VM plane's processes on an API server in
@@ -16,11 +16,7 @@ import (
 // docs/how-to/hollow.md: the webhook is never asked, and the controller gives instances the
 // first phase and the finalizer that they would have of it.
 func TestVMPlaneOnAHollowCluster(t *testing.T) {
-	s := repotest.Must(hollow.New(hollow.Options{Models: hollow.Models{Binder: true, ServiceAccounts: true}}))(t)
-	t.Cleanup(func() { _ = s.Close() })
-	c := repotest.Must(s.Cluster("vms"))(t)
-	config := filepath.Join(t.TempDir(), "kubeconfig")
-	repotest.NoError(t, c.Endpoint().WriteKubeconfig(config))
+	config := planetest.WriteKubeconfig(t, planetest.Cluster(t, "vms", hollow.Models{Binder: true, ServiceAccounts: true}).Endpoint())
 	out := flyWith(t, "vms=5", "--kubeconfig", config)
 	j, _ := verdict(t, out)
 	most := math.Inf(1)
@@ -32,9 +28,7 @@ func TestVMPlaneOnAHollowCluster(t *testing.T) {
 	})
 	r := repotest.Must(run.Open(out))(t)
 	for _, step := range r.Facts.Steps {
-		if step.Note != "" {
-			t.Errorf("step %s: %s", step.Name, step.Note)
-		}
+		repotest.Equal(t, step.Note, "", "step %s", step.Name)
 	}
 	if r.Facts.Ended.Reason != "done" {
 		t.Errorf("the run ended with %s: %s", r.Facts.Ended.Reason, r.Facts.Ended.Text)

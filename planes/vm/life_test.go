@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -136,11 +137,15 @@ func (r *rig) agent() func() {
 	return planetest.Start(r.t, func(ctx context.Context) error { return agent.Run(ctx, o) })
 }
 
+// newMachine returns the i-th one, which wants to run.
+func newMachine(i int) *api.Machine {
+	return &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "n"}, Spec: api.MachineSpec{Running: new(true)}}
+}
+
 func (r *rig) create(n int) {
 	r.t.Helper()
-	yes := true
 	for i := range n {
-		vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "n"}, Spec: api.MachineSpec{Running: &yes}}
+		vm := newMachine(i)
 		vm.Spec.Template.Metadata.Labels = map[string]string{"i": fmt.Sprint(i)}
 		repotest.Must(r.client.Machines.Create(r.t.Context(), vm))(r.t)
 	}
@@ -157,8 +162,7 @@ func (r *rig) remove() {
 func (r *rig) count(phase api.Phase) int {
 	n := 0
 	for _, o := range r.objects(api.ResourceInstances) {
-		status, _ := o.Object["status"].(map[string]any)
-		if status["phase"] == string(phase) {
+		if text(o.Object, "status", "phase") == string(phase) {
 			n++
 		}
 	}
@@ -278,9 +282,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			func() {
 				defer r.lose(nil)
 				for i := range 30 {
-					yes := true
-					vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "n"}, Spec: api.MachineSpec{Running: &yes}}
-					_, _ = r.client.Machines.Create(t.Context(), vm) // the answer may be lost
+					_, _ = r.client.Machines.Create(t.Context(), newMachine(i)) // the answer may be lost
 				}
 				churn(12, func() bool { return r.count(api.Running) == 30 })
 			}()
@@ -429,9 +431,7 @@ func TestAControllerWorksWithItsLease(t *testing.T) {
 	defer r.agent()()
 	r.create(2)
 	r.until("both run", func() bool { return r.count(api.Running) == 2 })
-	if n := len(r.server.Created("/apis/coordination.k8s.io/v1/leases")); n != 1 {
-		t.Errorf("%d leases", n)
-	}
+	repotest.Equal(t, len(r.server.Created("/apis/coordination.k8s.io/v1/leases")), 1, "leases")
 }
 
 func TestNodeWithoutHeartbeatIsGivenUp(t *testing.T) {
@@ -442,9 +442,7 @@ func TestNodeWithoutHeartbeatIsGivenUp(t *testing.T) {
 		return n.GetLabels()[api.LabelSchedulable] == "true" && text(n.Object, "status", "allocatable", string(api.ResourceKVM)) != ""
 	})
 	node := r.server.Objects(apitest.NodesPath)[0]
-	if q := text(node.Object, "status", "allocatable", string(api.ResourceKVM)); q != "110" {
-		t.Errorf("devices: %q", q)
-	}
+	repotest.Equal(t, text(node.Object, "status", "allocatable", string(api.ResourceKVM)), "110", "devices")
 	stop()
 	long := time.Now().Add(-time.Hour).Format(time.RFC3339Nano)
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationHeartbeat, long)
@@ -457,9 +455,6 @@ func TestNodeWithoutHeartbeatIsGivenUp(t *testing.T) {
 
 // text returns a text inside an object.
 func text(o map[string]any, path ...string) string {
-	for _, p := range path[:len(path)-1] {
-		o, _ = o[p].(map[string]any)
-	}
-	s, _ := o[path[len(path)-1]].(string)
+	s, _, _ := unstructured.NestedString(o, path...)
 	return s
 }

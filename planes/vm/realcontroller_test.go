@@ -2,11 +2,11 @@ package vm_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // The variables that name KubeVirt's own controller, and a file with its definitions.
@@ -25,19 +25,9 @@ func TestRealController(t *testing.T) {
 	}
 	folder := t.TempDir()
 	repotest.NoError(t, os.CopyFS(folder, os.DirFS(repotest.Path(t, "examples", "vm"))))
-	raw, err := os.ReadFile(definitions)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, "kubevirt-crds.yaml"), raw, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "kubevirt-crds.yaml"), repotest.Must(os.ReadFile(definitions))(t), 0o600))
 	for _, subject := range []string{"real", "reference"} {
-		out := filepath.Join(t.TempDir(), "run")
-		cmd := exec.Command(repotest.Binary(t), "run", filepath.Join(folder, "real.yaml"), "--out", out, "--set", "vms=10", "--set", "subject="+subject, "--set", "binary="+binary, "--set", "crds=kubevirt-crds.yaml")
-		if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
-			t.Fatalf("%s: %v: %s", subject, err, said)
-		}
+		out := planetest.Fly(t, filepath.Join(folder, "real.yaml"), "--set", "vms=10", "--set", "subject="+subject, "--set", "binary="+binary, "--set", "crds=kubevirt-crds.yaml")
 		j, _ := verdict(t, out)
 		check(t, j, map[string]between{"updates_of_an_instance": {4, 8}, "patches_of_an_instance": {1, 2}})
 	}

@@ -135,25 +135,17 @@ func TestStartsTakeTurns(t *testing.T) {
 			}
 			time.Sleep(4 * time.Second)
 		}
-		if in(answering) != 6 {
-			t.Errorf("%d guests answer", in(answering))
-		}
+		repotest.Equal(t, in(answering), 6, "guests answer")
 		d.stopMachine(ctx, all[0])
-		if s := d.stateOf(all[0].UID); s != stopping {
-			t.Errorf("state %d", s)
-		}
+		repotest.Equal(t, d.stateOf(all[0].UID), stopping, "state")
 		time.Sleep(3 * time.Second)
-		if s := d.stateOf(all[0].UID); s != stopped {
-			t.Errorf("state %d", s)
-		}
+		repotest.Equal(t, d.stateOf(all[0].UID), stopped, "state")
 		late := instance("late", api.Scheduled)
 		d.startMachine(ctx, late)
 		time.Sleep(time.Second)
 		d.stopMachine(ctx, late) // before it has started
 		time.Sleep(10 * time.Second)
-		if s := d.stateOf(late.UID); s != stopped {
-			t.Errorf("stopped while it started: state %d", s)
-		}
+		repotest.Equal(t, d.stateOf(late.UID), stopped, "stopped while it started: state")
 		cancel()
 		d.wait.Wait()
 		if want := 6*2 + 1 + 1; len(heard.keys) != want {
@@ -209,9 +201,7 @@ func TestAStartEndsForItsWorker(t *testing.T) {
 		awaitStart(ctx, over, 0)
 		awaitStart(ctx, d.startMachine(ctx, kept), time.Minute)
 		awaitStart(ctx, d.startMachine(ctx, kept), 0) // it starts already
-		if took := time.Since(begin); took != time.Minute {
-			t.Errorf("workers waited for %v", took)
-		}
+		repotest.Equal(t, time.Since(begin), time.Minute, "workers waited for")
 		cancel()
 		d.wait.Wait()
 	})

@@ -119,9 +119,7 @@ func TestLifecycle(t *testing.T) {
 		if r := api.Find(got.Status.Conditions, api.ConditionReady); r != nil {
 			ready = string(r.Status)
 		}
-		if ready != c.ready {
-			t.Errorf("%s: ready %q, want %q", name, ready, c.ready)
-		}
+		repotest.Equal(t, ready, c.ready, "%s: ready", name)
 		if !reflect.DeepEqual(old, before) {
 			t.Errorf("%s: what was given was changed", name)
 		}
@@ -206,9 +204,7 @@ func TestMachine(t *testing.T) {
 		{"leaves, instance gone", leaving, nil, step{leave: true}, "Terminating"},
 		{"waits after a failure", waiting, nil, step{retry: 5 * time.Second}, "CrashLoopBackOff"},
 	} {
-		if got := decideMachine(c.vm, c.vmi, at(10), Rules{}); got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		repotest.Equal(t, decideMachine(c.vm, c.vmi, at(10), Rules{}), c.want, "%s", c.name)
 		status := machineStatus(c.vm, c.vmi, at(10), MachineRules{})
 		if status.PrintableStatus != c.prints || status.Created != (c.vmi != nil) {
 			t.Errorf("%s: status %+v", c.name, status)
@@ -327,8 +323,6 @@ func TestLeaseOfEachRelease(t *testing.T) {
 		case l != nil && !l.Reads && l.Config.RateLimiter == nil:
 			got = "its own client writes"
 		}
-		if got != want {
-			t.Errorf("%q: %s, want %s", preset, got, want)
-		}
+		repotest.Equal(t, got, want, "%q", preset)
 	}
 }

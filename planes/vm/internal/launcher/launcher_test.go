@@ -51,9 +51,7 @@ func TestPodAsksForWhatTheInstanceNeeds(t *testing.T) {
 		"volumes":[{"name":"root","containerDisk":{"image":"cirros"}},{"name":"data","emptyDisk":{}}]}`)
 	pod := launcher.Pod(vmi, options())
 	c := pod.Spec.Containers[0]
-	if q := c.Resources.Requests.Memory().Value(); q != 90<<20+launcher.Overhead(&vmi.Spec, 1) {
-		t.Errorf("memory %d", q)
-	}
+	repotest.Equal(t, c.Resources.Requests.Memory().Value(), 90<<20+launcher.Overhead(&vmi.Spec, 1), "memory")
 	for _, d := range []corev1.ResourceName{api.ResourceKVM, api.ResourceTun, api.ResourceVhostNet} {
 		if q := c.Resources.Limits[d]; q.Value() != 1 {
 			t.Errorf("%s: %v", d, q)

@@ -126,9 +126,7 @@ func TestDefaults(t *testing.T) {
 			}
 		}
 		annotations := map[string][]string{"instance": {"metadata", "annotations", topologyAnnotation}, "machine": {"spec", "template", "metadata", "annotations", topologyAnnotation}}
-		if got := o.at(annotations[name]...); got != topology {
-			t.Errorf("%s: annotation %v", name, got)
-		}
+		repotest.Equal(t, o.at(annotations[name]...), topology, "%s: annotation", name)
 	}
 }
 
@@ -160,9 +158,7 @@ func TestWhatCannotRunIsRefused(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	newHandler(ReviewAll).ServeHTTP(w, httptest.NewRequest(http.MethodPost, routeMutate, strings.NewReader("{}")))
-	if w.Code != http.StatusBadRequest {
-		t.Errorf("code %d", w.Code)
-	}
+	repotest.Equal(t, w.Code, http.StatusBadRequest, "code")
 }
 
 func TestFormerFinalizer(t *testing.T) {
@@ -209,9 +205,7 @@ func TestReviewsAreThoseOfTheRelease(t *testing.T) {
 		if i := slices.Index(end, "UPDATE virtualmachines/status created=false, Ready=False VMINotExists"); i >= 0 {
 			end = slices.Delete(end, i, i+1) // the machine is gone: there is nothing to review
 		}
-		if got := [2]int{reviews(hooks, until), reviews(hooks, end)}; got != want {
-			t.Errorf("%s: %v reviews, want %v", life, got, want)
-		}
+		repotest.Equal(t, [2]int{reviews(hooks, until), reviews(hooks, end)}, want, "%s: reviews", life)
 	}
 }
 
