@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
@@ -31,18 +30,12 @@ func BenchmarkConnect(b *testing.B) {
 func connect(b *testing.B, transport, certificates string) {
 	r := newRig(b)
 	r.hub(func(o *hub.Options) { improved(o); o.NodeLimit, o.QUIC = b.N+1, true })
-	registry := instrument.New("")
-	var o = fleet.Default()
-	o.Registry, o.Clock, o.Log = registry, clock.Start(), planetest.Quiet()
-	o.Config = r.server.Endpoint().Config("edge-fleet-test")
-	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = b.N, 1, 1e6, certificates, false
-	o.Transport = transport
+	o := r.fleetOptions(b.N)
+	o.JoinRate, o.Certificates, o.Nodes, o.Transport = 1e6, certificates, false, transport
 	before := live()
 	b.ResetTimer()
-	stop := planetest.Start(r.t, func(ctx context.Context) error {
-		return fleet.Run(ctx, o)
-	})
-	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, registry) == b.N })
+	stop := planetest.Start(r.t, func(ctx context.Context) error { return fleet.Run(ctx, o) })
+	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, o.Registry) == b.N })
 	b.StopTimer()
 	b.ReportMetric(float64(live()-before)/float64(b.N), "B/edge")
 	stop()
@@ -76,14 +69,9 @@ func BenchmarkKeepalive(b *testing.B) {
 func rest(b *testing.B, transport string, edges int, every time.Duration) {
 	r, hubs := newRig(b), instrument.New("")
 	r.hub(func(o *hub.Options) { improved(o); o.Registry, o.QUIC, o.NodeLimit = hubs, true, edges })
-	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
-	o.Config = r.server.Endpoint().Config("edge-fleet-test")
-	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = edges, 1, 1e6, fleet.CertificatesShared, false
-	o.Keepalive, o.Transport = every, transport
-	stop := planetest.Start(r.t, func(ctx context.Context) error {
-		return fleet.Run(ctx, o)
-	})
+	o := r.fleetOptions(edges)
+	o.JoinRate, o.Certificates, o.Nodes, o.Keepalive, o.Transport = 1e6, fleet.CertificatesShared, false, every, transport
+	stop := planetest.Start(r.t, func(ctx context.Context) error { return fleet.Run(ctx, o) })
 	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, o.Registry) == edges })
 	before, cpu := keepalives(b, hubs), used(b)
 	b.ResetTimer()

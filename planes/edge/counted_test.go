@@ -104,11 +104,7 @@ func (c *counted) happen(name string) {
 	lease := map[string]any{"metadata": map[string]any{"name": "edge-0", "namespace": message.NamespaceLeases}}
 	switch name {
 	case "connect":
-		conn, s, err := c.dial("edge-0", c.authority, named("edge-0"))
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		c.conn, c.s = conn, s
+		c.conn, c.s = c.connected("edge-0")
 	case "insert the node":
 		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0", Labels: map[string]string{"node-role.kubernetes.io/edge": ""}}}
 		c.ask(message.Insert, "default/node/edge-0", n)

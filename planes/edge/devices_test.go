@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 const (
@@ -86,66 +87,63 @@ func reporting(o *fleet.Options) {
 // TestLifeOfDevices holds that edges have their devices and the models of those, take
 // changes, let them go, and that what devices report stands at the API server.
 func TestLifeOfDevices(t *testing.T) {
-	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const edges, devices = 3, 9
-			r := deviceRig(t)
-			registry := instrument.New("")
-			stop := r.hub(func(o *hub.Options) {
-				withDevices(change)(o)
-				o.Registry = registry
-				if change == nil {
-					o.Round = time.Hour // one amid a move leaves the device at its old edge, see TestOwed
-				}
-			})
-			r.fleet(edges, reporting)
-			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
-			r.model("meter", "C")
-			for i := range devices {
-				r.device(i, fmt.Sprintf("edge-%d", i%edges), "meter")
+	planetest.Each(t, map[string]func(*hub.Options){"default": nil, "improved": improved}, func(t *testing.T, name string, change func(*hub.Options)) {
+		const edges, devices = 3, 9
+		r := deviceRig(t)
+		registry := instrument.New("")
+		stop := r.hub(func(o *hub.Options) {
+			withDevices(change)(o)
+			o.Registry = registry
+			if change == nil {
+				o.Round = time.Hour // one amid a move leaves the device at its old edge, see TestOwed
 			}
-			repotest.Eventually(t, "all devices have reported three times", func() bool {
-				for i := range devices {
-					if reported, desired := r.statusOf(i); reported != "3" || desired != "20" {
-						return false
-					}
-				}
-				return true
-			})
-			r.converged()
-			if owners := r.server.Get(devicesPath + "devicestatuses/d0").GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Device" {
-				t.Errorf("the status belongs to %+v", owners)
-			}
-
-			r.model("meter", "K")
-			r.device(1, "edge-2", "meter") // it was at edge-1
-			apitest.Change(r.server, devicesPath+"devices/d2", func(d *unstructured.Unstructured) { d.SetLabels(map[string]string{"a": "b"}) })
-			r.server.Remove(devicesPath + "devices/d3")
-			repotest.Eventually(t, "the hub has moved and removed devices", func() bool { // before it is stopped
-				names := r.server.Names("/apis/reliablesyncs.kubeedge.io/v1alpha1/objectsyncs")
-				has := func(edge, device int) bool {
-					return slices.Contains(names, fmt.Sprintf("default/edge-%d.33333333-0000-4000-8000-%012d", edge, device))
-				}
-				return has(2, 1) && !has(1, 1) && !has(0, 3)
-			})
-			repotest.Eventually(t, "what the moved device reported anew is written", func() bool { // a report under way when the hub ends is lost
-				return instrumenttest.Measured(t, registry, "edge_hub_device_reports_total", "result=written").Value == 3*(devices+1)
-			})
-			r.converged()
-
-			stop()
-			r.server.Remove(devicesPath + "devices/d0")
-			r.server.Remove(devicesPath + "devices/d6") // the last of edge-0, and so its model
-			r.model("meter", "F")
-			r.device(10, "edge-2", "meter")
-			r.hub(withDevices(change))
-			if name == "improved" { // KubeEdge's rounds leave the model of an edge that has no device of it
-				r.converged()
-			}
-			repotest.Eventually(t, "the new device has reported", func() bool { reported, _ := r.statusOf(10); return reported == "3" })
 		})
-	}
+		r.fleet(edges, reporting)
+		repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
+		r.model("meter", "C")
+		for i := range devices {
+			r.device(i, fmt.Sprintf("edge-%d", i%edges), "meter")
+		}
+		repotest.Eventually(t, "all devices have reported three times", func() bool {
+			for i := range devices {
+				if reported, desired := r.statusOf(i); reported != "3" || desired != "20" {
+					return false
+				}
+			}
+			return true
+		})
+		r.converged()
+		if owners := r.server.Get(devicesPath + "devicestatuses/d0").GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Device" {
+			t.Errorf("the status belongs to %+v", owners)
+		}
+
+		r.model("meter", "K")
+		r.device(1, "edge-2", "meter") // it was at edge-1
+		apitest.Change(r.server, devicesPath+"devices/d2", func(d *unstructured.Unstructured) { d.SetLabels(map[string]string{"a": "b"}) })
+		r.server.Remove(devicesPath + "devices/d3")
+		repotest.Eventually(t, "the hub has moved and removed devices", func() bool { // before it is stopped
+			names := r.server.Names("/apis/reliablesyncs.kubeedge.io/v1alpha1/objectsyncs")
+			has := func(edge, device int) bool {
+				return slices.Contains(names, fmt.Sprintf("default/edge-%d.33333333-0000-4000-8000-%012d", edge, device))
+			}
+			return has(2, 1) && !has(1, 1) && !has(0, 3)
+		})
+		repotest.Eventually(t, "what the moved device reported anew is written", func() bool { // a report under way when the hub ends is lost
+			return instrumenttest.Measured(t, registry, "edge_hub_device_reports_total", "result=written").Value == 3*(devices+1)
+		})
+		r.converged()
+
+		stop()
+		r.server.Remove(devicesPath + "devices/d0")
+		r.server.Remove(devicesPath + "devices/d6") // the last of edge-0, and so its model
+		r.model("meter", "F")
+		r.device(10, "edge-2", "meter")
+		r.hub(withDevices(change))
+		if name == "improved" { // KubeEdge's rounds leave the model of an edge that has no device of it
+			r.converged()
+		}
+		repotest.Eventually(t, "the new device has reported", func() bool { reported, _ := r.statusOf(10); return reported == "3" })
+	})
 }
 
 // TestMissingModel holds that a device whose model is missing holds up others for as
@@ -203,10 +201,7 @@ func deviceGate(t *testing.T) (*gate, *link.Conn) {
 	g.server.AddNode(edgeNode("edge-0"))
 	g.model("meter", "C")
 	g.device(0, "edge-0", "meter")
-	own, _, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own, _ := g.connected("edge-0")
 	repotest.Eventually(t, "the device has a status", func() bool { return g.server.Get(devicesPath+"devicestatuses/d0") != nil })
 	return g, own
 }
@@ -223,10 +218,7 @@ func TestReportsOfOthers(t *testing.T) {
 	g, own := deviceGate(t)
 	r := g.rig
 	r.server.AddNode(edgeNode("edge-1"))
-	other, _, err := g.dial("edge-1", g.authority, named("edge-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other, _ := g.connected("edge-1")
 	for _, raw := range []string{
 		report("d0", `{"twin":{"temperature":{"actual":{"value":"666"}}}}`), // another's
 		report("d9", `{"twin":{}}`),                                         // nobody's

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -77,20 +76,9 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 // TestEdgePlaneIsMeasured flies the edge plane of the real binary: pods run at edges
 // of a real plane, with the measures of the scenario and every phase of a pod.
 func TestEdgePlaneIsMeasured(t *testing.T) {
-	run := filepath.Join(t.TempDir(), "run")
-	cmd := exec.Command(repotest.Binary(t), "run", repotest.Path(t, "examples", "edge", "density.yaml"), "--out", run,
-		"--set", "edges=5", "--set", "pods=10", "--set", "settle=1s")
-	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
-		t.Fatalf("%v: %s", err, said)
-	}
-	raw, err := os.ReadFile(filepath.Join(run, record.VerdictFile))
+	run := planetest.Fly(t, repotest.Path(t, "examples", "edge", "density.yaml"), "--set", "edges=5", "--set", "pods=10", "--set", "settle=1s")
 	var j slo.Judgement
-	if err == nil {
-		err = json.Unmarshal(raw, &j)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(repotest.Must(os.ReadFile(filepath.Join(run, record.VerdictFile)))(t), &j))
 	for key, within := range map[string][2]float64{
 		"edges_connected":   {5, 5},
 		"hub_calls_per_pod": {1, 100},

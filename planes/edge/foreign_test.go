@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,11 +12,9 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/object"
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
@@ -101,7 +98,7 @@ func TestFleetLeavesTheNodesOfOthers(t *testing.T) {
 			before := r.server.Get(path)
 			r.hub(r.foreignHub)
 			err := r.ended(func(ctx context.Context) error {
-				o := fleetOptions(r, 1)
+				o := r.fleetOptions(1)
 				o.Lease = o.Lease / 10 // the first renewal comes at a random moment of it
 				r.foreignFleet(&o)
 				return fleet.Run(ctx, o)
@@ -116,47 +113,20 @@ func TestFleetLeavesTheNodesOfOthers(t *testing.T) {
 	}
 }
 
-// lines is a log that is read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
-
 // TestFleetSaysWhatItWaitsFor holds that a fleet without a hub logs what is missing: the token,
 // and then the addresses, which --hub-addresses gives in place of the plane.
 func TestFleetSaysWhatItWaitsFor(t *testing.T) {
-	r, log := newRig(t), &lines{}
-	o := fleetOptions(r, 1)
+	r, log := newRig(t), &planetest.Lines{}
+	o := r.fleetOptions(1)
 	o.Log = slog.New(slog.NewTextHandler(log, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- fleet.Run(ctx, o) }()
-	repotest.Eventually(t, "the token is missing", func() bool { return log.has("tokensecret") })
+	repotest.Eventually(t, "the token is missing", func() bool { return log.Has("tokensecret") })
 	r.server.Add("/api/v1/namespaces/kubeedge/secrets/tokensecret", map[string]any{"metadata": map[string]any{"name": "tokensecret", "namespace": "kubeedge"}, "data": map[string]any{"tokendata": "YQ=="}})
-	repotest.Eventually(t, "the addresses are missing", func() bool { return log.has("edge-hubs") })
+	repotest.Eventually(t, "the addresses are missing", func() bool { return log.Has("edge-hubs") })
 	cancel()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "edge-hubs") {
 		t.Errorf("the fleet ends with %v", err)
 	}
-}
-
-// fleetOptions are those of a fleet of the rig's.
-func fleetOptions(r *rig, edges int) fleet.Options {
-	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
-	o.Config = r.server.Endpoint().Config("edge-fleet-test")
-	o.Edges, o.Shards, o.JoinRate = edges, 1, 1000
-	return o
 }

@@ -101,16 +101,9 @@ func newGate(t *testing.T, change func(*hub.Options)) *gate {
 		return json.Unmarshal([]byte(text), &g.where) == nil
 	})
 	var s corev1.Secret
-	raw, err := json.Marshal(g.server.Get("/api/v1/namespaces/kubeedge/secrets/" + api.SecretAuthority).Object)
-	if err == nil {
-		err = json.Unmarshal(raw, &s)
-	}
-	if err == nil {
-		g.authority, err = trust.ReadAuthority(s.Data[api.KeyAuthority], s.Data[api.KeyAuthorityKey])
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(g.server.Get("/api/v1/namespaces/kubeedge/secrets/" + api.SecretAuthority).Object))(t)
+	repotest.NoError(t, json.Unmarshal(raw, &s))
+	g.authority = repotest.Must(trust.ReadAuthority(s.Data[api.KeyAuthority], s.Data[api.KeyAuthorityKey]))(t)
 	g.poller = repotest.Must(link.NewPoller(context.Background()))(t)
 	t.Cleanup(g.poller.Close)
 	return g
@@ -131,6 +124,14 @@ func (g *gate) dialAt(made time.Time, node string, a *trust.Authority, header ht
 	s := &stranger{}
 	conn.SetHandler(s)
 	return conn, s, g.poller.Add(conn)
+}
+
+// connected dials as a node that is to be let in.
+func (g *gate) connected(node string) (*link.Conn, *stranger) {
+	g.t.Helper()
+	conn, s, err := g.dial(node, g.authority, named(node))
+	repotest.NoError(g.t, err)
+	return conn, s
 }
 
 // connect opens a connection that nobody reads.
@@ -200,10 +201,7 @@ func (g *gate) refuses(named func(node string) http.Header, dial func(node strin
 // an edge that is connected is served all the while.
 func TestNotLetIn(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.LimitAnswer, o.NodeLimit, o.Authorize = hub.LimitClose, 1, true })
-	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, good := g.connected("edge-0")
 	g.refuses(named, func(node string, a *trust.Authority, header http.Header) error {
 		_, _, err := g.dial(node, a, header)
 		return err
@@ -224,10 +222,7 @@ func TestNoHandshake(t *testing.T) {
 		t.Cleanup(func() { _ = raw.Close() })
 		repotest.Must(raw.Write([]byte(said)))(t)
 	}
-	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, good := g.connected("edge-0")
 	g.query(conn, good)
 	repotest.Eventually(t, "all three are counted", func() bool {
 		return g.counter("edge_hub_connects_total", "result=handshake timeout") == 2 && g.counter("edge_hub_connects_total", "result=handshake failed") == 1
@@ -242,10 +237,7 @@ func TestSlowReader(t *testing.T) {
 		o.WriteTimeout, o.ResendAfter = 300*time.Millisecond, time.Hour // resends of the large one, which nobody acknowledges, would make the other edge slow, too
 	})
 	g.settings("info" + strings.Repeat("x", 900<<10))
-	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, good := g.connected("edge-0")
 	repotest.Eventually(t, "the hub has seen the large one", func() bool { g.query(conn, good); return good.longest() > 900<<10 })
 	slow := repotest.Must(g.connect("edge-1", g.authority, named("edge-1")))(t)
 	for range 64 { // 58 MB, more than any two sockets hold
@@ -263,17 +255,9 @@ func TestSlowReader(t *testing.T) {
 // next one stays connected, its node is made, and nothing is answered.
 func TestSilentLimit(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.NodeLimit = 1 })
-	if _, _, err := g.dial("edge-0", g.authority, named("edge-0")); err != nil {
-		t.Fatal(err)
-	}
-	conn, good, err := g.dial("edge-1", g.authority, named("edge-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	unserved, s, err := g.dial("edge-2", g.authority, named("edge-2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.connected("edge-0")
+	conn, good := g.connected("edge-1")
+	unserved, s := g.connected("edge-2")
 	m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Insert, Resource: "default/node/edge-2"}, []byte(`{"metadata":{"name":"edge-2"}}`))
 	repotest.NoError(t, unserved.Send(m.Append(nil)))
 	repotest.Eventually(t, "the node of an edge too many is made", func() bool { return len(g.server.Nodes()) == 1 })
@@ -287,14 +271,8 @@ func TestSilentLimit(t *testing.T) {
 // sense, is counted and harms nobody; what breaks the protocol ends the connection.
 func TestHostileMessages(t *testing.T) {
 	g := newGate(t, nil)
-	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bad, s, err := g.dial("edge-1", g.authority, named("edge-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, good := g.connected("edge-0")
+	bad, s := g.connected("edge-1")
 	const head = `{"header":{"msg_id":"1","timestamp":1},"route":{"source":"edged","operation":`
 	for _, raw := range []string{
 		"", "{", "[]", `"text"`, head + `"insert"},"content":null}`,
@@ -314,9 +292,7 @@ func TestHostileMessages(t *testing.T) {
 	}
 	g.query(bad, s)
 	for reason, want := range map[string]float64{"malformed": 4, "unknown resource": 2, "source is the cloud": 1} {
-		if got := g.counter("edge_hub_dropped_total", "reason="+reason); got != want {
-			t.Errorf("%s: %v are counted, want %v", reason, got, want)
-		}
+		repotest.Equal(t, g.counter("edge_hub_dropped_total", "reason="+reason), want, "%s: messages counted", reason)
 	}
 	if err := bad.Send(make([]byte, link.DefaultLimit+1)); err == nil {
 		repotest.Eventually(t, "an oversized message ends it", s.isEnded)
@@ -331,29 +307,18 @@ func TestHostileMessages(t *testing.T) {
 // that the end of the older one does not end it.
 func TestTwins(t *testing.T) {
 	g := newGate(t, nil)
-	older, first, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	older, first := g.connected("edge-0")
 	g.query(older, first) // a connection is opened before the hub has it: only then is it the older one
-	conn, second, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, second := g.connected("edge-0")
 	repotest.Eventually(t, "the older one ends", first.isEnded)
 	g.query(conn, second)
-	if n := g.counter("edge_hub_sessions_ended_total", "reason=a newer connection of the node"); n != 1 {
-		t.Errorf("%v ends are counted", n)
-	}
+	repotest.Equal(t, g.counter("edge_hub_sessions_ended_total", "reason=a newer connection of the node"), 1, "ends are counted")
 }
 
 // TestSilence holds that an edge whose keepalives stay away is given up, and why.
 func TestSilence(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.Keepalive = 300 * time.Millisecond })
-	_, s, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := g.connected("edge-0")
 	repotest.Eventually(t, "it ends", s.isEnded)
 	repotest.Eventually(t, "that is counted", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason=no keepalive") == 1 })
 }
@@ -381,27 +346,19 @@ func TestQueuesOfConnections(t *testing.T) {
 				o.Window = 4 // nothing is acknowledged: node, answer and pod are sent at once, in any order
 			})
 			g.server.AddNode(edgeNode("edge-0"))
-			conn, s, err := g.dial("edge-0", g.authority, named("edge-0"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn, s := g.connected("edge-0")
 			g.query(conn, s) // a pod that comes before the session is left to the round
 			g.pods(0, 1, 1)
 			repotest.Eventually(t, "the pod is sent", func() bool { return s.pods() == 1 })
 			_ = conn.Close()
 			repotest.Eventually(t, "the session ends", func() bool { return g.counter("edge_hub_sessions_ended_total") == 1 })
-			again, s, err := g.dial("edge-0", g.authority, named("edge-0"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			again, s := g.connected("edge-0")
 			if words == hub.QueuesV111 {
 				repotest.Eventually(t, "the pod is sent again", func() bool { return s.pods() == 1 })
 				return // all else waits behind it
 			}
 			g.query(again, s)
-			if n := s.pods(); n != 0 {
-				t.Errorf("%d messages about the pod", n)
-			}
+			repotest.Equal(t, s.pods(), 0, "messages about the pod")
 		})
 	}
 }

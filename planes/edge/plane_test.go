@@ -60,16 +60,23 @@ func (r *rig) hubOptions() hub.Options {
 }
 
 func (r *rig) fleet(edges int, change func(*fleet.Options)) (stop func()) {
-	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
-	o.Config = r.server.Endpoint().Config("edge-fleet-test")
-	o.Edges, o.Shards, o.JoinRate, o.PodStart, o.PodStop = edges, 1, 1000, 10*time.Millisecond, 10*time.Millisecond
+	o := r.fleetOptions(edges)
+	o.PodStart, o.PodStop = 10*time.Millisecond, 10*time.Millisecond
 	o.Backoff, o.Dialers = fleet.BackoffJitter, 16
 	if change != nil {
 		change(&o)
 	}
 	r.check = o.Registry
 	return planetest.Start(r.t, func(ctx context.Context) error { return fleet.Run(ctx, o) })
+}
+
+// fleetOptions are those of a fleet of the rig's.
+func (r *rig) fleetOptions(edges int) fleet.Options {
+	o := fleet.Default()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), planetest.Quiet()
+	o.Config = r.server.Endpoint().Config("edge-fleet-test")
+	o.Edges, o.Shards, o.JoinRate = edges, 1, 1000
+	return o
 }
 
 // pods adds pods to edges, one after the other; they use the ConfigMap settings.
@@ -177,9 +184,7 @@ func TestSyncNames(t *testing.T) {
 	apitest.Change(r.server, "/api/v1/nodes/edge-0", func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, "a", "b") })
 	for plural, kind := range map[string]string{"objectsyncs": "ObjectSync", "clusterobjectsyncs": "ClusterObjectSync"} {
 		repotest.Eventually(t, plural+" are made", func() bool { return len(r.server.Objects(path+plural)) > 0 })
-		if got := r.server.Objects(path + plural)[0].GetKind(); got != kind {
-			t.Errorf("%s has the kind %s", plural, got)
-		}
+		repotest.Equal(t, r.server.Objects(path + plural)[0].GetKind(), kind, "%s has the kind", plural)
 	}
 }
 
@@ -195,9 +200,7 @@ func TestSlowEdges(t *testing.T) {
 	r.pods(0, 9, 3)
 	repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
 	r.converged()
-	if n := instrumenttest.Measured(t, registry, "edge_fleet_connections_ended_total").Value; n != 0 {
-		t.Errorf("%v connections ended", n)
-	}
+	repotest.Equal(t, instrumenttest.Measured(t, registry, "edge_fleet_connections_ended_total").Value, 0, "connections ended")
 }
 
 // TestResumedHandshakes holds that an edge which comes again goes on with the TLS that it

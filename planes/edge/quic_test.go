@@ -74,10 +74,7 @@ func TestQUICNotLetIn(t *testing.T) {
 // they go over.
 func TestQUICTwins(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.QUIC = true })
-	_, first, err := g.dial("edge-0", g.authority, named("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, first := g.connected("edge-0")
 	conn, second, err := g.dialQUIC(dialer(t), "edge-0", g.authority, namedQUIC("edge-0"))
 	if err != nil {
 		t.Fatal(err)

@@ -55,9 +55,7 @@ func TestHubOrder(t *testing.T) {
 		{BalanceFixed, 0, []int{1}}, {BalanceFixed, 7, []int{1}},
 		{BalanceRandom, 0, []int{0, 1, 2}}, {BalanceRandom, 5, []int{2, 0, 1}}, {BalanceRoundRobin, 4, []int{1, 2, 0}},
 	} {
-		if got := hubOrder(c.balance, 1, 3, c.turn); !slices.Equal(got, c.want) {
-			t.Errorf("%s, turn %d: %v, want %v", c.balance, c.turn, got, c.want)
-		}
+		repotest.Equal(t, hubOrder(c.balance, 1, 3, c.turn), c.want, "%s, turn %d", c.balance, c.turn)
 	}
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	if !isAway(fmt.Errorf("dial: %w", refused)) || isAway(errors.New("bad certificate")) {

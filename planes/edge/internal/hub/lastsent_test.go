@@ -41,9 +41,7 @@ func TestLastSent(t *testing.T) {
 		if step.tell {
 			tell(step.pod)
 		}
-		if got := last.hasSent(k, step.pod); got != step.want {
-			t.Errorf("step %d, version %s: has it %v, want %v", i, step.pod.ResourceVersion, got, step.want)
-		}
+		repotest.Equal(t, last.hasSent(k, step.pod), step.want, "step %d, version %s: has it", i, step.pod.ResourceVersion)
 	}
 	last.forgetObject(k)
 	if last.hasSent(k, pod("10", "a")) {

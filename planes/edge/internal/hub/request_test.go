@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
@@ -43,9 +44,7 @@ func TestContentOfRequests(t *testing.T) {
 		if err != nil {
 			said = "error"
 		}
-		if said != c.want {
-			t.Errorf("%s %s: %s (%v), want %s", c.request, c.content, said, err, c.want)
-		}
+		repotest.Equal(t, said, c.want, "%s %s (%v)", c.request, c.content, err)
 	}
 }
 

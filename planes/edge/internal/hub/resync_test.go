@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
@@ -39,9 +40,7 @@ func TestOwed(t *testing.T) {
 			o := Options{DeviceLookup: lookup}
 			h := &Hub{o: o, lastSent: newLastSent(o)}
 			k := key{node: "edge-0", kind: c.kind, namespace: "default", name: "x", uid: "u"}
-			if got := h.owedOperation(k, c.o, c.version); got != want {
-				t.Errorf("%s, device-lookup %s: %q, want %q", name, lookup, got, want)
-			}
+			repotest.Equal(t, h.owedOperation(k, c.o, c.version), want, "%s, device-lookup %s", name, lookup)
 		}
 	}
 }
