@@ -22,11 +22,7 @@ import (
 func (r *rig) meddle(change func(*tree.Options), act func()) *manager {
 	r.t.Helper()
 	var once sync.Once
-	m := r.manage(func(o *tree.Options) {
-		if change != nil {
-			change(o)
-		}
-		calm(o)
+	m := r.manage(change, calm, func(o *tree.Options) {
 		planetest.Before(o.Config, func(q *http.Request) {
 			if q.Method == http.MethodPut && strings.HasSuffix(q.URL.Path, "/configmaps/settings") {
 				once.Do(act)
@@ -42,40 +38,33 @@ func (r *rig) meddle(change func(*tree.Options), act func()) *manager {
 // TestConflict holds that a pod is made once, and with what is true by then, when what it
 // needs is written by somebody else while it is made.
 func TestConflict(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			maps := r.host.CoreV1().ConfigMaps("default")
-			m := r.meddle(change, func() {
-				c, err := maps.Get(t.Context(), "settings", metav1.GetOptions{})
-				if err == nil {
-					c.Data["level"] = "debug"
-					_, err = maps.Update(t.Context(), c, metav1.UpdateOptions{})
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-			r.create(pod("p", withSettings))
-			r.run(1)
-			r.agree()
-			if refused := value(t, m.registry, "rest_client_requests_total", "code=409", "verb=UPDATE", "resource=configmaps"); refused != 1 {
-				t.Errorf("%v writes of the ConfigMap meet a conflict, want 1", refused)
+	planetest.Each(t, presets(), func(t *testing.T, _ string, change func(*tree.Options)) {
+		r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+		maps := r.host.CoreV1().ConfigMaps("default")
+		m := r.meddle(change, func() {
+			c, err := maps.Get(t.Context(), "settings", metav1.GetOptions{})
+			if err == nil {
+				c.Data["level"] = "debug"
+				_, err = maps.Update(t.Context(), c, metav1.UpdateOptions{})
 			}
-			m.rests()
-			if got := m.made(); got != 1 {
-				t.Errorf("%d pods are made, want 1", got)
-			}
-			c, err := r.members[0].CoreV1().ConfigMaps("default").Get(t.Context(), "settings", metav1.GetOptions{})
-			if err != nil || c.Data["level"] != "debug" {
-				t.Errorf("the member has %v, want what the other writer wrote: %v", c.Data, err)
-			}
-			if c, err = maps.Get(t.Context(), "settings", metav1.GetOptions{}); err != nil || c.Data["level"] != "debug" || c.Annotations[api.AnnotationOwners] != "m0" {
-				t.Errorf("the host has %v, %v: %v", c.Data, c.Annotations, err)
+			if err != nil {
+				t.Error(err)
 			}
 		})
-	}
+		r.create(pod("p", withSettings))
+		r.run(1)
+		r.agree()
+		repotest.Equal(t, value(t, m.registry, "rest_client_requests_total", "code=409", "verb=UPDATE", "resource=configmaps"), 1, "writes of the ConfigMap that meet a conflict")
+		m.rests()
+		repotest.Equal(t, m.made(), 1, "pods made")
+		c, err := r.members[0].CoreV1().ConfigMaps("default").Get(t.Context(), "settings", metav1.GetOptions{})
+		if err != nil || c.Data["level"] != "debug" {
+			t.Errorf("the member has %v, want what the other writer wrote: %v", c.Data, err)
+		}
+		if c, err = maps.Get(t.Context(), "settings", metav1.GetOptions{}); err != nil || c.Data["level"] != "debug" || c.Annotations[api.AnnotationOwners] != "m0" {
+			t.Errorf("the host has %v, %v: %v", c.Data, c.Annotations, err)
+		}
+	})
 }
 
 // taken runs a manager that finds the name of a pod taken when it is about to make it.
@@ -127,17 +116,15 @@ func TestNameIsTakenByATree(t *testing.T) {
 					return treesFor(string(host.UID))
 				})
 				r.run(1)
-				wrong, made := uid != "" && change == nil, 0
-				if uid != "" && change != nil {
+				wrong, made := uid != "" && name == "default", 0
+				if uid != "" && !wrong {
 					made = 1
 				}
 				if !wrong {
 					r.agree()
 				}
 				m.rests()
-				if got := m.made(); got != made {
-					t.Errorf("%d pods are made, want %d", got, made)
-				}
+				repotest.Equal(t, m.made(), made, "pods made")
 				if got := value(t, m.registry, "tree_wrong_pod_writes_total"); got > 0 != wrong {
 					t.Errorf("%v writes for another's pod", got)
 				}

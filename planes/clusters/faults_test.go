@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
@@ -33,13 +31,8 @@ func (r *rig) linked() *proxy.Proxy {
 	m := r.members[0]
 	p := repotest.Must(proxy.Start(proxy.Options{To: strings.TrimPrefix(m.cluster.Address(), "https://"), Clock: clock.Start()}))(r.t)
 	r.t.Cleanup(func() { _ = p.Close() })
-	via, err := m.cluster.Endpoint().Via(p.Addr())
-	if err == nil {
-		err = via.WriteKubeconfig(filepath.Join(r.folder, m.name+".kubeconfig"))
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	via := repotest.Must(m.cluster.Endpoint().Via(p.Addr()))(r.t)
+	repotest.NoError(r.t, via.WriteKubeconfig(filepath.Join(r.folder, m.name+".kubeconfig")))
 	return p
 }
 
@@ -66,13 +59,7 @@ func (r *rig) manageLinked(s shape, change func(*tree.Options)) (*proxy.Proxy, *
 	r.t.Helper()
 	link := r.linked()
 	r.join(s)
-	m := r.manage(func(o *tree.Options) {
-		if change != nil {
-			change(o)
-		}
-		calm(o)
-		o.RequestTimeout = 0
-	})
+	m := r.manage(change, calm, func(o *tree.Options) { o.RequestTimeout, o.Retry = 0, tree.RetryGrows })
 	r.joined(m)
 	m.rests()
 	return link, m
@@ -85,7 +72,7 @@ func TestBlackHole(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*tree.Options)
 		waiting bool
-	}{"default": {waiting: true}, "two workers": {change: func(o *tree.Options) { o.PodWorkers = 2 }}, "improved": {change: improved}} {
+	}{"default": {change: kosmos, waiting: true}, "two workers": {change: func(o *tree.Options) { o.PodWorkers = 2 }}, "improved": {change: improved}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const others = 5
@@ -108,9 +95,7 @@ func TestBlackHole(t *testing.T) {
 			r.run(others + 1)
 			r.agree()
 			m.rests()
-			if got := instrumenttest.Measured(t, m.registry, "tree_pod_down_seconds", "result=made").Observed; got != others+1 {
-				t.Errorf("%d pods are measured on their way down, want %d", got, others+1)
-			}
+			repotest.Equal(t, instrumenttest.Measured(t, m.registry, "tree_pod_down_seconds", "result=made").Observed, others+1, "pods measured on their way down")
 		})
 	}
 }
@@ -129,9 +114,7 @@ func TestBlackHoleThatJoins(t *testing.T) {
 			repotest.Eventually(t, "a worker is at it", func() bool { return m.added("join") > m.worked("join") })
 			before := m.added("join")
 			// The same cluster, reached directly, joins as another member.
-			kubeconfig := filepath.Join(t.TempDir(), "late")
-			repotest.NoError(t, r.members[0].cluster.Endpoint().WriteKubeconfig(kubeconfig))
-			r.register("late", kubeconfig)
+			r.register("late", planetest.WriteKubeconfig(t, r.members[0].cluster.Endpoint()))
 			if workers > 1 {
 				repotest.Eventually(t, "the other one joins", func() bool { return value(t, m.registry, "tree_members") == 1 })
 			} else {
@@ -153,83 +136,68 @@ func (r *rig) register(name, kubeconfig string) {
 	raw := repotest.Must(os.ReadFile(kubeconfig))(r.t)
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": api.Group + "/" + api.Version, "kind": "Cluster", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"kubeconfig": base64.StdEncoding.EncodeToString(raw), "clusterTreeOptions": map[string]any{"enable": true}}}}
-	clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
-	repotest.Must(clusters.Create(r.t.Context(), o, metav1.CreateOptions{}))(r.t)
+	repotest.Must(r.kosmos(api.ResourceClusters).Create(r.t.Context(), o, metav1.CreateOptions{}))(r.t)
 }
 
 // TestCredentialsExpire holds that no pod is lost when a member turns the tree away for
 // a while, and that those that came meanwhile run.
 func TestCredentialsExpire(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
-			m := r.manage(func(o *tree.Options) {
-				if change != nil {
-					change(o)
-				}
-				o.Retry = tree.RetryGrows // Kosmos' ten seconds are not what is held here
-			})
-			r.joined(m)
-			r.creates(4)
-			r.run(4)
-			token := r.members[0].cluster.Endpoint().Config("").BearerToken
-			r.members[0].cluster.SetToken("another")
-			r.create(pod("late", on("m0-n0")))
-			repotest.Eventually(t, "it is turned away", func() bool { return value(t, m.registry, "tree_failures_total", "part=pods") > 0 })
-			r.members[0].cluster.SetToken(token)
-			r.run(5)
-			r.agree()
-		})
-	}
+	planetest.Each(t, presets(), func(t *testing.T, _ string, change func(*tree.Options)) {
+		r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
+		m := r.manage(change, soon)
+		r.joined(m)
+		r.creates(4)
+		r.run(4)
+		token := r.members[0].cluster.Endpoint().Config("").BearerToken
+		r.members[0].cluster.SetToken("another")
+		r.create(pod("late", on("m0-n0")))
+		repotest.Eventually(t, "it is turned away", func() bool { return value(t, m.registry, "tree_failures_total", "part=pods") > 0 })
+		r.members[0].cluster.SetToken(token)
+		r.run(5)
+		r.agree()
+	})
 }
 
 // TestStopsAtAnyMoment ends managers at a seeded one of their calls while pods are made and deleted: in
 // the end each has one in a member, and nothing is doubled or left.
 func TestStopsAtAnyMoment(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const pods = 20
-			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
-			r.settings()
-			rng := rand.New(rand.NewPCG(1, 2))
-			interrupt := func(from, to int, act func(i int)) {
-				for i := from; i < to; i += 5 {
-					var begun atomic.Bool
-					var calls atomic.Int64
-					at, reached := int64(1+rng.IntN(5)), make(chan struct{}) // each of the five has one call at least
-					m := r.manage(func(o *tree.Options) {
-						if change != nil {
-							change(o)
+	planetest.Each(t, presets(), func(t *testing.T, _ string, change func(*tree.Options)) {
+		const pods = 20
+		r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
+		r.settings()
+		rng := rand.New(rand.NewPCG(1, 2))
+		interrupt := func(from, to int, act func(i int)) {
+			for i := from; i < to; i += 5 {
+				var begun atomic.Bool
+				var calls atomic.Int64
+				at, reached := int64(1+rng.IntN(5)), make(chan struct{}) // each of the five has one call at least
+				m := r.manage(change, func(o *tree.Options) {
+					planetest.Before(o.Config, func(q *http.Request) {
+						if begun.Load() && q.URL.Query().Get("watch") == "" && calls.Add(1) == at {
+							close(reached)
 						}
-						planetest.Before(o.Config, func(q *http.Request) {
-							if begun.Load() && q.URL.Query().Get("watch") == "" && calls.Add(1) == at {
-								close(reached)
-							}
-						})
 					})
-					r.joined(m)
-					begun.Store(true)
-					for k := range 5 {
-						act(i + k)
-					}
-					<-reached
-					m.stop()
+				})
+				r.joined(m)
+				begun.Store(true)
+				for k := range 5 {
+					act(i + k)
 				}
+				<-reached
+				m.stop()
 			}
-			interrupt(0, pods, func(i int) { r.create(pod(fmt.Sprint("p", i), withSettings)) })
-			last := r.manage(change)
-			r.joined(last)
-			r.run(pods)
-			r.agree()
-			last.stop()
-			interrupt(0, pods/2, func(i int) { r.delete(fmt.Sprint("p", i)) })
-			r.joined(r.manage(change))
-			r.run(pods / 2)
-			r.agree()
-		})
-	}
+		}
+		interrupt(0, pods, func(i int) { r.create(pod(fmt.Sprint("p", i), withSettings)) })
+		last := r.manage(change)
+		r.joined(last)
+		r.run(pods)
+		r.agree()
+		last.stop()
+		interrupt(0, pods/2, func(i int) { r.delete(fmt.Sprint("p", i)) })
+		r.joined(r.manage(change))
+		r.run(pods / 2)
+		r.agree()
+	})
 }
 
 // TestLimiter holds that calls wait for their limiter, and that a diagnosis finds it where

@@ -3,7 +3,6 @@ package clusters_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // TestTreeOnRealServers flies the cluster tree of the real binary: the plane's API
@@ -27,23 +27,13 @@ func TestTreeOnRealServers(t *testing.T) {
 		"volumes, real":   {"volumes.yaml", "preset=", "kind=real", "members=1", "pods=6", "settle=8s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := filepath.Join(t.TempDir(), "run")
-			args := []string{"run", repotest.Path(t, "examples", "clusters", set[0]), "--out", run}
+			var args []string
 			for _, s := range set[1:] {
 				args = append(args, "--set", s)
 			}
-			cmd := exec.Command(repotest.Binary(t), args...)
-			if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
-				t.Fatalf("%v: %s", err, said)
-			}
-			raw, err := os.ReadFile(filepath.Join(run, record.VerdictFile))
+			run := planetest.Fly(t, repotest.Path(t, "examples", "clusters", set[0]), args...)
 			var j slo.Judgement
-			if err == nil {
-				err = json.Unmarshal(raw, &j)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, json.Unmarshal(repotest.Must(os.ReadFile(filepath.Join(run, record.VerdictFile)))(t), &j))
 			for _, o := range j.Objectives {
 				switch {
 				case strings.Contains(o.Name, "of a member"): // one for each member, and what it says of itself where it is real

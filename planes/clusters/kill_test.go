@@ -37,7 +37,7 @@ func TestKilledLinkLeavesNothing(t *testing.T) {
 	for _, agents := range []bool{false, true} {
 		t.Run(fmt.Sprint("agents ", agents), func(t *testing.T) {
 			prefix := fmt.Sprintf("wt-test-%d-%t", os.Getpid(), agents)
-			args := []string{"--kubeconfig", hostFile(t)}
+			args := []string{"--kubeconfig", planetest.WriteKubeconfig(t, planetest.Cluster(t, "host", hollow.Models{}).Endpoint())}
 			link := append([]string{"link", "--network-type", "gateway", "--overlap", "--prefix", prefix}, args...)
 			others := [][]string{}
 			if agents {
@@ -89,9 +89,7 @@ func TestKilledWhileItCreates(t *testing.T) {
 			const each, kills = 20, 3
 			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
 			r.settings()
-			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-			repotest.NoError(t, r.endpoint.WriteKubeconfig(kubeconfig))
-			args := []string{"tree-manager", "--kubeconfig", kubeconfig, "--retry=grows", "--leader-election=none"} // it is killed too often to wait for its lease
+			args := []string{"tree-manager", "--kubeconfig", planetest.WriteKubeconfig(t, r.endpoint), "--retry=grows", "--leader-election=none"} // it is killed too often to wait for its lease
 			if name == "improved" {
 				args = append(args, "--preset=improved")
 			}
@@ -128,17 +126,6 @@ func TestKilledWhileItCreates(t *testing.T) {
 			r.agree()
 		})
 	}
-}
-
-// hostFile returns the kubeconfig of a host in memory.
-func hostFile(t *testing.T) string {
-	t.Helper()
-	s := repotest.Must(hollow.New(hollow.Options{}))(t)
-	t.Cleanup(func() { _ = s.Close() })
-	host := repotest.Must(s.Cluster("host"))(t)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	repotest.NoError(t, host.Endpoint().WriteKubeconfig(path))
-	return path
 }
 
 // namesOf returns the names of namespaces with a prefix.

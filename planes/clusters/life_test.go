@@ -8,16 +8,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
+// kosmos is the preset of the release.
+func kosmos(*tree.Options) {}
+
 func presets() map[string]func(*tree.Options) {
-	return map[string]func(*tree.Options){"default": nil, "improved": improved}
+	return map[string]func(*tree.Options){"default": kosmos, "improved": improved}
 }
 
 // TestLifeOfPods holds in every leaf mode, with either preset, that members become nodes, that pods run there
@@ -28,7 +30,7 @@ func TestLifeOfPods(t *testing.T) {
 		mode   string
 		leaves int
 		change func(*tree.Options)
-	}{{api.LeafNode, 6, improved}, {api.LeafParty, 4, nil}, {api.LeafAll, 2, nil}} {
+	}{{api.LeafNode, 6, improved}, {api.LeafParty, 4, kosmos}, {api.LeafAll, 2, kosmos}} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
 			const pods = 12
@@ -90,14 +92,9 @@ func spread(r *rig, pods int) {
 func follows(r *rig) {
 	r.t.Helper()
 	maps := r.host.CoreV1().ConfigMaps("default")
-	c, err := maps.Get(r.t.Context(), "settings", metav1.GetOptions{})
-	if err == nil {
-		c.Data["level"] = "debug"
-		_, err = maps.Update(r.t.Context(), c, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := repotest.Must(maps.Get(r.t.Context(), "settings", metav1.GetOptions{}))(r.t)
+	c.Data["level"] = "debug"
+	repotest.Must(maps.Update(r.t.Context(), c, metav1.UpdateOptions{}))(r.t)
 	for _, m := range r.members {
 		repotest.Eventually(r.t, "the copy in "+m.name+" follows", func() bool {
 			c, err := m.CoreV1().ConfigMaps("default").Get(r.t.Context(), "settings", metav1.GetOptions{})
@@ -142,51 +139,48 @@ const leaseInterval = 20 * time.Millisecond
 // it and on the host, as they are, and nobody looks after them. With Kosmos' semantics so
 // does their node; where the node goes they belong to none of the host's.
 func TestLeaveWithPods(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafAll})
-			m := r.manage(change)
-			r.joined(m)
-			for name, node := range map[string]string{"p0": "kosmos-m0", "p1": "kosmos-m0", "p2": "kosmos-m1"} {
-				r.create(pod(name, on(node)))
+	planetest.Each(t, presets(), func(t *testing.T, name string, change func(*tree.Options)) {
+		r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafAll})
+		m := r.manage(change)
+		r.joined(m)
+		for name, node := range map[string]string{"p0": "kosmos-m0", "p1": "kosmos-m0", "p2": "kosmos-m1"} {
+			r.create(pod(name, on(node)))
+		}
+		r.run(3)
+		r.agree()
+		r.unjoin("m0", m)
+		r.delete("p0")
+		r.delete("p2") // of the one that stays
+		repotest.Eventually(t, "the pod of the other member is gone", func() bool { return len(r.list(r.host)) == 2 && m.idle() })
+		for _, p := range r.list(r.host) {
+			if p.Spec.NodeName != "kosmos-m0" || p.Status.Phase != corev1.PodRunning || (p.DeletionTimestamp != nil) != (p.Name == "p0") {
+				t.Errorf("the host has %s on %s, %s, deleted at %v", p.Name, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp)
 			}
-			r.run(3)
-			r.agree()
-			r.unjoin("m0", m)
-			r.delete("p0")
-			r.delete("p2") // of the one that stays
-			repotest.Eventually(t, "the pod of the other member is gone", func() bool { return len(r.list(r.host)) == 2 && m.idle() })
-			for _, p := range r.list(r.host) {
-				if p.Spec.NodeName != "kosmos-m0" || p.Status.Phase != corev1.PodRunning || (p.DeletionTimestamp != nil) != (p.Name == "p0") {
-					t.Errorf("the host has %s on %s, %s, deleted at %v", p.Name, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp)
-				}
+		}
+		left := r.list(r.members[0])
+		if len(left) != 2 || left[0].DeletionTimestamp != nil || left[1].DeletionTimestamp != nil {
+			t.Errorf("the member that left has %d pods, want those two", len(left))
+		}
+		want := map[string]int{"nodes": 1}
+		if name == "improved" {
+			want = map[string]int{"extra": 2}
+		}
+		var got map[string]int
+		repotest.Eventually(t, "what is left is told", func() bool {
+			got = map[string]int{}
+			_, all := r.differences()
+			for _, d := range all {
+				got[d.How]++
 			}
-			left := r.list(r.members[0])
-			if len(left) != 2 || left[0].DeletionTimestamp != nil || left[1].DeletionTimestamp != nil {
-				t.Errorf("the member that left has %d pods, want those two", len(left))
-			}
-			want := map[string]int{"nodes": 1}
-			if change != nil {
-				want = map[string]int{"extra": 2}
-			}
-			var got map[string]int
-			repotest.Eventually(t, "what is left is told", func() bool {
-				got = map[string]int{}
-				_, all := r.differences()
-				for _, d := range all {
-					got[d.How]++
-				}
-				return maps.Equal(got, want)
-			}, func() any { return fmt.Sprint(got) })
-		})
-	}
+			return maps.Equal(got, want)
+		}, func() any { return fmt.Sprint(got) })
+	})
 }
 
 // unjoin deletes a Cluster and waits until it is gone.
 func (r *rig) unjoin(name string, m *manager) {
 	r.t.Helper()
-	clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
+	clusters := r.kosmos(api.ResourceClusters)
 	repotest.NoError(r.t, clusters.Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 	repotest.Eventually(r.t, "the Cluster is gone", func() bool {
 		_, err := clusters.Get(r.t.Context(), name, metav1.GetOptions{})
@@ -198,7 +192,7 @@ func (r *rig) unjoin(name string, m *manager) {
 // member's.
 func TestToken(t *testing.T) {
 	r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-	r.joined(r.manage(nil))
+	r.joined(r.manage())
 	ctx := t.Context()
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.NameRootCA}, Data: map[string]string{"ca.crt": "host"}}
 	repotest.Must(r.host.CoreV1().ConfigMaps("default").Create(ctx, authority, metav1.CreateOptions{}))(t)

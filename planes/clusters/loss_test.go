@@ -4,20 +4,18 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // uids are those of the host's pods, by name.
@@ -38,136 +36,107 @@ func (m *manager) made(labels ...string) int {
 // TestMemberDies holds that what was asked for while a member was down is done when it is
 // back, each once: nothing is orphaned, and nothing doubled.
 func TestMemberDies(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
-			m := r.manage(change)
-			r.joined(m)
-			for i := range 4 {
-				r.create(pod(fmt.Sprint("p", i), on(fmt.Sprintf("m%d-n0", i%2))))
-			}
-			r.run(4)
-			before := r.uids()
-			r.members[0].cluster.Stop()
-			r.delete("p0")
-			r.create(pod("late", on("m0-n0")))
-			r.create(pod("other", on("m1-n0")))
-			repotest.Eventually(t, "what is the dead member's fails", func() bool {
-				return value(t, m.registry, "tree_failures_total", "part=pods") >= 2
-			})
-			repotest.Eventually(t, "the other member's runs", func() bool {
-				p, err := r.host.CoreV1().Pods("default").Get(t.Context(), "other", metav1.GetOptions{})
-				return err == nil && p.Status.Phase == corev1.PodRunning
-			})
-			repotest.NoError(t, r.members[0].cluster.Start())
-			r.run(5)
-			r.agree()
-			after := r.uids()
-			for _, name := range []string{"p1", "p2", "p3"} {
-				if after[name] != before[name] {
-					t.Errorf("%s is another pod than before", name)
-				}
-			}
-			m.rests()
-			if got := m.made(); got != 6 {
-				t.Errorf("%d pods are made in members, want 6", got)
-			}
+	planetest.Each(t, presets(), func(t *testing.T, name string, change func(*tree.Options)) {
+		r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
+		m := r.manage(change, soon)
+		r.joined(m)
+		for i := range 4 {
+			r.create(pod(fmt.Sprint("p", i), on(fmt.Sprintf("m%d-n0", i%2))))
+		}
+		r.run(4)
+		before := r.uids()
+		r.members[0].cluster.Stop()
+		r.delete("p0")
+		r.create(pod("late", on("m0-n0")))
+		r.create(pod("other", on("m1-n0")))
+		repotest.Eventually(t, "what is the dead member's fails", func() bool {
+			return value(t, m.registry, "tree_failures_total", "part=pods") >= 2
 		})
-	}
+		repotest.Eventually(t, "the other member's runs", func() bool {
+			p, err := r.host.CoreV1().Pods("default").Get(t.Context(), "other", metav1.GetOptions{})
+			return err == nil && p.Status.Phase == corev1.PodRunning
+		})
+		repotest.NoError(t, r.members[0].cluster.Start())
+		r.run(5)
+		r.agree()
+		after := r.uids()
+		for _, name := range []string{"p1", "p2", "p3"} {
+			if after[name] != before[name] {
+				t.Errorf("%s is another pod than before", name)
+			}
+		}
+		m.rests()
+		repotest.Equal(t, m.made(), 6, "pods made in members")
+	})
 }
 
 // TestOlderState plays a member that comes back with what it had some time ago. Pods that
 // it lost are gone on the host; one that it has again, whose deletion it forgot, stays
 // there for ever, unless those that the host does not know are deleted.
 func TestOlderState(t *testing.T) {
-	for name, left := range map[string]int{"default": 1, "improved": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			m := r.manage(presets()[name])
-			r.joined(m)
-			r.creates(4)
-			r.run(4)
-			then := r.members[0].cluster.Copy()
-			r.delete("p0")
-			r.run(3)
-			r.create(pod("p4"))
-			r.create(pod("p5"))
-			r.run(5)
-			r.agree()
-			r.members[0].cluster.Restore(then)
-			r.run(3)
-			repotest.Eventually(t, "what is left is told", func() bool {
-				// The member is asked too: before it is heard that it changed, all agree.
-				n, first := r.differences()
-				return n == left && (n == 0 || first[0].How == "extra" && first[0].Object == "default/p0") &&
-					len(r.list(r.members[0])) == 3+left && m.idle()
-			}, func() any { return len(r.list(r.members[0])) })
-			if got := m.hostCalls("DELETE", "pods"); got < 3 { // p0, and those that the member lost
-				t.Errorf("%d pods of the host are deleted, want at least 3", got)
-			}
-		})
-	}
+	planetest.Each(t, map[string]int{"default": 1, "improved": 0}, func(t *testing.T, name string, left int) {
+		r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+		m := r.manage(presets()[name])
+		r.joined(m)
+		r.creates(4)
+		r.run(4)
+		then := r.members[0].cluster.Copy()
+		r.delete("p0")
+		r.run(3)
+		r.create(pod("p4"))
+		r.create(pod("p5"))
+		r.run(5)
+		r.agree()
+		r.members[0].cluster.Restore(then)
+		r.run(3)
+		repotest.Eventually(t, "what is left is told", func() bool {
+			// The member is asked too: before it is heard that it changed, all agree.
+			n, first := r.differences()
+			return n == left && (n == 0 || first[0].How == "extra" && first[0].Object == "default/p0") &&
+				len(r.list(r.members[0])) == 3+left && m.idle()
+		}, func() any { return len(r.list(r.members[0])) })
+		if got := m.hostCalls("DELETE", "pods"); got < 3 { // p0, and those that the member lost
+			t.Errorf("%d pods of the host are deleted, want at least 3", got)
+		}
+	})
 }
 
 // TestCredentialsChange holds that a member whose credentials are others for good is
 // joined anew when its Cluster says them, that its pods are those that they were, and that
 // one that came meanwhile runs.
 func TestCredentialsChange(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			m := r.manage(change)
-			r.joined(m)
-			r.creates(3)
-			r.run(3)
-			before, lists := r.uids(), m.memberCalls("LIST", "nodes")
-			r.members[0].cluster.SetToken("another")
-			r.create(pod("late"))
-			repotest.Eventually(t, "it is turned away", func() bool { return value(t, m.registry, "tree_failures_total", "part=pods") > 0 })
-			r.rekey("m0")
-			r.run(4)
-			for name, uid := range before {
-				if got := r.uids()[name]; got != uid {
-					t.Errorf("%s is another pod than before", name)
-				}
+	planetest.Each(t, presets(), func(t *testing.T, name string, change func(*tree.Options)) {
+		r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+		m := r.manage(change)
+		r.joined(m)
+		r.creates(3)
+		r.run(3)
+		before, lists := r.uids(), m.memberCalls("LIST", "nodes")
+		r.members[0].cluster.SetToken("another")
+		r.create(pod("late"))
+		repotest.Eventually(t, "it is turned away", func() bool { return value(t, m.registry, "tree_failures_total", "part=pods") > 0 })
+		r.rekey("m0")
+		r.run(4)
+		for name, uid := range before {
+			if got := r.uids()[name]; got != uid {
+				t.Errorf("%s is another pod than before", name)
 			}
-			m.rests()
-			if got := m.made(); got != 4 {
-				t.Errorf("%d pods are made in the member, want 4", got)
-			}
-			if got := m.memberCalls("LIST", "nodes") - lists; got < 1 {
-				t.Errorf("%d lists of the member's nodes after it was joined anew", got)
-			}
-		})
-	}
+		}
+		m.rests()
+		repotest.Equal(t, m.made(), 4, "pods made in the member")
+		if got := m.memberCalls("LIST", "nodes") - lists; got < 1 {
+			t.Errorf("%d lists of the member's nodes after it was joined anew", got)
+		}
+	})
 }
 
 // rekey writes the credentials of the first member as they are now into its Cluster.
 func (r *rig) rekey(name string) {
 	r.t.Helper()
-	file := filepath.Join(r.t.TempDir(), "kubeconfig")
-	err := r.members[0].cluster.Endpoint().WriteKubeconfig(file)
-	var raw []byte
-	if err == nil {
-		raw, err = os.ReadFile(file)
-	}
-	clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
-	var o *unstructured.Unstructured
-	if err == nil {
-		o, err = clusters.Get(r.t.Context(), name, metav1.GetOptions{})
-	}
-	if err == nil {
-		err = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString(raw), "spec", "kubeconfig")
-	}
-	if err == nil {
-		_, err = clusters.Update(r.t.Context(), o, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(planetest.WriteKubeconfig(r.t, r.members[0].cluster.Endpoint())))(r.t)
+	o := repotest.Must(r.kosmos(api.ResourceClusters).Get(r.t.Context(), name, metav1.GetOptions{}))(r.t)
+	repotest.NoError(r.t, unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString(raw), "spec", "kubeconfig"))
+	repotest.Must(r.kosmos(api.ResourceClusters).Update(r.t.Context(), o, metav1.UpdateOptions{}))(r.t)
 }
 
 // TestHostRestarts holds that nothing is lost while the host's API server is away: a pod
@@ -175,52 +144,42 @@ func (r *rig) rekey(name string) {
 // again. With Kosmos' semantics it may be made again instead, when the host is listed
 // before its end goes up once more.
 func TestHostRestarts(t *testing.T) {
-	for name, change := range presets() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
-			m := r.manage(func(o *tree.Options) {
-				if change != nil {
-					change(o)
-				}
-				o.LeaseInterval = leaseInterval
-			})
-			r.joined(m)
-			for i := range 4 {
-				r.create(pod(fmt.Sprint("p", i), on(fmt.Sprintf("m%d-n0", i%2))))
+	planetest.Each(t, presets(), func(t *testing.T, name string, change func(*tree.Options)) {
+		r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
+		m := r.manage(change, soon, func(o *tree.Options) { o.LeaseInterval = leaseInterval })
+		r.joined(m)
+		for i := range 4 {
+			r.create(pod(fmt.Sprint("p", i), on(fmt.Sprintf("m%d-n0", i%2))))
+		}
+		r.run(4)
+		r.agree()
+		before := r.uids()
+		r.hosting.Stop()
+		repotest.Eventually(t, "leases are not renewed", func() bool { return value(t, m.registry, "tree_failures_total", "part=leases") > 0 })
+		now := int64(0)
+		repotest.NoError(t, r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		repotest.Eventually(t, "its end cannot be told", func() bool { return value(t, m.registry, "tree_failures_total", "part=status") > 0 })
+		repotest.NoError(t, r.hosting.Start())
+		pods, again := 3, 0
+		repotest.Eventually(t, "the end comes up, or is undone", func() bool {
+			if name == "default" && m.made() == 5 {
+				pods, again = 4, 1
 			}
-			r.run(4)
-			r.agree()
-			before := r.uids()
-			r.hosting.Stop()
-			repotest.Eventually(t, "leases are not renewed", func() bool { return value(t, m.registry, "tree_failures_total", "part=leases") > 0 })
-			now := int64(0)
-			repotest.NoError(t, r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}))
-			repotest.Eventually(t, "its end cannot be told", func() bool { return value(t, m.registry, "tree_failures_total", "part=status") > 0 })
-			repotest.NoError(t, r.hosting.Start())
-			pods, again := 3, 0
-			repotest.Eventually(t, "the end comes up, or is undone", func() bool {
-				if change == nil && m.made() == 5 {
-					pods, again = 4, 1
-				}
-				return len(r.list(r.host)) == pods
-			})
-			renewed := m.hostCalls("UPDATE", "leases")
-			repotest.Eventually(t, "leases are renewed again", func() bool { return m.hostCalls("UPDATE", "leases") > renewed+4 })
-			r.create(pod("late", on("m1-n0")))
-			r.run(pods + 1)
-			r.agree()
-			for _, name := range []string{"p1", "p2", "p3"} {
-				if got := r.uids()[name]; got != before[name] {
-					t.Errorf("%s is another pod than before", name)
-				}
-			}
-			m.rests()
-			if got := m.made(); got != 5+again {
-				t.Errorf("%d pods are made in members, want %d", got, 5+again)
-			}
+			return len(r.list(r.host)) == pods
 		})
-	}
+		renewed := m.hostCalls("UPDATE", "leases")
+		repotest.Eventually(t, "leases are renewed again", func() bool { return m.hostCalls("UPDATE", "leases") > renewed+4 })
+		r.create(pod("late", on("m1-n0")))
+		r.run(pods + 1)
+		r.agree()
+		for _, name := range []string{"p1", "p2", "p3"} {
+			if got := r.uids()[name]; got != before[name] {
+				t.Errorf("%s is another pod than before", name)
+			}
+		}
+		m.rests()
+		repotest.Equal(t, m.made(), 5+again, "pods made in members")
+	})
 }
 
 // TestRequestTimeout holds that a call into a black hole ends when the options say so.
@@ -234,7 +193,7 @@ func TestRequestTimeout(t *testing.T) {
 			r.join(s)
 			m := r.manage(func(o *tree.Options) { calm(o); o.RequestTimeout, o.Retry = timeout, tree.RetryGrows })
 			r.joined(m)
-			repotest.Eventually(t, "it rests", m.idle)
+			m.rests()
 			link.Stall(true)
 			before := m.added("pods")
 			r.create(pod("lost"))

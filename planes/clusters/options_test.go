@@ -12,10 +12,14 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // calm lets nothing renew by itself, so that the calls are those of what a test does.
 func calm(o *tree.Options) { o.LeaseInterval, o.StatusInterval = time.Hour, time.Hour }
+
+// soon lets what failed go again at once: Kosmos' ten seconds are held in the tree's own tests.
+func soon(o *tree.Options) { o.Retry = tree.RetryGrows }
 
 // passes returns how often all leaves of a member were renewed.
 func (m *manager) passes(of string) int {
@@ -48,77 +52,66 @@ func (m *manager) worked(queue string) int {
 // TestServiceEnv holds how often the host's services are listed for a pod with two
 // containers, and what these get.
 func TestServiceEnv(t *testing.T) {
-	for env, want := range map[string]int{tree.EnvList: 2, tree.EnvCached: 0, tree.EnvOff: 0} {
-		t.Run(env, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "my-db"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", Ports: []corev1.ServicePort{{Port: 5432}}}}
-			repotest.Must(r.host.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}))(t)
-			m := r.manage(func(o *tree.Options) { calm(o); o.ServiceEnv = env })
-			r.joined(m)
-			before := m.hostCalls("LIST", "services")
-			r.create(pod("p", on("m0-n0"), func(p *corev1.Pod) {
-				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "second", Image: "registry.example/app:1"})
-			}))
-			r.run(1)
-			if got := m.hostCalls("LIST", "services") - before; got != want {
-				t.Errorf("%d lists of services, want %d", got, want)
-			}
-			got := r.list(r.members[0])[0].Spec.Containers[1].Env
-			if has := len(got) == 2 && got[0] == (corev1.EnvVar{Name: "MY_DB_SERVICE_HOST", Value: "10.0.0.7"}); has == (env == tree.EnvOff) {
-				t.Errorf("a container has %v", got)
-			}
-		})
-	}
+	planetest.Each(t, map[string]int{tree.EnvList: 2, tree.EnvCached: 0, tree.EnvOff: 0}, func(t *testing.T, env string, want int) {
+		r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "my-db"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", Ports: []corev1.ServicePort{{Port: 5432}}}}
+		repotest.Must(r.host.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}))(t)
+		m := r.manage(func(o *tree.Options) { calm(o); o.ServiceEnv = env })
+		r.joined(m)
+		before := m.hostCalls("LIST", "services")
+		r.create(pod("p", on("m0-n0"), func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "second", Image: "registry.example/app:1"})
+		}))
+		r.run(1)
+		repotest.Equal(t, m.hostCalls("LIST", "services")-before, want, "lists of services")
+		got := r.list(r.members[0])[0].Spec.Containers[1].Env
+		if has := len(got) == 2 && got[0] == (corev1.EnvVar{Name: "MY_DB_SERVICE_HOST", Value: "10.0.0.7"}); has == (env == tree.EnvOff) {
+			t.Errorf("a container has %v", got)
+		}
+	})
 }
 
 // TestDependents holds what a ConfigMap costs the host for each pod that needs it.
 func TestDependents(t *testing.T) {
 	const pods = 6
-	for how, want := range map[string]int{tree.DependentsLive: pods, tree.DependentsCached: 1} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			m := r.manage(func(o *tree.Options) { calm(o); o.Dependents = how })
-			r.joined(m)
-			r.settings()
-			for i := range pods { // each when the one before runs, and caches know of its copies
-				r.create(pod(fmt.Sprint("p", i), on("m0-n0"), withSettings))
-				r.run(i + 1)
-				repotest.Eventually(t, "it rests", m.idle)
-			}
-			if got := m.hostCalls("UPDATE", "configmaps"); got != want {
-				t.Errorf("the host's ConfigMap is written %d times for %d pods, want %d", got, pods, want)
-			}
-		})
-	}
+	planetest.Each(t, map[string]int{tree.DependentsLive: pods, tree.DependentsCached: 1}, func(t *testing.T, how string, want int) {
+		r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+		m := r.manage(func(o *tree.Options) { calm(o); o.Dependents = how })
+		r.joined(m)
+		r.settings()
+		for i := range pods { // each when the one before runs, and caches know of its copies
+			r.create(pod(fmt.Sprint("p", i), on("m0-n0"), withSettings))
+			r.run(i + 1)
+			m.rests()
+		}
+		if got := m.hostCalls("UPDATE", "configmaps"); got != want {
+			t.Errorf("the host's ConfigMap is written %d times for %d pods, want %d", got, pods, want)
+		}
+	})
 }
 
 // TestNodeLookup holds what the end of a pod costs: n leaves times the search for each
 // among n, or one look.
 func TestNodeLookup(t *testing.T) {
 	const nodes = 30
-	for lookup, bounds := range map[string][2]float64{tree.LookupScan: {nodes * (nodes + 1) / 2, 1e9}, tree.LookupMap: {1, 10}} {
-		t.Run(lookup, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: nodes, mode: api.LeafNode})
-			m := r.manage(func(o *tree.Options) {
-				calm(o)
-				o.NodeLookup = lookup
-				o.LeafReads, o.NodePatch = tree.ReadsCached, tree.Changed
-			})
-			r.joined(m)
-			r.creates(1)
-			r.run(1)
-			repotest.Eventually(t, "it rests", m.idle)
-			before := value(t, m.registry, "tree_lookup_steps_total")
-			r.delete("p0")
-			r.run(0)
-			looked := func() float64 { return value(t, m.registry, "tree_lookup_steps_total") - before }
-			repotest.Eventually(t, "leaves were looked at", func() bool { return looked() >= bounds[0] && m.idle() })
-			if got := looked(); got > bounds[1] {
-				t.Errorf("%v leaves were looked at, want at most %v", got, bounds[1])
-			}
+	planetest.Each(t, map[string][2]float64{tree.LookupScan: {nodes * (nodes + 1) / 2, 1e9}, tree.LookupMap: {1, 10}}, func(t *testing.T, lookup string, bounds [2]float64) {
+		r := newRig(t, shape{members: 1, nodes: nodes, mode: api.LeafNode})
+		m := r.manage(func(o *tree.Options) {
+			calm(o)
+			o.NodeLookup = lookup
+			o.LeafReads, o.NodePatch = tree.ReadsCached, tree.Changed
 		})
-	}
+		r.joined(m)
+		r.creates(1)
+		r.run(1)
+		m.rests()
+		before := value(t, m.registry, "tree_lookup_steps_total")
+		r.delete("p0")
+		r.run(0)
+		looked := func() float64 { return value(t, m.registry, "tree_lookup_steps_total") - before }
+		repotest.Eventually(t, "leaves were looked at", func() bool { return looked() >= bounds[0] && m.idle() })
+		if got := looked(); got > bounds[1] {
+			t.Errorf("%v leaves were looked at, want at most %v", got, bounds[1])
+		}
+	})
 }

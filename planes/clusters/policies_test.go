@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
@@ -23,19 +22,12 @@ func (r *rig) policy(resource, name, spec string) {
 	repotest.NoError(r.t, yaml.Unmarshal([]byte("spec: "+spec), &o.Object))
 	o.SetAPIVersion(api.Group + "/" + api.Version)
 	o.SetName(name)
-	gvr := schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: resource}
-	c := dynamic.NewForConfigOrDie(r.endpoint.Config("test"))
-	var err error
-	if resource == api.ResourcePolicies {
+	var in dynamic.ResourceInterface = r.kosmos(resource)
+	if o.SetKind("ClusterPodConvertPolicy"); resource == api.ResourcePolicies {
 		o.SetKind("PodConvertPolicy")
-		_, err = c.Resource(gvr).Namespace("default").Create(r.t.Context(), o, metav1.CreateOptions{})
-	} else {
-		o.SetKind("ClusterPodConvertPolicy")
-		_, err = c.Resource(gvr).Create(r.t.Context(), o, metav1.CreateOptions{})
+		in = r.kosmos(resource).Namespace("default")
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(in.Create(r.t.Context(), o, metav1.CreateOptions{}))(r.t)
 }
 
 // TestConvertPolicies holds which policy changes a pod on its way down, and that each
@@ -59,7 +51,7 @@ func TestConvertPolicies(t *testing.T) {
       topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
     hostAliasesConverter: {convertType: add, hostAliases: [{ip: 192.0.2.9, hostnames: [other]}]}`)
 	r.policy(api.ResourceClusterPolicies, "everywhere", `{labelSelector: {}, converters: {nodeNameConverter: {convertType: replace, nodeName: m1-n1}}}`)
-	m := r.manage(nil)
+	m := r.manage()
 	r.joined(m)
 	web := func(p *corev1.Pod) {
 		p.Labels = map[string]string{"app": "web"}

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
@@ -118,13 +120,18 @@ type manager struct {
 	stop     func()
 }
 
-// manage runs a tree; change may be nil.
-func (r *rig) manage(change func(*tree.Options)) *manager {
+// kosmos are the calls on a resource of the host's.
+func (r *rig) kosmos(resource string) dynamic.NamespaceableResourceInterface {
+	return dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: resource})
+}
+
+// manage runs a tree.
+func (r *rig) manage(changes ...func(*tree.Options)) *manager {
 	r.t.Helper()
 	o := tree.Default()
 	o.Config, o.Registry, o.Clock, o.Log = r.endpoint.Config("tree-test"), instrument.New(""), clock.Start(), planetest.Log(r.t)
 	o.Limiter = limiter.Rate{QPS: 5000, Burst: 5000} // what is held here is what is called, not when
-	if change != nil {
+	for _, change := range changes {
 		change(&o)
 	}
 	repotest.NoError(r.t, o.Words().Check())
@@ -182,13 +189,8 @@ func (r *rig) settings() {
 	r.t.Helper()
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"level": "info"}}
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}, Data: map[string][]byte{"key": []byte("x")}}
-	_, err := r.host.CoreV1().ConfigMaps("default").Create(r.t.Context(), c, metav1.CreateOptions{})
-	if err == nil {
-		_, err = r.host.CoreV1().Secrets("default").Create(r.t.Context(), s, metav1.CreateOptions{})
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(r.host.CoreV1().ConfigMaps("default").Create(r.t.Context(), c, metav1.CreateOptions{}))(r.t)
+	repotest.Must(r.host.CoreV1().Secrets("default").Create(r.t.Context(), s, metav1.CreateOptions{}))(r.t)
 }
 
 func (r *rig) create(p *corev1.Pod) {
@@ -223,8 +225,7 @@ func (r *rig) running() (n int) {
 
 func (r *rig) list(c kubernetes.Interface) []corev1.Pod {
 	r.t.Helper()
-	list := repotest.Must(c.CoreV1().Pods("default").List(r.t.Context(), metav1.ListOptions{}))(r.t)
-	return list.Items
+	return repotest.Must(c.CoreV1().Pods("default").List(r.t.Context(), metav1.ListOptions{}))(r.t).Items
 }
 
 // run waits until so many pods of the host run, and no others are there.

@@ -99,62 +99,54 @@ func (r *rig) slice(service string, i int) {
 // the second of which its own write started; or one call for each.
 func TestServices(t *testing.T) {
 	const count, importing = 4, 2
-	for way, want := range map[string]int{tree.ImportMCS: 2 * importing * (3 + 2*count), tree.ImportDirect: importing} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 3, nodes: 1, mode: api.LeafAll})
-			m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
-			r.joined(m)
-			r.service("web", count)
-			r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", "web")
-			for _, member := range r.members[:importing] {
-				r.mark(member.cluster.Endpoint().Config("test"), api.ResourceImports, "ServiceImport", "web")
-			}
-			has := func(member *member, i int, address string) bool {
-				s, err := member.DiscoveryV1().EndpointSlices("default").Get(t.Context(), fmt.Sprint("web-", i), metav1.GetOptions{})
-				_, err2 := member.CoreV1().Services("default").Get(t.Context(), "web", metav1.GetOptions{})
-				return err == nil && err2 == nil && s.Endpoints[0].Addresses[0] == address
-			}
-			for _, member := range r.members[:importing] {
-				repotest.Eventually(t, "it has all slices", func() bool {
-					for i := range count {
-						if !has(member, i, fmt.Sprintf("192.0.2.%d", i)) {
-							return false
-						}
+	planetest.Each(t, map[string]int{tree.ImportMCS: 2 * importing * (3 + 2*count), tree.ImportDirect: importing}, func(t *testing.T, way string, want int) {
+		r := newRig(t, shape{members: 3, nodes: 1, mode: api.LeafAll})
+		m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
+		r.joined(m)
+		r.service("web", count)
+		r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", "web")
+		for _, member := range r.members[:importing] {
+			r.mark(member.cluster.Endpoint().Config("test"), api.ResourceImports, "ServiceImport", "web")
+		}
+		has := func(member *member, i int, address string) bool {
+			s, err := member.DiscoveryV1().EndpointSlices("default").Get(t.Context(), fmt.Sprint("web-", i), metav1.GetOptions{})
+			_, err2 := member.CoreV1().Services("default").Get(t.Context(), "web", metav1.GetOptions{})
+			return err == nil && err2 == nil && s.Endpoints[0].Addresses[0] == address
+		}
+		for _, member := range r.members[:importing] {
+			repotest.Eventually(t, "it has all slices", func() bool {
+				for i := range count {
+					if !has(member, i, fmt.Sprintf("192.0.2.%d", i)) {
+						return false
 					}
-					return true
-				})
-			}
-			repotest.Eventually(t, "it rests", m.idle)
-			calls := func() (n int) {
-				for _, resource := range []string{"services", "endpointslices", "serviceimports", "events"} {
-					n += m.memberCalls("CREATE", resource) + m.memberCalls("UPDATE", resource)
 				}
-				return n
+				return true
+			})
+		}
+		m.rests()
+		calls := func() (n int) {
+			for _, resource := range []string{"services", "endpointslices", "serviceimports", "events"} {
+				n += m.memberCalls("CREATE", resource) + m.memberCalls("UPDATE", resource)
 			}
-			before := calls()
-			s, err := r.host.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "web-1", metav1.GetOptions{})
-			if err == nil {
-				s.Endpoints[0].Addresses[0] = "192.0.2.200"
-				_, err = r.host.DiscoveryV1().EndpointSlices("default").Update(t.Context(), s, metav1.UpdateOptions{})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, member := range r.members[:importing] {
-				repotest.Eventually(t, "it follows", func() bool { return has(member, 1, "192.0.2.200") })
-			}
-			repotest.Eventually(t, "it rests again", m.idle)
-			got := calls() - before
-			if further := got - want; further < 0 || further > 0 && (way == tree.ImportDirect || further%(3+2*count) != 0) {
-				t.Errorf("a change of one slice took %d calls to members, want %d", got, want)
-			}
-			list, err := r.members[importing].DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{})
-			if err != nil || len(list.Items) > 0 {
-				t.Errorf("a member that asked for nothing has %d slices, %v", len(list.Items), err)
-			}
-		})
-	}
+			return n
+		}
+		before := calls()
+		s := repotest.Must(r.host.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "web-1", metav1.GetOptions{}))(t)
+		s.Endpoints[0].Addresses[0] = "192.0.2.200"
+		repotest.Must(r.host.DiscoveryV1().EndpointSlices("default").Update(t.Context(), s, metav1.UpdateOptions{}))(t)
+		for _, member := range r.members[:importing] {
+			repotest.Eventually(t, "it follows", func() bool { return has(member, 1, "192.0.2.200") })
+		}
+		repotest.Eventually(t, "it rests again", m.idle)
+		got := calls() - before
+		if further := got - want; further < 0 || further > 0 && (way == tree.ImportDirect || further%(3+2*count) != 0) {
+			t.Errorf("a change of one slice took %d calls to members, want %d", got, want)
+		}
+		list, err := r.members[importing].DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) > 0 {
+			t.Errorf("a member that asked for nothing has %d slices, %v", len(list.Items), err)
+		}
+	})
 }
 
 // TestServicesEnd holds what stays of a service in a member that imported it: when its
@@ -262,39 +254,36 @@ func (r *rig) marksEnded(importing *member, end, way string) {
 // without their service, of imports that end while no manager runs: such as when one was
 // killed at it. With Kosmos' semantics slices alone stay.
 func TestHalfTakenBack(t *testing.T) {
-	for end, left := range map[string][]string{tree.ImportEndOwn: {"slices-0"}, tree.ImportEndAll: nil} {
-		t.Run(end, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			member, ctx := r.members[0], t.Context()
-			change := func(o *tree.Options) { calm(o); o.Import, o.ImportEnd = tree.ImportMCS, end }
-			m := r.manage(change)
-			r.joined(m)
-			for _, name := range []string{"service", "slices"} {
-				r.service(name, 1)
-				r.exchange(name, member)
+	planetest.Each(t, map[string][]string{tree.ImportEndOwn: {"slices-0"}, tree.ImportEndAll: nil}, func(t *testing.T, end string, left []string) {
+		r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+		member, ctx := r.members[0], t.Context()
+		change := func(o *tree.Options) { calm(o); o.Import, o.ImportEnd = tree.ImportMCS, end }
+		m := r.manage(change)
+		r.joined(m)
+		for _, name := range []string{"service", "slices"} {
+			r.service(name, 1)
+			r.exchange(name, member)
+		}
+		repotest.Eventually(t, "the member has all", func() bool { return len(r.services(member)) == 4 && m.idle() })
+		m.stop()
+		for _, err := range []error{
+			member.imports().Delete(ctx, "service", metav1.DeleteOptions{}),
+			member.imports().Delete(ctx, "slices", metav1.DeleteOptions{}),
+			member.DiscoveryV1().EndpointSlices("default").Delete(ctx, "service-0", metav1.DeleteOptions{}),
+			member.CoreV1().Services("default").Delete(ctx, "slices", metav1.DeleteOptions{}),
+		} {
+			if err != nil {
+				t.Fatal(err)
 			}
-			repotest.Eventually(t, "the member has all", func() bool { return len(r.services(member)) == 4 && m.idle() })
-			m.stop()
-			for _, err := range []error{
-				member.imports().Delete(ctx, "service", metav1.DeleteOptions{}),
-				member.imports().Delete(ctx, "slices", metav1.DeleteOptions{}),
-				member.DiscoveryV1().EndpointSlices("default").Delete(ctx, "service-0", metav1.DeleteOptions{}),
-				member.CoreV1().Services("default").Delete(ctx, "slices", metav1.DeleteOptions{}),
-			} {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			m = r.manage(change)
-			r.joined(m)
-			var got []string
-			repotest.Eventually(t, "the member has what it is to have", func() bool {
-				got = r.services(member)
-				return slices.Equal(got, left) && m.idle()
-			}, func() any { return got })
-		})
-	}
+		}
+		m = r.manage(change)
+		r.joined(m)
+		var got []string
+		repotest.Eventually(t, "the member has what it is to have", func() bool {
+			got = r.services(member)
+			return slices.Equal(got, left) && m.idle()
+		}, func() any { return got })
+	})
 }
 
 // TestSliceMadeWhileAMemberJoins holds that a member gets a slice that the host made after
@@ -402,28 +391,25 @@ func TestTooManyAddresses(t *testing.T) {
 // TestImportOff holds that without imports nobody asks for services of members, and nothing
 // comes.
 func TestImportOff(t *testing.T) {
-	for way, wanted := range map[string]bool{tree.ImportOff: false, tree.ImportMCS: true, tree.ImportDirect: true} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			r.service("web", 2)
-			r.exchange("web", r.members[0])
-			m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
-			r.joined(m)
-			r.creates(1)
-			r.run(1)
-			if wanted {
-				repotest.Eventually(t, "the service comes", func() bool { return len(r.services(r.members[0])) == 3 })
+	planetest.Each(t, map[string]bool{tree.ImportOff: false, tree.ImportMCS: true, tree.ImportDirect: true}, func(t *testing.T, way string, wanted bool) {
+		r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+		r.service("web", 2)
+		r.exchange("web", r.members[0])
+		m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
+		r.joined(m)
+		r.creates(1)
+		r.run(1)
+		if wanted {
+			repotest.Eventually(t, "the service comes", func() bool { return len(r.services(r.members[0])) == 3 })
+		}
+		m.rests()
+		for _, resource := range []string{"serviceexports", "serviceimports", "endpointslices"} {
+			if n := value(t, m.registry, "rest_client_requests_total", "resource="+resource); n > 0 != wanted {
+				t.Errorf("%v calls for %s", n, resource)
 			}
-			m.rests()
-			for _, resource := range []string{"serviceexports", "serviceimports", "endpointslices"} {
-				if n := value(t, m.registry, "rest_client_requests_total", "resource="+resource); n > 0 != wanted {
-					t.Errorf("%v calls for %s", n, resource)
-				}
-			}
-			if got := r.services(r.members[0]); len(got) > 0 != wanted {
-				t.Errorf("the member has %v", got)
-			}
-		})
-	}
+		}
+		if got := r.services(r.members[0]); len(got) > 0 != wanted {
+			t.Errorf("the member has %v", got)
+		}
+	})
 }

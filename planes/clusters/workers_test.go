@@ -99,9 +99,7 @@ func TestLeaseDuration(t *testing.T) {
 			t.Fatal(list, err)
 		}
 		for _, l := range list.Items {
-			if got := time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second; got != want {
-				t.Errorf("lease %s is for %v, want %v", l.Name, got, want)
-			}
+			repotest.Equal(t, time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second, want, "lease %s is for", l.Name)
 		}
 		m.stop()
 	}
@@ -110,18 +108,15 @@ func TestLeaseDuration(t *testing.T) {
 // TestLeafMode holds that nothing is written for leaves that are as they were made, where
 // the options say so. What Kosmos writes is in internal/tree/testdata/v0.5.5.calls.
 func TestLeafMode(t *testing.T) {
-	for mode, leaves := range map[string]int{api.LeafNode: 6, api.LeafParty: 4, api.LeafAll: 2} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 2, nodes: 3, mode: mode})
-			m := r.manage(func(o *tree.Options) { improved(o); calm(o) })
-			r.joined(m)
-			// One pass of each member, and then what events of its nodes renew.
-			repotest.Eventually(t, "it rests", func() bool { return m.passes("statuses") == 2 && m.passes("leases") == 2 && m.idle() })
-			got := []int{m.hostCalls("CREATE", "nodes"), m.hostCalls("CREATE", "leases"), m.hostCalls("UPDATE", "leases"), m.hostCalls("UPDATE", "nodes/status"), m.hostCalls("PATCH", "nodes"), m.hostCalls("PATCH", "nodes/status")}
-			if want := []int{leaves, leaves, 0, 0, 0, 0}; !slices.Equal(got, want) {
-				t.Errorf("made: nodes, leases; written: leases, statuses; patched: nodes, statuses: %v, want %v", got, want)
-			}
-		})
-	}
+	planetest.Each(t, map[string]int{api.LeafNode: 6, api.LeafParty: 4, api.LeafAll: 2}, func(t *testing.T, mode string, leaves int) {
+		r := newRig(t, shape{members: 2, nodes: 3, mode: mode})
+		m := r.manage(func(o *tree.Options) { improved(o); calm(o) })
+		r.joined(m)
+		// One pass of each member, and then what events of its nodes renew.
+		repotest.Eventually(t, "it rests", func() bool { return m.passes("statuses") == 2 && m.passes("leases") == 2 && m.idle() })
+		got := []int{m.hostCalls("CREATE", "nodes"), m.hostCalls("CREATE", "leases"), m.hostCalls("UPDATE", "leases"), m.hostCalls("UPDATE", "nodes/status"), m.hostCalls("PATCH", "nodes"), m.hostCalls("PATCH", "nodes/status")}
+		if want := []int{leaves, leaves, 0, 0, 0, 0}; !slices.Equal(got, want) {
+			t.Errorf("made: nodes, leases; written: leases, statuses; patched: nodes, statuses: %v, want %v", got, want)
+		}
+	})
 }

@@ -111,9 +111,7 @@ func TestWithinKeepsHostBits(t *testing.T) {
 		{"fd22::/16", "fd00:1::7", "fd22:1::7/16"},
 		{"fd22:8000::/17", "fd00:1::7", "fd22:8001::7/17"},
 	} {
-		if got := addressIn(netip.MustParsePrefix(c.at), netip.MustParseAddr(c.node)).String(); got != c.want {
-			t.Errorf("%s in %s: %s, want %s", c.node, c.at, got, c.want)
-		}
+		repotest.Equal(t, addressIn(netip.MustParsePrefix(c.at), netip.MustParseAddr(c.node)).String(), c.want, "%s in %s", c.node, c.at)
 	}
 }
 
@@ -176,9 +174,7 @@ func TestDualStack(t *testing.T) {
 		{"vxlan", "vx-bridge-6", "fd22:1::1/16", macOf("c0-n0", Bridge6), "eth0", 64, 4866},
 		{"vxlan", "vx-local-6", "fd21:1::1/16", macOf("c0-n0", Local6), "eth0", 65, 4867},
 	}
-	if !reflect.DeepEqual(six.Devices, want) {
-		t.Errorf("devices %+v, want %+v", six.Devices, want)
-	}
+	repotest.Equal(t, six.Devices, want, "devices")
 	if want := []Route{{"fd10:2::/32", "fd22:2::1", Bridge6}, {"fd11:2::/112", "fd22:2::1", Bridge6}}; !reflect.DeepEqual(six.Routes, want) {
 		t.Errorf("routes %+v, want %+v", six.Routes, want)
 	}
@@ -358,9 +354,7 @@ func TestJoinWrites(t *testing.T) {
 		if least := n * (n - 1); full.Writes < least { // n(n-1)/2 changes, each written twice
 			t.Errorf("%d nodes: full computing wrote %d times, want at least %d", n, full.Writes, least)
 		}
-		if some.Writes != n {
-			t.Errorf("%d nodes that join within one window: %d writes, want one a node", n, some.Writes)
-		}
+		repotest.Equal(t, some.Writes, n, "%d nodes that join within one window: writes", n)
 		one := joined(t, Options{Compute: ComputeIncremental}, Gateway, n, 1) // a window for each event
 		if one.Writes > 4*n {
 			t.Errorf("%d nodes of gateways: %d writes, want a node's and its gateway's", n, one.Writes)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
@@ -53,27 +53,7 @@ func (m *machine) set(broken bool) {
 
 func (r *rig) agents(drift time.Duration, watch string) AgentOptions {
 	return AgentOptions{Watch: watch, Debounce: 10 * time.Millisecond, Drift: drift, Limiter: limiter.Rate{QPS: 1000, Burst: 1000},
-		Env: process.Env{Config: r.config, Log: slog.New(slog.DiscardHandler)}, Counts: &AgentCounts{}}
-}
-
-// run runs something until the test or the returned function ends it.
-func (r *rig) run(what func(context.Context) error) (end func()) {
-	ctx, cancel := context.WithCancel(r.Context())
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		if err := what(ctx); err != nil && ctx.Err() == nil {
-			r.Error(err)
-		}
-	})
-	var once sync.Once
-	end = func() {
-		once.Do(func() {
-			cancel()
-			wait.Wait()
-		})
-	}
-	r.Cleanup(end)
-	return end
+		Env: process.Env{Config: r.config, Log: planetest.Quiet()}, Counts: &AgentCounts{}}
 }
 
 // TestAgentKeepsItsNode holds that a node gets what is asked for when that changes, that
@@ -92,7 +72,7 @@ func TestAgentKeepsItsNode(t *testing.T) {
 			o.Compute, o.Previous, o.Window = link.ComputeIncremental, false, 0
 			end := r.manage(o)
 			address := netip.MustParseAddr("198.18.9.9")
-			r.run(func(ctx context.Context) error {
+			planetest.Start(r, func(ctx context.Context) error {
 				return RunAgent(ctx, r.agents(20*time.Millisecond, watch), Machine{Name: "a-n0", Address: address, Apply: m.apply})
 			})
 			repotest.Eventually(r, "one neighbour", func() bool { n, _ := m.state(); return n == 1 })
@@ -108,13 +88,8 @@ func TestAgentKeepsItsNode(t *testing.T) {
 			_, before = m.state()
 			repotest.Eventually(r, "looks without a change", func() bool { _, n := m.state(); return n > before+2 })
 			end()
-			one, err := r.client.configs.Get(t.Context(), "", "a-n0")
-			if err == nil {
-				err = r.client.configs.Delete(t.Context(), one)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			one := repotest.Must(r.client.configs.Get(t.Context(), "", "a-n0"))(t)
+			repotest.NoError(t, r.client.configs.Delete(t.Context(), one))
 			repotest.Eventually(r, "nothing", func() bool { n, _ := m.state(); return n == 0 })
 		})
 	}
@@ -133,7 +108,7 @@ func TestWatchScope(t *testing.T) {
 		agents, all := r.agents(time.Hour, watch), [nodes]machine{}
 		for i := range nodes {
 			r.node("a", i)
-			r.run(func(ctx context.Context) error {
+			planetest.Start(r, func(ctx context.Context) error {
 				return RunAgent(ctx, agents, Machine{Name: fmt.Sprint("a-n", i), Apply: all[i].apply})
 			})
 		}
@@ -157,15 +132,13 @@ func TestWatchScope(t *testing.T) {
 func TestElection(t *testing.T) {
 	r := newRig(t)
 	r.cluster("a", link.Gateway)
-	if err := Join(t.Context(), r.config, nil, nil); err != nil { // for the namespace
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Join(t.Context(), r.config, nil, nil)) // for the namespace
 	o := ElectorOptions{Duration: 900 * time.Millisecond, Renew: 600 * time.Millisecond, Retry: 100 * time.Millisecond, Check: 100 * time.Millisecond,
-		Env: process.Env{Config: r.config, Log: slog.New(slog.DiscardHandler)}}
+		Env: process.Env{Config: r.config, Log: planetest.Quiet()}}
 	ends := map[string]func(){}
 	for i := range 3 {
 		name := r.node("a", i).Name
-		ends[name] = r.run(func(ctx context.Context) error { return RunElector(ctx, o, "a", name) })
+		ends[name] = planetest.Start(r, func(ctx context.Context) error { return RunElector(ctx, o, "a", name) })
 	}
 	other := &ClusterNode{}
 	other.Name, other.Spec = "elsewhere", ClusterNodeSpec{ClusterName: "b", Roles: []string{roleGateway}}

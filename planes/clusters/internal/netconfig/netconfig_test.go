@@ -3,10 +3,8 @@ package netconfig
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"reflect"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 )
 
 // rig is a host in memory on which a manager runs.
@@ -30,35 +29,17 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s := repotest.Must(hollow.New(hollow.Options{}))(t)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	host := repotest.Must(s.Cluster("host"))(t)
-	r := &rig{T: t, config: host.Endpoint().Config("test")}
+	r := &rig{T: t, config: planetest.Cluster(t, "host", hollow.Models{}).Endpoint().Config("test")}
 	r.config.QPS = -1
 	repotest.NoError(t, Install(t.Context(), r.config))
 	r.client = repotest.Must(newClient(r.config))(t)
 	return r
 }
 
-// manage runs a manager until the returned function is called.
+// manage runs a manager until the test or the returned function ends it.
 func (r *rig) manage(o Options) (end func()) {
-	ctx, cancel := context.WithCancel(r.Context())
-	o.Config, o.Registry, o.Log = r.config, instrument.New(""), slog.New(slog.DiscardHandler)
-	o.Limiter = limiter.Rate{QPS: 10000, Burst: 10000}
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		if err := Run(ctx, o); err != nil && ctx.Err() == nil {
-			r.Error(err)
-		}
-	})
-	return func() {
-		cancel()
-		wait.Wait()
-	}
+	o.Config, o.Registry, o.Log, o.Limiter = r.config, instrument.New(""), planetest.Quiet(), limiter.Rate{QPS: 10000, Burst: 10000}
+	return planetest.Start(r, func(ctx context.Context) error { return Run(ctx, o) })
 }
 
 // cluster makes a Cluster with a link of a type.

@@ -56,20 +56,23 @@ func encapsulated(t *testing.T, all *Topology) (sent map[string]uint64) {
 	return sent
 }
 
-// echoes sends echoes from an address to another, and returns how many were answered.
-func echoes(t *testing.T, n int, from, to network.End) (answered int) {
+// echoes sends echoes from an address to another, and returns how many were answered in time.
+func echoes(t *testing.T, n int, patience time.Duration, from, to network.End) (answered int) {
 	t.Helper()
-	err := network.Echoes(t.Context(), network.EchoOptions{From: from, To: to, ICMP: true, Pace: pace.Constant(100), For: time.Duration(n) * 10 * time.Millisecond,
-		Size: 64, Patience: 10 * time.Second, Clock: clock.Start()}, func(e network.Echo) {
+	repotest.NoError(t, network.Echoes(t.Context(), network.EchoOptions{From: from, To: to, ICMP: true, Pace: pace.Constant(100), For: time.Duration(n) * 10 * time.Millisecond,
+		Size: 64, Patience: patience, Clock: clock.Start()}, func(e network.Echo) {
 		if !e.Lost {
 			answered++
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return answered
 }
+
+// The patience with echoes that are to be answered, and with those that are not.
+const (
+	patient   = 10 * time.Second
+	impatient = 200 * time.Millisecond
+)
 
 // endsOf returns a pod or a machine as one end and another as its peer: one of another cluster goes
 // by what that is known by.
@@ -126,9 +129,9 @@ func TestEncapsulations(t *testing.T) {
 				slack = echoed / 4 // a device of IPv6 says which groups it listens to, some packets each time (RFC 3810)
 			}
 			from, to := endsOf(all, c.o.hasIPv6(), c.from, c.to)
-			echoes(t, 1, from, to) // by which neighbours find each other: what is sent meanwhile may be lost half way
+			echoes(t, 1, patient, from, to) // by which neighbours find each other: what is sent meanwhile may be lost half way
 			before := encapsulated(t, all)
-			if n := echoes(t, echoed, from, to); n != echoed {
+			if n := echoes(t, echoed, patient, from, to); n != echoed {
 				t.Fatalf("%d of %d echoes were answered", n, echoed)
 			}
 			taken := map[string]bool{}
@@ -211,9 +214,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 		}
 	}
 	repotest.NoError(t, Apply(all.At("a2"), &link.Config{}))
-	if state := stateOf(t, all.At("a2")); state != "" {
-		t.Errorf("left without a configuration: %s", state)
-	}
+	repotest.Equal(t, stateOf(t, all.At("a2")), "", "left without a configuration")
 	if got := devicesOf(t, all.At("a2")); got != "[]" {
 		t.Errorf("devices %s without a configuration", got)
 	}
@@ -239,51 +240,47 @@ func stateOf(t *testing.T, at network.Namespace) string {
 				out = append(out, routeKey(&all[i]))
 			}
 		}
+		return nil
+	}))
+	eachRule(t, at, func(_ *nftables.Chain, r *nftables.Rule) {
+		out = append(out, fmt.Sprint(r.Handle, " ", string(r.UserData)))
+	})
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// eachRule calls a function for each rule of a namespace.
+func eachRule(t *testing.T, at network.Namespace, f func(*nftables.Chain, *nftables.Rule)) {
+	t.Helper()
+	repotest.NoError(t, at.Do(func() error {
 		c, err := nftables.New()
 		if err != nil {
 			return err
 		}
 		chains, err := c.ListChains()
-		if err != nil {
-			return err
-		}
 		for _, chain := range chains {
-			rules, err := c.GetRules(chain.Table, chain)
-			if err != nil {
-				return err
-			}
+			rules, failed := c.GetRules(chain.Table, chain)
 			for _, r := range rules {
-				out = append(out, fmt.Sprint(r.Handle, " ", string(r.UserData)))
+				f(chain, r)
 			}
+			err = errors.Join(err, failed)
 		}
-		return nil
+		return err
 	}))
-	slices.Sort(out)
-	return strings.Join(out, "\n")
 }
 
 func devicesOf(t *testing.T, at network.Namespace) string {
 	t.Helper()
 	found := repotest.Must(network.Devices(at))(t)
-	names := []string{}
-	for _, name := range link.DeviceNames() {
-		for _, d := range found {
-			if d.Name == name {
-				names = append(names, name)
-			}
-		}
-	}
-	return fmt.Sprint(names)
+	return fmt.Sprint(slices.DeleteFunc(link.DeviceNames(), func(name string) bool {
+		return !slices.ContainsFunc(found, func(d network.Device) bool { return d.Name == name })
+	}))
 }
 
 func namesOf(c *link.Config) []string {
-	names := []string{}
-	for _, name := range link.DeviceNames() {
-		if slices.ContainsFunc(c.Devices, func(d link.Device) bool { return d.Name == name }) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(link.DeviceNames(), func(name string) bool {
+		return !slices.ContainsFunc(c.Devices, func(d link.Device) bool { return d.Name == name })
+	})
 }
 
 // TestPublish holds that names lead to the namespaces, that those of a live process are

@@ -35,9 +35,7 @@ func TestGlobalMap(t *testing.T) {
 				for _, pair := range [][2]string{{"pod-a1", "pod-b1"}, {"pod-a2", "pod-b1"}, {"pod-b1", "pod-a1"}, {"pod-b1", "pod-a2"}} {
 					from, to := endsOf(all, six, pair[0], pair[1])
 					before := translated(t, all)
-					if n := echoes(t, 5, from, to); n != 5 {
-						t.Errorf("%s to %s: %d of 5 echoes were answered", pair[0], pair[1], n)
-					}
+					repotest.Equal(t, echoes(t, 5, patient, from, to), 5, "%s to %s: echoes answered of 5", pair[0], pair[1])
 					for _, chain := range []string{preRouting, postRouting} {
 						// More than one where the machine is busy: the kernel drops packets whose connections come at once.
 						if after := translated(t, all); after[chain] <= before[chain] {
@@ -49,7 +47,7 @@ func TestGlobalMap(t *testing.T) {
 					repotest.NoError(t, all.At(name).Do(func() error { return applyRules(nil) }))
 				}
 				from, to := endsOf(all, six, "pod-a2", "pod-b1")
-				if n := answeredWithin(t, from, to); n > 0 {
+				if n := echoes(t, 5, impatient, from, to); n > 0 {
 					t.Errorf("%d echoes were answered without rules", n)
 				}
 			})
@@ -84,30 +82,13 @@ func translated(t *testing.T, all *Topology) map[string]uint64 {
 	t.Helper()
 	out := map[string]uint64{}
 	for _, name := range []string{"a1", "a2", "b1"} {
-		repotest.NoError(t, all.At(name).Do(func() error {
-			c, err := nftables.New()
-			if err != nil {
-				return err
-			}
-			chains, err := c.ListChains()
-			if err != nil {
-				return err
-			}
-			for _, chain := range chains {
-				rules, err := c.GetRules(chain.Table, chain)
-				if err != nil {
-					return err
-				}
-				for _, r := range rules {
-					for _, e := range r.Exprs {
-						if n, ok := e.(*expr.Counter); ok {
-							out[chain.Name] += n.Packets
-						}
-					}
+		eachRule(t, all.At(name), func(chain *nftables.Chain, r *nftables.Rule) {
+			for _, e := range r.Exprs {
+				if n, ok := e.(*expr.Counter); ok {
+					out[chain.Name] += n.Packets
 				}
 			}
-			return nil
-		}))
+		})
 	}
 	return out
 }
@@ -136,36 +117,17 @@ func TestHostsReachPods(t *testing.T) {
 			all := build(t, c.o)
 			from := network.End{Namespace: all.At(c.from), Address: netip.MustParseAddr(c.address)}
 			to := network.End{Namespace: all.At("pod-" + c.to), Address: all.Pods(c.o.hasIPv6())[c.to]}
-			if n := echoes(t, 10, from, to); n != 10 {
-				t.Errorf("%d of 10 echoes answered", n)
-			}
+			repotest.Equal(t, echoes(t, 10, patient, from, to), 10, "echoes answered of 10")
 			for _, gateway := range c.gateways {
 				repotest.NoError(t, all.At(gateway).Do(func() error { return applyRules(nil) }))
 			}
-			if n := answeredWithin(t, from, to); n > 0 {
+			if n := echoes(t, 5, impatient, from, to); n > 0 {
 				t.Errorf("%d echoes answered without rules", n)
 			}
 		})
 	}
 	bare := build(t, Options{NetworkType: link.Gateway, CNI: CNIRouted, NoRules: true})
-	if n := rulesOf(t, bare); n != 0 {
-		t.Errorf("%d rules where none are asked for", n)
-	}
-}
-
-// answeredWithin is how many of a few echoes have an answer soon: for those that should have none.
-func answeredWithin(t *testing.T, from, to network.End) (n int) {
-	t.Helper()
-	err := network.Echoes(t.Context(), network.EchoOptions{From: from, To: to, ICMP: true, Pace: pace.Constant(100), For: 50 * time.Millisecond,
-		Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) {
-		if !e.Lost {
-			n++
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	repotest.Equal(t, rulesOf(t, bare), 0, "rules where none are asked for")
 }
 
 // rulesOf is how many tables of rules a1 has.

@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/planetest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
@@ -42,10 +42,7 @@ func fly(t *testing.T, built netns.Options) *flying {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	server := repotest.Must(hollow.New(hollow.Options{}))(t)
-	t.Cleanup(func() { _ = server.Close() })
-	host := repotest.Must(server.Cluster("host"))(t)
-	f := &flying{T: t, config: host.Endpoint().Config("test"), registry: instrument.New("")}
+	f := &flying{T: t, config: planetest.Cluster(t, "host", hollow.Models{}).Endpoint().Config("test"), registry: instrument.New("")}
 	f.config.QPS = -1
 	repotest.NoError(t, netconfig.Install(t.Context(), f.config))
 	built.CNI, built.Unlinked = netns.CNIRouted, true
@@ -55,29 +52,16 @@ func fly(t *testing.T, built netns.Options) *flying {
 			t.Error(err)
 		}
 	})
-	silent := slog.New(slog.DiscardHandler)
+	silent := planetest.Quiet()
 	m := netconfig.Default()
 	m.Compute, m.Previous, m.Window = link.ComputeIncremental, false, 10*time.Millisecond
 	m.Config, m.Registry, m.Log = f.config, instrument.New(""), silent
-	f.run(func(ctx context.Context) error { return netconfig.Run(ctx, m) })
+	planetest.Start(f, func(ctx context.Context) error { return netconfig.Run(ctx, m) })
 	o := Options{Topology: f.topology, Env: process.Env{Config: f.config, Registry: f.registry, Log: silent}, Agent: netconfig.AgentDefault(),
 		Elector: netconfig.ElectorOptions{Duration: 3 * time.Second, Renew: 2 * time.Second, Retry: 200 * time.Millisecond, Check: time.Second}}
 	o.Agent.Debounce, o.Agent.Drift, o.Agent.Limiter = 20*time.Millisecond, time.Second, limiter.Rate{QPS: 1000, Burst: 1000}
-	f.run(func(ctx context.Context) error { return Run(ctx, o) })
+	planetest.Start(f, func(ctx context.Context) error { return Run(ctx, o) })
 	return f
-}
-
-// run runs something until the test ends.
-func (f *flying) run(what func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- what(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil && ctx.Err() == nil {
-			f.Error(err)
-		}
-	})
 }
 
 // reaches says whether a pod is answered by another one.
@@ -91,12 +75,9 @@ func (f *flying) reachesBy(six bool, from, to string) bool {
 		known = f.topology.Known(six)
 	}
 	answered := false
-	err := network.Echoes(f.Context(), network.EchoOptions{From: network.End{Namespace: f.topology.At("pod-" + from), Address: f.topology.Pods(six)[from]},
+	repotest.NoError(f, network.Echoes(f.Context(), network.EchoOptions{From: network.End{Namespace: f.topology.At("pod-" + from), Address: f.topology.Pods(six)[from]},
 		To: network.End{Namespace: f.topology.At("pod-" + to), Address: known[to]}, ICMP: true, Pace: pace.Constant(50), For: 100 * time.Millisecond,
-		Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) { answered = answered || !e.Lost })
-	if err != nil {
-		f.Fatal(err)
-	}
+		Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) { answered = answered || !e.Lost }))
 	return answered
 }
 

@@ -309,13 +309,8 @@ func (r *countedRig) holdPods() {
 	r.t.Helper()
 	core, ctx := r.client.CoreV1(), r.t.Context()
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"a": "b"}}
-	_, err := core.ConfigMaps("default").Create(ctx, settings, metav1.CreateOptions{})
-	if err == nil {
-		_, err = core.Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}}, metav1.CreateOptions{})
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.Must(core.ConfigMaps("default").Create(ctx, settings, metav1.CreateOptions{}))(r.t)
+	repotest.Must(core.Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}}, metav1.CreateOptions{}))(r.t)
 	r.runPod("first", false) // it brings the copies
 	r.holdPod("down", "p1", false)
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.NameRootCA}}
@@ -331,14 +326,9 @@ func (r *countedRig) holdPods() {
 	r.host.take()
 	r.member.take()
 	worked := r.measured("workqueue_work_duration_seconds", "name=copies") // before the change: the manager may be quick
-	settings, err = core.ConfigMaps("default").Get(ctx, "settings", metav1.GetOptions{})
-	if err == nil {
-		settings.Data = map[string]string{"a": "c"}
-		_, err = core.ConfigMaps("default").Update(ctx, settings, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	settings = repotest.Must(core.ConfigMaps("default").Get(ctx, "settings", metav1.GetOptions{}))(r.t)
+	settings.Data = map[string]string{"a": "c"}
+	repotest.Must(core.ConfigMaps("default").Update(ctx, settings, metav1.UpdateOptions{}))(r.t)
 	repotest.Eventually(r.t, "the copy follows", func() bool { return r.measured("workqueue_work_duration_seconds", "name=copies") > worked && r.rests() })
 	r.hold("change", "host", r.host.take("GET configmaps", "PUT configmaps"))
 	r.hold("change", "member", r.member.take("GET configmaps", "PUT configmaps"))

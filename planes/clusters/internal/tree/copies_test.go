@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
@@ -38,16 +39,12 @@ func TestCopies(t *testing.T) {
 			o.Dependents = dependents
 			kind := (&tree{o: o, hub: newTestHub()}).configMaps()
 			if want != "" {
-				if got := kind.decideChanged(hub, !c.gone, c.member); got != want {
-					t.Errorf("%s, %s, after a change: %s, want %s", name, dependents, got, want)
-				}
+				repotest.Equal(t, kind.decideChanged(hub, !c.gone, c.member), want, "%s, %s, after a change", name, dependents)
 			}
 			if c.needed == "" {
 				continue
 			}
-			if got := kind.decideNeeded(hub, c.member, c.member != nil); got != c.needed {
-				t.Errorf("%s, %s, when a pod needs it: %s, want %s", name, dependents, got, c.needed)
-			}
+			repotest.Equal(t, kind.decideNeeded(hub, c.member, c.member != nil), c.needed, "%s, %s, when a pod needs it", name, dependents)
 		}
 	}
 }

@@ -26,8 +26,7 @@ type nodeWorld struct {
 	hub     *corev1.Node
 	cached  *hubNode // what the hub's cache has of it
 	version int      // of objects
-	log     []string
-	wrong   []string
+	journal
 }
 
 func newNodeWorld(mode string) *nodeWorld {
@@ -61,24 +60,24 @@ func (w *nodeWorld) correct() bool {
 	v := w.view()
 	now := w.leaf.versionsOf(w.cached, v)
 	if w.leaf.hasAgreed(now) {
-		w.log = append(w.log, "both are as they agreed")
+		w.say("both are as they agreed")
 		return false
 	}
 	want := desiredNode("m0", w.leaf, v, time.Unix(1, 0))
 	action := decideNode(w.cached, want)
-	w.log = append(w.log, string(action))
+	w.say("%s", action)
 	if action == nodeKeep {
 		w.leaf.agreed.Store(now)
 		return false
 	}
 	action = decideReadNode(w.hub, want)
-	w.log = append(w.log, string(action))
+	w.say("%s", action)
 	switch action {
 	case nodeCreate:
 		w.write(want)
 	case nodePatch:
 		if nodeSum(w.hub) == nodeSum(want) {
-			w.wrong = append(w.wrong, "a node is patched that does not differ")
+			w.never("a node is patched that does not differ")
 		}
 		next := w.hub.DeepCopy()
 		next.Spec.Taints, next.Status = keepStates(w.hub, want.Spec.Taints), want.Status
@@ -189,15 +188,7 @@ func TestNodes(t *testing.T) {
 			w = newNodeWorld(s.Args["mode"])
 			return ""
 		}
-		w.log = nil
-		w.act(s)
-		if !w.settle() {
-			t.Errorf("%s: it does not settle", s.Line)
-		}
-		for _, wrong := range w.wrong {
-			t.Errorf("%s: %s", s.Line, wrong)
-		}
-		return strings.Join(append(w.log, w.String()), "\n")
+		return play(t, s, w, func() { w.act(s) })
 	})
 }
 
@@ -281,9 +272,7 @@ func TestResourcesKeys(t *testing.T) {
 	if len(keys) != 3 || !maps.Equal(others, map[string]bool{"": true}) {
 		t.Errorf("20 pods are the keys %v, where only others' pods count %v", keys, others)
 	}
-	if key := resourcesKey(&memberPod{own: true}, &released); key != "" {
-		t.Errorf("a pod without a node is the key %q", key)
-	}
+	repotest.Equal(t, resourcesKey(&memberPod{own: true}, &released), "", "a pod without a node is the key")
 	was := func(change func(*corev1.Node)) *memberNode {
 		n := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("9")}}}
 		change(n)
@@ -300,8 +289,6 @@ func TestResourcesKeys(t *testing.T) {
 		"cordon":      {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
 		"allocatable": {func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("3") }, true},
 	} {
-		if got := changesResources(was(func(*corev1.Node) {}), was(c.change)); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		repotest.Equal(t, changesResources(was(func(*corev1.Node) {}), was(c.change)), c.want, "%s", name)
 	}
 }

@@ -3,6 +3,8 @@ package tree
 import (
 	"testing"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRetry holds when what failed goes again: always after ten seconds, or sooner the
@@ -17,13 +19,9 @@ func TestRetry(t *testing.T) {
 		o.Retry = how
 		r := o.retryLimiter()
 		for i, d := range want {
-			if got := r.When("key"); got != d {
-				t.Errorf("%s: failure %d goes again after %v, want %v", how, i+1, got, d)
-			}
+			repotest.Equal(t, r.When("key"), d, "%s: failure %d goes again after", how, i+1)
 		}
 		r.Forget("key")
-		if got := r.When("key"); got != want[0] {
-			t.Errorf("%s: after a success it goes again after %v, want %v", how, got, want[0])
-		}
+		repotest.Equal(t, r.When("key"), want[0], "%s: after a success it goes again after", how)
 	}
 }

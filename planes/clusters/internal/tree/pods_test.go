@@ -26,8 +26,7 @@ type podWorld struct {
 	stopped   bool
 	queued    podQueues
 	r         *rand.Rand // nil: down first
-	log       []string
-	wrong     []string // what must never be done
+	journal
 }
 
 func newPodWorld(guard, put string) *podWorld {
@@ -108,7 +107,7 @@ func (w *podWorld) do(queue string, action podAction) {
 	if action == podNothing {
 		return
 	}
-	w.log = append(w.log, queue+": "+string(action))
+	w.say("%s: %s", queue, action)
 	switch action {
 	case podCreate:
 		w.checkCreate()
@@ -170,8 +169,6 @@ func (w *podWorld) writeStatus() {
 	w.hub = &next
 	w.hubChanged(w.hub)
 }
-
-func (w *podWorld) never(what string) { w.wrong = append(w.wrong, what) }
 
 // act plays an event: SIDE VERB.
 func (w *podWorld) act(side, verb string, args map[string]string) {
@@ -265,15 +262,7 @@ func TestPods(t *testing.T) {
 			w = newPodWorld(s.Args["status-guard"], s.Args["status-put"])
 			return ""
 		}
-		w.log = nil
-		w.act(s.Name, s.Words[0], s.Args)
-		if !w.settle() {
-			t.Errorf("%s: it does not settle", s.Line)
-		}
-		for _, wrong := range w.wrong {
-			t.Errorf("%s: %s", s.Line, wrong)
-		}
-		return strings.Join(append(w.log, w.String()), "\n")
+		return play(t, s, w, func() { w.act(s.Name, s.Words[0], s.Args) })
 	})
 }
 
@@ -337,25 +326,16 @@ func TestPodsConverge(t *testing.T) {
 		guard, put := []string{GuardNone, GuardUID}[r.IntN(2)], []string{Always, Changed}[r.IntN(2)]
 		w := drawPods(r, guard, put)
 		w.r = r
-		story := []string{fmt.Sprint(guard, " ", put), w.String()}
+		l := tale{seed, []string{fmt.Sprint(guard, " ", put), w.String()}}
 		if w.finished == nil {
 			w.restart()
 		} else {
 			w.enqueue(podQueues{down: w.hub != nil && !w.elsewhere, up: true})
 		}
 		for range 8 {
-			w.log = nil
-			rests := w.settle()
-			story = append(append(story, w.log...), w.String())
-			if !rests {
-				w.never("it does not come to rest")
-			}
-			w.checkAgreement()
-			if len(w.wrong) > 0 {
-				t.Fatalf("seed %d: %v\n%s", seed, w.wrong, strings.Join(story, "\n"))
-			}
+			l.rest(t, w, w.checkAgreement)
 			for range 1 + r.IntN(2) { // also two before the manager hears of either
-				story = append(story, playPods(r, w))
+				l.story = append(l.story, playPods(r, w))
 			}
 		}
 	}

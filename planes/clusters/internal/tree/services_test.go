@@ -39,8 +39,7 @@ type serviceWorld struct {
 	waiting   []string // that failed, and go again
 	exporting bool     // the hub's queue
 	r         *rand.Rand
-	log       []string
-	wrong     []string
+	journal
 }
 
 const serviceKey, labelIs = "default/web", "is"
@@ -106,10 +105,6 @@ func (w *serviceWorld) settle() bool {
 	}
 	return false
 }
-
-func (w *serviceWorld) say(what string, a ...any) { w.log = append(w.log, fmt.Sprintf(what, a...)) }
-
-func (w *serviceWorld) never(what string) { w.wrong = append(w.wrong, what) }
 
 func (w *serviceWorld) reconcileExport() {
 	exported := w.pair().exported
@@ -387,19 +382,11 @@ func TestServices(t *testing.T) {
 			w = newServiceWorld(way, s.Args["import-end"])
 			return ""
 		}
-		w.log = nil
 		name := ""
 		if len(s.Words) > 1 {
 			name = s.Words[1]
 		}
-		w.act(s.Name+" "+s.Words[0], name, s.Args["is"])
-		if !w.settle() {
-			t.Errorf("%s: it does not settle", s.Line)
-		}
-		for _, wrong := range w.wrong {
-			t.Errorf("%s: %s", s.Line, wrong)
-		}
-		return strings.Join(append(w.log, w.String()), "\n")
+		return play(t, s, w, func() { w.act(s.Name+" "+s.Words[0], name, s.Args["is"]) })
 	})
 }
 
@@ -434,26 +421,19 @@ func TestServicesConverge(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := newServiceWorld([]string{ImportMCS, ImportDirect}[r.IntN(2)], []string{ImportEndOwn, ImportEndAll}[r.IntN(2)])
 		w.r = r
-		story := []string{w.o.Import + " " + w.o.ImportEnd}
+		l := tale{seed, []string{w.o.Import + " " + w.o.ImportEnd}}
 		for range 16 {
 			for range 1 + r.IntN(2) {
-				story = append(story, playServices(r, w))
+				l.story = append(l.story, playServices(r, w))
 			}
-			w.log = nil
 			own := w.service != nil && !w.service.own
-			rests := w.settle()
-			rests = w.settle() && rests // again, with what failed
-			story = append(append(story, w.log...), w.String())
-			if !rests {
-				w.never("it does not come to rest")
-			}
-			if own && w.o.ImportEnd == ImportEndAll && (w.service == nil || w.service.own) {
-				w.never("a service of the member's own is gone")
-			}
-			w.checkAgreement()
-			if len(w.wrong) > 0 {
-				t.Fatalf("seed %d: %v\n%s", seed, w.wrong, strings.Join(story, "\n"))
-			}
+			l.rest(t, w, func() {})
+			l.rest(t, w, func() { // again, with what failed
+				if own && w.o.ImportEnd == ImportEndAll && (w.service == nil || w.service.own) {
+					w.never("a service of the member's own is gone")
+				}
+				w.checkAgreement()
+			})
 		}
 	}
 }

@@ -39,26 +39,12 @@ func TestCachesAreSlim(t *testing.T) {
 		store := cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, c.indexers)
 		before := live()
 		for i := range n {
-			raw, err := c.make(i).Marshal()
 			o := c.empty()
-			if err == nil {
-				err = o.Unmarshal(raw)
-			}
-			var kept any
-			if err == nil {
-				kept, err = c.keep(o)
-			}
-			if err == nil {
-				err = store.Add(kept)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, o.Unmarshal(repotest.Must(c.make(i).Marshal())(t)))
+			repotest.NoError(t, store.Add(repotest.Must(c.keep(o))(t)))
 		}
 		each := (live() - before) / n
-		if len(store.List()) != n {
-			t.Errorf("%d of %d are kept", len(store.List()), n)
-		}
+		repotest.Equal(t, len(store.List()), n, "objects kept")
 		t.Logf("a %s takes %d bytes", c.what, each)
 		if each > c.most {
 			t.Errorf("a %s takes %d bytes, want at most %d", c.what, each, c.most)
@@ -81,9 +67,7 @@ func TestMemberPodIsKept(t *testing.T) {
 		kept := repotest.Must(keepMemberPod(p))(t)
 		sum := corev1.ResourceList{}
 		kept.requests.AddTo(sum, 1)
-		if got := sum.Cpu().String(); got != want {
-			t.Errorf("a pod that is %s takes %s, want %s", phase, got, want)
-		}
+		repotest.Equal(t, sum.Cpu().String(), want, "a pod that is %s takes", phase)
 	}
 }
 

@@ -34,7 +34,7 @@ type storageWorld struct {
 	stopped                 bool
 	claim, volume           bool // queued for what comes up
 	copyOfClaim, hubVolGone bool // queued for what follows the hub
-	log, wrong              []string
+	journal
 }
 
 func newStorageWorld(improved bool) *storageWorld {
@@ -75,15 +75,11 @@ type job struct {
 	do     func()
 }
 
-func (w *storageWorld) say(action any) { w.log = append(w.log, fmt.Sprint(action)) }
-
-func (w *storageWorld) never(what string) { w.wrong = append(w.wrong, what) }
-
 // needed is what a pod does that needs the claim and is bound to the member.
 func (w *storageWorld) needed() {
 	addOwners(w.hubClaim, "m0")
 	action := w.copies.decideNeeded(w.hubClaim, w.memberClaim, w.memberClaim != nil)
-	w.say(action)
+	w.say("%s", action)
 	if action == copyCreate {
 		w.uids++
 		w.memberClaim = w.copies.newCopy(w.hubClaim, "default", "c")
@@ -98,7 +94,7 @@ func (w *storageWorld) followClaim() {
 		return
 	}
 	action := w.copies.decideChanged(w.hubClaim, found, w.memberClaim)
-	w.say(action)
+	w.say("%s", action)
 	if action == copyDelete {
 		if !isGlobal(w.memberClaim) || found && isCopyOf(w.memberClaim, w.hubClaim.UID) {
 			w.never("a claim is deleted in the member that is no copy, or the copy of what the hub has")
@@ -131,7 +127,7 @@ func (w *storageWorld) claimUp() {
 		return
 	}
 	action := decideClaim(w.hubClaim, w.memberClaim, w.memberVolume, &w.o)
-	w.say(action)
+	w.say("%s", action)
 	if action == claimKeep {
 		return
 	}
@@ -158,7 +154,7 @@ func (w *storageWorld) volumeUp() {
 		p.claim, p.released = w.memberClaim, w.released[p.member.Spec.ClaimRef.UID]
 	}
 	action := p.decideVolume()
-	w.say(action)
+	w.say("%s", action)
 	switch action {
 	case volumeClaimUp:
 		w.claimUp()
@@ -269,15 +265,7 @@ func TestStorage(t *testing.T) {
 			w = newStorageWorld(preset == "improved")
 			return ""
 		}
-		w.log = nil
-		w.act(strings.Join(append([]string{s.Name}, s.Words...), " "), s.Args)
-		if !w.settle() {
-			t.Errorf("%s: it does not settle", s.Line)
-		}
-		for _, wrong := range w.wrong {
-			t.Errorf("%s: %s", s.Line, wrong)
-		}
-		return strings.Join(append(w.log, w.String()), "\n")
+		return play(t, s, w, func() { w.act(strings.Join(append([]string{s.Name}, s.Words...), " "), s.Args) })
 	})
 }
 
@@ -340,20 +328,11 @@ func TestStorageConverges(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := drawStorage(r)
 		w.r = r
-		story := []string{w.String()}
+		l := tale{seed, []string{w.String()}}
 		w.restart()
 		for range 8 {
-			w.log = nil
-			rests := w.settle()
-			story = append(append(story, w.log...), w.String())
-			if !rests {
-				w.never("it does not come to rest")
-			}
-			w.checkAgreement()
-			if len(w.wrong) > 0 {
-				t.Fatalf("seed %d: %v\n%s", seed, w.wrong, strings.Join(story, "\n"))
-			}
-			story = append(story, playStorage(r, w))
+			l.rest(t, w, w.checkAgreement)
+			l.story = append(l.story, playStorage(r, w))
 		}
 	}
 }
