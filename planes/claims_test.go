@@ -165,9 +165,7 @@ func TestClaims(t *testing.T) {
 	all := map[string]int{}
 	for _, r := range reports {
 		claims := readClaims(t, r.plane)
-		if len(claims) != r.claims {
-			t.Errorf("%s: %d claims, the report has %d", r.plane, len(claims), r.claims)
-		}
+		repotest.Equal(t, len(claims), r.claims, "%s: claims", r.plane)
 		counts := map[string]int{}
 		for i, c := range claims {
 			if want := fmt.Sprintf("%s%d", r.prefix, i+1); c.ID != want {
