@@ -114,10 +114,10 @@ func (x failedCalls) implicitObjectives() []scenario.Objective {
 }
 
 // hasObjective tells whether an objective of the scenario says how many of an
-// operation's calls may fail.
+// operation's calls may fail: a bound on the other side allows any number of failures.
 func (x failedCalls) hasObjective(c *run.Calls) bool {
 	return slices.ContainsFunc(x.sc.Objectives, func(o scenario.Objective) bool {
-		return (o.SLI == FailedCalls || o.SLI == "call-success") && matchesLabels(c, withStep(o.Labels, o.Step))
+		return (o.SLI == FailedCalls && o.Max != nil || o.SLI == "call-success" && o.Min != nil) && matchesLabels(c, withStep(o.Labels, o.Step))
 	})
 }
 

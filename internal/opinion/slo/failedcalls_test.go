@@ -41,6 +41,11 @@ func TestFailedCalls(t *testing.T) {
 			f.refuse(other, 20, 422, record.Call{})
 			f.tell(other, 422, 1, "Invalid", "spec.size is wrong")
 		}, slo.Fail, "failed calls of the load: 20 of 1,020 failed for good, where at most 0 may: 20 of step away, delete pods: 422 Invalid: spec.size is wrong (n/a-0)."},
+		{"any number of failures is allowed by an objective, which bounds successes", func(f *flight) {
+			f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Max: new(1.0)})
+			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Min: new(0.0)})
+			f.refuse(other, 20, 422, record.Call{})
+		}, slo.Fail, "failed calls of the load: 20 of 1,020 failed for good"},
 		{"refused, on a slow instrument", func(f *flight) {
 			f.refuse(other, 1, 403, record.Call{})
 			for range 500 {
