@@ -36,6 +36,7 @@ func newDecoder(f *problems) *decoder {
 		Dialect: strictyaml.Dialect{
 			NotMapping: "{name}: {value} is not a mapping of names to values",
 			NotList:    "{name}: {value} is not a list",
+			NoItem:     noItem,
 			NotSingle:  "{name}: {value} where one value was expected",
 			NotName:    "{name}: {value} is not a name",
 			NoMerge:    "{name}: merge keys (<<) are not part of the language",
@@ -52,6 +53,17 @@ func newDecoder(f *problems) *decoder {
 		},
 	}
 	return d
+}
+
+const noItem = "{name}: an item of the list is empty"
+
+// isEmptyItem reports an item of a list that is nothing.
+func (d *decoder) isEmptyItem(item *yaml.Node, at place) bool {
+	empty := item.ShortTag() == "!!null"
+	if empty {
+		d.add(item.Line, "%s", strings.ReplaceAll(noItem, "{name}", at.Name))
+	}
+	return empty
 }
 
 // lineName names a line in a message about another one.

@@ -131,6 +131,9 @@ func (d *decoder) stepList(n *yaml.Node, to *[]Step, at place) {
 		if d.Budget <= 0 {
 			return
 		}
+		if d.isEmptyItem(item, at) {
+			continue
+		}
 		if strictyaml.Child(item, "repeat") != nil {
 			d.decodeRepeat(item, to, at)
 			continue

@@ -166,6 +166,9 @@ func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
 		return
 	}
 	for _, item := range n.Content {
+		if d.isEmptyItem(item, at) {
+			continue
+		}
 		for i, count := 1, 1; i <= count && d.Budget > 0; i++ {
 			var x Subject
 			before := len(d.problems.list)

@@ -42,6 +42,9 @@ func (c changeChecker) checkUpdate(path string, x *Update, before createdSteps) 
 	}
 	c.checkVariables(path+".with", "update.with", body, x.With)
 	c.checkNotNegative(path+".first", "update.first", x.First)
+	if x.First == 0 && c.isGiven(path+".first") {
+		c.reportAt(path+".first", "update.first: 0 is not above 0; leave it out for all")
+	}
 	paceChecker(c).checkCalls(path, "update", x.Pace, x.Timeout)
 	paceChecker(c).checkRetry(path+".retry", x.Retry)
 }

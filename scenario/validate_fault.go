@@ -137,7 +137,9 @@ func (c disturbanceChecker) checkVictims(path, name string, v *Victims) {
 	}
 	c.checkNotNegative(path+".count", "victims.count", v.Count)
 	switch {
-	case v.Percent < 0 || v.Percent > 100:
+	case v.Count == 0 && c.isGiven(path+".count"):
+		c.reportAt(path+".count", "victims.count: 0 is not above 0; leave it out for all %s", name)
+	case v.Percent < 0 || v.Percent > 100 || v.Percent == 0 && c.isGiven(path+".percent"):
 		c.reportAt(path+".percent", "victims.percent: %s is not above 0 and at most 100", formatValue(v.Percent))
 	case v.Count != 0 && v.Percent != 0:
 		c.reportAt(path, "victims: at most one of count and percent; neither means all")

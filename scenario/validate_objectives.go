@@ -135,6 +135,19 @@ func (c objectiveChecker) checkSpan(path, what, since, until string) {
 			c.reportAt(path+"."+f.name, "%s.%s: no step is called %q%s", what, f.name, clipText(f.step), suggestName(f.step, slices.Sorted(maps.Keys(c.steps))))
 		}
 	}
+	if from, to := c.orderOf(since), c.orderOf(until); to >= 0 && from > to {
+		c.reportAt(path+".since", "%s.since: step %q begins after the end of step %q, which is until", what, since, until)
+	}
+}
+
+// orderOf returns the position of a step among those that follow one another; a step of a parallel
+// has that of the parallel. It is -1 for no step.
+func (c objectiveChecker) orderOf(step string) int {
+	order := -1
+	if _, err := fmt.Sscanf(c.steps[step], "steps[%d]", &order); err != nil {
+		return -1
+	}
+	return order
 }
 
 // checkOfficial checks an objective that stands for official SLOs.
@@ -146,6 +159,15 @@ func (c objectiveChecker) checkOfficial(path string, o *Objective) {
 }
 
 func (c objectiveChecker) checkBound(path string, o *Objective) {
+	for _, bound := range []struct {
+		name string
+		at   *float64
+	}{{"max", o.Max}, {"min", o.Min}} {
+		if of, _ := o.unitOfBound(); bound.at != nil && *bound.at > 1 && of == "ratio" && slices.Contains(shares(), o.SLI) {
+			c.reportAt(path+"."+bound.name, "objective.%s: %s of %s is never above 1, which is 100%%: write %s%% or %s", bound.name,
+				o.Statistic, o.SLI, formatValue(*bound.at), formatValue(*bound.at/100))
+		}
+	}
 	switch {
 	case (o.Max == nil) == (o.Min == nil):
 		c.reportAt(path, "objective: exactly one of max and min is needed")
@@ -155,6 +177,9 @@ func (c objectiveChecker) checkBound(path string, o *Objective) {
 		c.checkNotNegativeNumber(path+".min", "objective.min", *o.Min)
 	}
 }
+
+// shares are the indicators that are a part of a whole, and so never above 1.
+func shares() []string { return []string{"call-success", "api-availability", "network-loss"} }
 
 // minWindow is the shortest time in which pods are counted: shorter ones would all
 // hold one pod or none, and be without number.

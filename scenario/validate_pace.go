@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
@@ -71,9 +72,9 @@ func (c paceChecker) checkPaceValue(path, kind string, p Pace) {
 	at, name := path+"."+kind, "pace."+kind
 	switch kind {
 	case "constant":
-		c.checkPositive(at, name, p.Constant)
+		c.checkRate(at, name, p.Constant)
 	case "poisson":
-		c.checkPositive(at, name, p.Poisson)
+		c.checkRate(at, name, p.Poisson)
 	case "closed":
 		if p.Closed < 1 || p.Closed > maxClosed {
 			c.reportAt(at, "pace.closed: %d is not in 1 to %d", p.Closed, maxClosed)
@@ -86,10 +87,24 @@ func (c paceChecker) checkPaceValue(path, kind string, p Pace) {
 		}
 	case "ramp":
 		c.checkNotNegativeNumber(at+".from", "ramp.from", p.Ramp.From)
-		c.checkPositive(at+".to", "ramp.to", p.Ramp.To)
+		c.checkRate(at+".to", "ramp.to", p.Ramp.To)
 		c.checkPositiveTime(at+".over", "ramp.over", p.Ramp.Over)
 	case "steps":
 		c.checkStairs(at, p.Steps)
+	}
+}
+
+// minRate and maxRate bound the rates of requests: a request a day, and one each nanosecond, beyond
+// which due times are not told apart.
+const (
+	minRate = 1. / (24 * 60 * 60)
+	maxRate = 1e9
+)
+
+// checkRate checks a rate with which requests go on.
+func (c paceChecker) checkRate(path, name string, rate float64) {
+	if c.checkPositive(path, name, rate); rate > 0 && (rate < minRate || rate > maxRate) {
+		c.reportAt(path, "%s: %s/s is not between one a day (0.0000116/s) and 1e9/s", name, strconv.FormatFloat(rate, 'g', 6, 64))
 	}
 }
 
@@ -100,7 +115,7 @@ func (c paceChecker) checkStairs(path string, list []Stair) {
 	for i, s := range list {
 		at, last := fmt.Sprintf("%s[%d]", path, i), i == len(list)-1
 		if last {
-			c.checkPositive(at+".rate", "stair.rate", s.Rate) // it goes on: at 0 the step would never end
+			c.checkRate(at+".rate", "stair.rate", s.Rate) // it goes on: at 0 the step would never end
 		} else {
 			c.checkNotNegativeNumber(at+".rate", "stair.rate", s.Rate)
 		}

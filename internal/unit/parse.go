@@ -24,7 +24,9 @@ func Parse(text, of string) (float64, error) {
 	case "seconds":
 		want = "a time such as 500ms, or a number of seconds"
 		d, err := time.ParseDuration(text)
-		v, ok = d.Seconds(), err == nil
+		if v, ok = d.Seconds(), err == nil; ok && d >= maxMinutes && strings.Count(text, "m") == 1 && strings.HasSuffix(text, "m") && !strings.Contains(text, "h") {
+			return 0, fmt.Errorf("%q is %s: m means minutes, ms means milliseconds", text, strings.TrimSuffix(d.String(), "0s"))
+		}
 	case "bytes":
 		want = "a size such as 512Mi, or a number of bytes"
 		v, ok = parseSize(text)
@@ -67,6 +69,10 @@ func HasUnit(text string) bool {
 	return false
 }
 
+// maxMinutes is the time from which on minutes alone are more likely thousandths of a second,
+// as in a quantity of Kubernetes.
+const maxMinutes = 100 * time.Minute
+
 // unitName is what a unit of verdict.json, or what people call it, is a number of.
 func unitName(of string) string {
 	switch of {
@@ -92,7 +98,8 @@ func parseNumber(text string) (float64, bool) {
 // size: 512MiB, 512MB.
 func parseSize(text string) (float64, bool) {
 	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
-	return q.AsApproximateFloat64(), err == nil && q.Sign() >= 0
+	v := q.AsApproximateFloat64()
+	return v, err == nil && (v == 0 || v >= 1) // m means thousandths
 }
 
 // perSecond reads a number per second, minute or hour.

@@ -25,6 +25,7 @@ type Dialect struct {
 	NotMapping, NotList, NotSingle, NotName, Unknown, Twice, NoMerge string
 	TooMany, TooDeep                                                 string
 	BadText                                                          string // {error} is that of a type's own notation
+	NoItem                                                           string // of nothing where a list has mappings
 
 	Show   func(n *yaml.Node) string                    // what stands there
 	Near   func(got string, known []string) string      // " (did you mean ...)"
@@ -349,6 +350,9 @@ func (d *Decoder) decodeList(n *yaml.Node, v reflect.Value, p Place) {
 	v.SetZero()
 	for i, item := range n.Content {
 		elem := reflect.New(v.Type().Elem()).Elem()
+		if elem.Kind() == reflect.Struct && item.ShortTag() == "!!null" {
+			d.reportText(item, p.Item(i), d.NoItem)
+		}
 		d.Value(item, elem, p.Item(i))
 		v.Set(reflect.Append(v, elem))
 	}
