@@ -82,8 +82,9 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 	if n := s.Plane.EtcdMembers; n > 0 && n%2 == 0 {
 		d.addWarning(s.lineOf(etcd), etcd+": %d survive the loss of %d, as %d do: an odd number is cheaper", n, (n-1)/2, n-1)
 	}
+	d.warnUnexpanded(s.Bodies)
 	s.Warnings = d.warnings
-	s.fragments = f.fragments
+	s.fragments, s.unused = f.fragments, unusedParameters(root, d.vars.order)
 	if len(fields) > 0 { // values in force, too, though no expression knows them
 		s.Values = maps.Clone(s.Values)
 		for name, value := range fields {

@@ -48,6 +48,7 @@ type Scenario struct {
 
 	lines     map[string]int // where each value stands, for Validate
 	fragments []fragment     // which of these lines are of included files
+	unused    []string       // parameters that no expression names
 }
 
 // AllSteps yields every step in the order of the file, those that hold others

@@ -126,6 +126,9 @@ func (x *arms) checkInput(a, b string, set []string) error {
 		if err != nil {
 			return err
 		}
+		if err := sc.CheckSet(values); err != nil {
+			return err
+		}
 		if err := x.addArm(values, sc); err != nil {
 			return err
 		}

@@ -63,8 +63,23 @@ func otherNames() map[string][]string {
 	}
 }
 
-// explainFlag names the flag that may have been meant.
+// wantedValues says what a flag of a type takes.
+func wantedValues() map[string]string {
+	const whole, least = "a whole number", "a whole number, 0 or more"
+	return map[string]string{
+		"int": whole, "int32": whole, "int64": whole, "uint": least, "uint16": least, "uint32": least, "uint64": least,
+		"float64": "a number", "bool": "true or false", "duration": "a duration such as 250ms, 30s or 1m30s",
+	}
+}
+
+// explainFlag names the flag that may have been meant, or says what the flag takes.
 func explainFlag(verb *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		if want := wantedValues()[value.GetFlag().Value.Type()]; want != "" {
+			return fmt.Errorf("--%s %s: want %s", value.GetFlag().Name, value.GetValue(), want)
+		}
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err

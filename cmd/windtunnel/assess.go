@@ -156,7 +156,7 @@ func (x *assessing) checkInput(set, off, on []string) error {
 		if err != nil {
 			return err
 		}
-		if err := x.arms.addArm(all, sc); err != nil {
+		if err := cmp.Or(sc.CheckSet(all), x.arms.addArm(all, sc)); err != nil {
 			return err
 		}
 	}

@@ -115,6 +115,9 @@ func (x *atlasing) checkInput(ctx context.Context, args, set []string) (err erro
 		return err
 	}
 	sc, err := scenario.Parse(x.name, x.text, x.set)
+	if err == nil {
+		err = sc.CheckSet(x.set)
+	}
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,12 @@ func (x *bisecting) checkInput(sides bisectSides, set []string) error {
 		}
 	}
 	for _, side := range [][]int{nil, allOf(plan.Changes)} {
-		if _, err := scenario.Parse(x.file.File, x.text, x.parametersWith(side)); err != nil {
+		given := x.parametersWith(side)
+		sc, err := scenario.Parse(x.file.File, x.text, given)
+		if err == nil && s.Build == "" { // which may be what takes them
+			err = sc.CheckSet(given)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 // bisectScenario has parameters of which one changes latency.
 const bisectScenario = `scenario: small
+description: ${limiter}, ${nodes} nodes, ${pods} pods, ${rate}/s
 parameters:
   limiter: none
   nodes: 5

@@ -9,6 +9,7 @@ import (
 )
 
 const sideScenario = `scenario: small
+description: with the limiter ${limiter}
 parameters:
   limiter: none
 bodies:

@@ -139,7 +139,12 @@ func (x *searching) checkInput(vary, set []string) error {
 	}
 	low, high := x.state.Plan.Ends()
 	for _, point := range [][]float64{low, high} {
-		if _, err := scenario.Parse(x.file, x.text, x.parametersAt(point)); err != nil {
+		given := x.parametersAt(point)
+		sc, err := scenario.Parse(x.file, x.text, given)
+		if err == nil {
+			err = sc.CheckSet(given)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -65,6 +65,7 @@ func (f *searchFlights) fly(_ context.Context, o flight.Options) (flight.Result,
 }
 
 const searchScenario = `scenario: small
+description: ${word}
 parameters:
   pods: 10
   word: x

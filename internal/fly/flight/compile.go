@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/fly/stages"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/record/promql"
 )
 
 // source is what workers read the scenario from again.
@@ -27,12 +28,13 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 		r.source.set = o.Set
 	}
 	folder := filepath.Dir(o.File)
-	var errs [5]error
+	var errs [6]error
 	r.workload, errs[0] = steps.Compile(r.scenario, o.File, r.newStamp())
 	r.stages, errs[1] = stages.Compile(r.scenario.Fleet, folder)
 	r.members, errs[2] = compileMembers(r.scenario, folder)
 	errs[3] = adoptCaller(r.scenario, o.As)
 	r.installation, errs[4] = readInstallation(r.scenario, o.File)
+	errs[5] = r.scenario.CheckQueries(promql.Check)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, plan.Effects{}, err
 	}

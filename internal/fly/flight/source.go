@@ -73,6 +73,9 @@ func Load(o Options) (Imported, error) {
 		if out.Native, err = scenario.Resolve(file, raw); err == nil {
 			out.Scenario, err = scenario.Parse(file, out.Native, set)
 		}
+		if err == nil {
+			err = out.Scenario.CheckSet(set)
+		}
 	}
 	if err != nil {
 		return Imported{}, err

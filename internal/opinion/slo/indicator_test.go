@@ -265,7 +265,7 @@ func TestIndicatorsInPromQL(t *testing.T) {
 	for _, x := range sli.All() {
 		for _, s := range x.Statistics {
 			if expr := x.PromQL(s); expr != "" {
-				if err := db.Check(strings.ReplaceAll(expr, "%v", "90s")); err != nil {
+				if err := promql.Check(strings.ReplaceAll(expr, "%v", "90s")); err != nil {
 					t.Errorf("%s: %v", x.Name, err)
 				}
 			}

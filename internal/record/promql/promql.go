@@ -160,11 +160,18 @@ func (d *DB) runQuery(ctx context.Context, expr string, begin func() (engine.Que
 	return d.toResult(expr, r)
 }
 
-// Check says what is wrong with an expression without evaluating it; its error
-// is an *ExprError.
-func (d *DB) Check(expr string) error {
-	if _, err := d.parser.ParseExpr(expr); err != nil {
+// Check says what is wrong with an expression without evaluating it: that it cannot be
+// read, or that its answer is no value at one moment. Its error is an *ExprError.
+func Check(expr string) error {
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
 		return exprError(expr, err)
+	}
+	switch parsed.Type() {
+	case parser.ValueTypeMatrix:
+		return &ExprError{Expr: expr, Err: errors.New("the answer is values over a time, not one value for each series: a function such as rate or max_over_time makes one of them")}
+	case parser.ValueTypeString:
+		return &ExprError{Expr: expr, Err: errors.New("the answer is a text, not a number")}
 	}
 	return nil
 }

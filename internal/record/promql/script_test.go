@@ -338,8 +338,13 @@ func TestFaultsSayWhere(t *testing.T) {
 		if !errors.As(err, &fault) || fault.Line != c.line || fault.Column != c.column || !strings.Contains(fault.Err.Error(), c.err) {
 			t.Errorf("%q: %v", c.expr, err)
 		}
-		if checked := db.Check(c.expr); checked == nil || checked.Error() != err.Error() {
+		if checked := promql.Check(c.expr); checked == nil || checked.Error() != err.Error() {
 			t.Errorf("%q: Check says %v", c.expr, checked)
+		}
+	}
+	for expr, want := range map[string]string{"a[5m]": "values over a time", `"a"`: "a text, not a number", "a": "", "1": "", "rate(a[5m])": ""} {
+		if err := promql.Check(expr); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: Check says %v, want %q", expr, err, want)
 		}
 	}
 	if _, err := db.Range(t.Context(), "a[5m]", 0, 10, time.Second); err == nil || !strings.Contains(err.Error(), "invalid expression type") {
