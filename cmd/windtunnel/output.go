@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -52,9 +53,31 @@ func wantOneOf(flag, value string, words ...string) error {
 	return nil
 }
 
+// checkReplaced refuses to write over a file that begins unlike what is written: it is no earlier
+// output but something of the user's, such as the scenario. Empty files and what is no ordinary
+// file may be written to.
+func checkReplaced(path string, content []byte) error {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // nothing was written through it
+	begin := make([]byte, min(8, len(content)))
+	if n, _ := io.ReadFull(f, begin); !bytes.Equal(begin[:n], content[:len(begin)]) {
+		return fmt.Errorf("%s: it exists, and is another kind of file than the one to write: give another name, or remove it", path)
+	}
+	return nil
+}
+
 // writeFile writes a file that the user named, in one step: a disk that is full leaves
 // the one of before. What is no ordinary file, such as /dev/stdout, is written to.
 func writeFile(path string, content []byte, mode fs.FileMode) error {
+	if err := checkReplaced(path, content); err != nil {
+		return err
+	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/machine/calibrate"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
+	"github.com/windtunnel/windtunnel/internal/opinion/publish/archive"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -70,6 +71,9 @@ func calibration(ctx context.Context) (*publish.Calibration, error) {
 
 // publish writes a bundle of this machine's runs and says what is in it.
 func (env *environment) publish(ctx context.Context, out string, o publish.Options) (*publish.Results, error) {
+	if err := checkReplaced(out, []byte(archive.Begin)); err != nil {
+		return nil, err
+	}
 	o.MadeBy, o.Machine = version, usage.Machine()
 	if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
 		o.Remove = append(o.Remove, host)

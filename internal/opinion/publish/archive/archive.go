@@ -38,6 +38,9 @@ const (
 // ErrForm says that a file is not an archive in canonical form.
 var ErrForm = errors.New("not a bundle in canonical form")
 
+// Begin is what each archive begins with.
+const Begin = "PK\x03\x04"
+
 // What the headers of a zip file begin with, and their sizes without the name.
 const (
 	localMagic, localSize   = 0x04034b50, 30
