@@ -68,7 +68,7 @@ func wantedValues() map[string]string {
 	const whole, least = "a whole number", "a whole number, 0 or more"
 	return map[string]string{
 		"int": whole, "int32": whole, "int64": whole, "uint": least, "uint16": least, "uint32": least, "uint64": least,
-		"float64": "a number", "bool": "true or false", "duration": "a duration such as 250ms, 30s or 1m30s",
+		"float64": "a number", "float64Slice": "numbers, separated by commas", "bool": "true or false", "duration": "a duration such as 250ms, 30s or 1m30s",
 	}
 }
 

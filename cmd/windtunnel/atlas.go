@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -62,7 +63,7 @@ func atlasVerb(env *environment) *cobra.Command {
 	others.addFlag(verb)
 	addOutput(verb, &output, outputForms()...)
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(wantOneOf("--output", output, outputForms()...), wantOneOf("--stage", stage, "", "alpha", "beta")); err != nil {
+		if err := errors.Join(wantOneOf("--output", output, outputForms()...), wantOneOf("--stage", cmp.Or(stage, "beta"), "alpha", "beta")); err != nil {
 			return err
 		}
 		x.file.Setup.MaxNeighbours = float64(others)

@@ -43,5 +43,8 @@ func (c *clusterFlags) checkFlags() error {
 	if c.trust.AuditLog != "" && c.kubeconfig == "" {
 		return errors.New("--audit-log: it belongs to a cluster of --kubeconfig; for a plane that windtunnel starts, set plane.audit in the scenario")
 	}
+	if c.kubeconfig == "" && (len(c.trust.Adopt) > 0 || c.trust.Destructive || c.trust.OwnPods) {
+		return errors.New("--adopt, --allow-destructive and --own-pods are about a cluster of --kubeconfig, which is missing")
+	}
 	return nil
 }

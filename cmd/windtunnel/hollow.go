@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +85,17 @@ func (f *hollowFlags) serveClusters(ctx context.Context, env *environment) (err 
 	if f.options.Models.Nodes < 0 {
 		return fmt.Errorf("--nodes %d: want 0 or more", f.options.Models.Nodes)
 	}
+	if p := f.options.Port; p < 0 || p > math.MaxUint16 {
+		return fmt.Errorf("--port %d: want 0 to %d", p, math.MaxUint16)
+	}
+	for flag, d := range map[string]time.Duration{"history": f.options.History, "heartbeats": f.options.Models.Heartbeats} {
+		if d < 0 {
+			return fmt.Errorf("--%s %s: want 0s or more", flag, d)
+		}
+	}
+	if err := f.checkSave(); err != nil {
+		return err
+	}
 	if f.history == 0 || f.history > math.MaxInt {
 		return fmt.Errorf("--history-bytes %s: want 1 byte or more", f.history.Human())
 	}
@@ -151,6 +163,22 @@ func (f *hollowFlags) loadObjects(c *hollow.Cluster) error {
 		}
 	}
 	return nil
+}
+
+// checkSave looks at the beginning whether the objects can be saved at the end. A file that they
+// have been loaded from is replaced.
+func (f *hollowFlags) checkSave() error {
+	if f.save == "" || slices.Contains(f.load, f.save) {
+		return nil
+	}
+	if info, err := os.Stat(filepath.Dir(f.save)); err != nil || !info.IsDir() {
+		return fmt.Errorf("--save %s: there is no folder %s", f.save, filepath.Dir(f.save))
+	}
+	begin := "---\n"
+	if strings.HasSuffix(f.save, ".json") {
+		begin = "{"
+	}
+	return checkReplaced(f.save, []byte(begin))
 }
 
 // saveObjects saves the objects of a cluster, if that is asked for: in place of a file that may

@@ -24,15 +24,15 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"scenario":          {max: 6380},
 		"internal/interop":  {max: 12370},
 		"internal/sim":      {max: 24_680},
-		"internal/opinion":  {max: 27510},
+		"internal/opinion":  {max: 27525},
 		"internal/fly":      {max: 27518},
 		"plane":             {max: 47},
 		"planes":            {max: 28795},
-		"cmd":               {max: 7255},
+		"cmd":               {max: 7290},
 	},
 	packages: map[string]budget{
 		"internal/opinion/slo": {3800, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
-		"cmd/windtunnel":       {7255, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":       {7290, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":             {6380, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -97,6 +98,13 @@ func Look(f *File, o Options) (*Report, error) {
 	}
 	for _, e := range entries {
 		r.Runs = append(r.Runs, Run{e.Name, e.Started.Format("2006-01-02T15:04:05Z07:00"), e.Versions, e.Verdict, e.Accepted})
+	}
+	newest := entries[len(entries)-1]
+	for _, prefix := range o.Only {
+		known := slices.Sorted(maps.Keys(newest.Measures))
+		if !slices.ContainsFunc(known, func(key string) bool { return slo.HasKey(key, []string{prefix}) }) {
+			return nil, fmt.Errorf("the newest run, %s, has no measure whose key starts with %q%s", newest.Name, prefix, text.DidYouMean(prefix, known))
+		}
 	}
 	keys := r.commonKeys(entries, o.Only)
 	changes, each := o.Changes, level/float64(max(1, len(keys)))

@@ -65,6 +65,21 @@ const changeOf = "change"
 // maxClaims is how many claims a file may have.
 const maxClaims = 1000
 
+// describeYAML says what is wrong with a file without the names of Go's types.
+func describeYAML(err error) string {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) {
+		return strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	var out []string
+	for _, one := range wrong.Errors {
+		one, _, _ = strings.Cut(one, " in type ")
+		one, _, _ = strings.Cut(one, " into ")
+		out = append(out, strings.Replace(one, "cannot unmarshal !!", "not wanted there: ", 1))
+	}
+	return strings.Join(out, "; ")
+}
+
 // readClaims reads claims.yaml.
 func readClaims(raw []byte) ([]Claim, error) {
 	var file struct {
@@ -73,7 +88,7 @@ func readClaims(raw []byte) ([]Claim, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: %w", ErrClaims, err)
+		return nil, fmt.Errorf("%w: %s", ErrClaims, describeYAML(err))
 	}
 	if len(file.Claims) > maxClaims {
 		return nil, fmt.Errorf("%w: %d of them, at most %d", ErrClaims, len(file.Claims), maxClaims)
