@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -130,6 +131,9 @@ func readInside(folder, name string, maxBytes int64) ([]byte, error) {
 	}
 	defer root.Close() // nothing was written through it
 	f, err := root.Open(filepath.FromSlash(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s in %s", name, folder)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -140,12 +140,17 @@ func ExpandVariables(text string, vars map[string]string) (string, error) {
 	return out, missing
 }
 
-// ReadManifest returns the text of a file of objects, under the rules of
-// ReadBody.
-func (s *Scenario) ReadManifest(file, name string) ([]byte, error) {
+// ReadManifest returns the text of a file of objects that the list at a path such as
+// subjects[0].crds names, under the rules of ReadBody. file is the path of the scenario file.
+func (s *Scenario) ReadManifest(file, path, name string) ([]byte, error) {
 	raw, err := readInside(filepath.Dir(file), name, maxManifest)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		field, _, _ := strings.Cut(path[strings.LastIndex(path, ".")+1:], "[")
+		if line := s.lineOf(path); line > 0 { // else it was made by a program
+			at, line := s.Place(file, line)
+			return nil, fmt.Errorf("%s:%d: %s: %w", at, line, field, err)
+		}
+		return nil, fmt.Errorf("%s: %s: %w", file, field, err)
 	}
 	return raw, nil
 }

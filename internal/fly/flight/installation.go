@@ -35,10 +35,12 @@ type installation struct {
 // scenario's.
 func readInstallation(sc *scenario.Scenario, file string) (*installation, error) {
 	in := installation{webhooks: map[string][]subject.Object{}}
-	errs := []error{readObjects(sc, file, sc.CRDs, &in.definitions), readObjects(sc, file, sc.Manifests, &in.manifests)}
-	for _, x := range sc.Subjects {
+	errs := []error{readObjects(sc, file, "crds", sc.CRDs, &in.definitions), readObjects(sc, file, "manifests", sc.Manifests, &in.manifests)}
+	for i, x := range sc.Subjects {
+		path := fmt.Sprintf("subjects[%d]", i)
 		errs = append(errs, in.readBuilt(x))
-		errs = append(errs, readObjects(sc, file, x.CRDs, &in.definitions), readObjects(sc, file, x.Manifests, &in.manifests), in.readWebhooks(sc, file, x))
+		errs = append(errs, readObjects(sc, file, path+".crds", x.CRDs, &in.definitions), readObjects(sc, file, path+".manifests", x.Manifests, &in.manifests),
+			in.readWebhooks(sc, file, path+".webhooks", x))
 	}
 	return &in, errors.Join(errs...)
 }
@@ -58,9 +60,9 @@ func (in *installation) readBuilt(x scenario.Subject) error {
 
 // readWebhooks reads what has the API server call a subject: from files of the scenario's,
 // and from the module that it is built from.
-func (in *installation) readWebhooks(sc *scenario.Scenario, file string, x scenario.Subject) error {
+func (in *installation) readWebhooks(sc *scenario.Scenario, file, path string, x scenario.Subject) error {
 	var all []subject.Object
-	errs := []error{readObjects(sc, file, x.Webhooks, &all)}
+	errs := []error{readObjects(sc, file, path, x.Webhooks, &all)}
 	if x.Build != nil && len(x.Build.Webhooks) > 0 {
 		if built, err := subject.FindBuilt(*x.Build); err == nil { // else compileSubjects says so
 			errs = append(errs, readPatterns(built, x.Build.Webhooks, &all))
@@ -104,10 +106,10 @@ func readPatterns(built program.Program, patterns []string, to *[]subject.Object
 }
 
 // readObjects appends the objects of files.
-func readObjects(sc *scenario.Scenario, file string, names []string, to *[]subject.Object) error {
+func readObjects(sc *scenario.Scenario, file, path string, names []string, to *[]subject.Object) error {
 	var errs []error
-	for _, name := range names {
-		raw, err := sc.ReadManifest(file, name)
+	for i, name := range names {
+		raw, err := sc.ReadManifest(file, fmt.Sprintf("%s[%d]", path, i), name)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -50,6 +50,23 @@ func (x failedCalls) isExpected(step string, code int) bool {
 	return false
 }
 
+// unseenRefusals says of steps that expect to be refused, and none of whose calls was: expects lets
+// refusals pass, and does not demand them.
+func (x failedCalls) unseenRefusals() (out []string) {
+	failures := x.listFailures()
+	for s := range x.sc.AllSteps() {
+		refusals := len(s.Expects) > 0 && !slices.ContainsFunc(s.Expects, func(code int) bool {
+			return code < 400 || code >= 500 || code == http.StatusTooManyRequests
+		})
+		sent := slices.ContainsFunc(x.f.Calls, func(c *run.Calls) bool { return c.Source == run.Load && c.Step == s.Name && c.Count() > 0 })
+		if refusals && sent && !slices.ContainsFunc(failures, func(f Failure) bool { return f.Step == s.Name && f.Expected }) {
+			out = append(out, fmt.Sprintf("No call of step %s was refused with %s, which it expects; an objective on call-success with max demands it.",
+				s.Name, strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Expects), " ", " or "), "[]")))
+		}
+	}
+	return out
+}
+
 // listFailures returns the ways in which calls failed: those that were not expected first, of
 // these the most frequent ones. Where the records do not have the last count of
 // a step, as those of a run that was killed, its calls have it.

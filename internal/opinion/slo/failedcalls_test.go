@@ -100,6 +100,14 @@ func TestFailedCalls(t *testing.T) {
 			f.sc.Steps = []scenario.Step{{Name: "fill", Expects: []int{404}}}
 			f.refuse(other, 2, 404, record.Call{})
 		}, slo.Fail, "failed calls of the load: 2 of 1,002"},
+		{"nothing is refused where that is expected", func(f *flight) {
+			f.sc.Steps = []scenario.Step{{Name: loadOp().Step, Expects: []int{403, 422}}}
+			f.did(loadOp().Step)
+		}, slo.Pass, "No call of step fill was refused with 403 or 422, which it expects; an objective on call-success with max demands it."},
+		{"nothing fails where failures are put up with", func(f *flight) {
+			f.sc.Steps = []scenario.Step{{Name: loadOp().Step, Expects: []int{0, 503}}}
+			f.did(loadOp().Step)
+		}, slo.Pass, ""},
 		{"ignored", func(f *flight) {
 			f.sc.FailedCalls = scenario.Ignore
 			f.refuse(other, 2, 422, record.Call{})
