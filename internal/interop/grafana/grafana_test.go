@@ -49,7 +49,7 @@ func TestEveryQueryIsAnswered(t *testing.T) {
 		for _, target := range p.Targets {
 			queries++
 			expr := inGrafana(target.Expr)
-			if err := db.Check(expr); err != nil {
+			if err := promql.Check(expr); err != nil {
 				t.Errorf("%s: %v", p.Title, err)
 				continue
 			}

@@ -89,13 +89,13 @@ func TestQueries(t *testing.T) {
 	for _, m := range s.Measures {
 		queries = append(queries, m.Query)
 	}
-	db, asked := observed(t), 0
+	asked := 0
 	for _, q := range queries {
 		if q == "" {
 			continue
 		}
 		asked++
-		if err := db.Check(strings.ReplaceAll(q, "%v", "90s")); err != nil {
+		if err := promql.Check(strings.ReplaceAll(q, "%v", "90s")); err != nil {
 			t.Errorf("%s: %v", q, err)
 		}
 	}

@@ -127,7 +127,7 @@ func TestLeftOut(t *testing.T) {
 		"verdict is cut off":  {file(record.VerdictFile, `{"verdict": "pa`), "unexpected end of JSON input"},
 		"verdict of no kind":  {file(record.VerdictFile, `{"verdict": "great"}`), `its verdict is "great"`},
 		"a number too large":  {file(record.VerdictFile, `{"verdict": "pass", "measures": {"cpu_seconds_etcd": {"value": 1e999}}}`), "1e999"},
-		"manifest is a list":  {file(record.ManifestFile, `[]`), "cannot unmarshal array"},
+		"manifest is a list":  {file(record.ManifestFile, `[]`), "it is a JSON array, not an object"},
 		"a newer manifest":    {file(record.ManifestFile, `{"format": 99}`), "format 99, this version reads formats"},
 		"no time":             {file(record.ManifestFile, `{"format": 2}`), "does not say when it was run"},
 		"too many measures":   {file(record.VerdictFile, `{"verdict": "pass", "measures": {`+manyMeasures()+`}}`), "more than 500 measures"},
