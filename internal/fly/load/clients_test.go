@@ -92,6 +92,8 @@ func TestClientsTakeTurns(t *testing.T) {
 	if err := b.Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	for i := range 18 {
 		c := i % 6
 		want := fmt.Sprintf("object %d [agent-%d] [agents zone-%d] [agent/%d]", i, c, c%2, c)
