@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 )
 
 // maxAgain is how many bytes are parsed again to find out which of the parameters that
@@ -132,7 +133,7 @@ func readInside(folder, name string, maxBytes int64) ([]byte, error) {
 	defer root.Close() // nothing was written through it
 	f, err := root.Open(filepath.FromSlash(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no file %s in %s", name, folder)
+		return nil, fmt.Errorf("%s: %w in %s", name, syscall.ENOENT, folder)
 	}
 	if err != nil {
 		return nil, err

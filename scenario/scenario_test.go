@@ -231,7 +231,7 @@ func TestReadBody(t *testing.T) {
 	var s scenario.Scenario
 	for name, want := range map[string]string{
 		"b.yaml": "", "link": "path escapes from parent", "../secret": "leads out of the scenario's folder",
-		"/etc/passwd": "leads out of the scenario's folder", "none": "there is no file none", "big": "has more than 1048576 bytes",
+		"/etc/passwd": "leads out of the scenario's folder", "none": "none: no such file", "big": "has more than 1048576 bytes",
 	} {
 		got, err := s.ReadBody(file, scenario.Body{File: name, Line: 12})
 		switch {

@@ -123,7 +123,7 @@ func TestAtlasGoesOnWhereItWasStopped(t *testing.T) {
 	}
 	x, _ = newAtlasing(folder, second)
 	x.file.Setup.Seed = 9
-	if err := x.flyAtlas(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "another Seed; give another --out") {
+	if err := x.flyAtlas(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "another seed; give another --out") {
 		t.Errorf("another seed: %v", err)
 	}
 }

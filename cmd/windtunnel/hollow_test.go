@@ -45,7 +45,7 @@ func TestHollowKeepsWhatWasSaved(t *testing.T) {
 func TestHollowReplacesWhatWasSaved(t *testing.T) {
 	dir := t.TempDir()
 	saved, link := filepath.Join(dir, "state.yaml"), filepath.Join(dir, "link.yaml")
-	if err := errors.Join(os.WriteFile(saved, []byte("before"), 0o644), os.Symlink("state.yaml", link)); err != nil {
+	if err := errors.Join(os.WriteFile(saved, []byte("---\n# before"), 0o644), os.Symlink("state.yaml", link)); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.Open(saved)
@@ -54,7 +54,7 @@ func TestHollowReplacesWhatWasSaved(t *testing.T) {
 	}
 	defer before.Close()
 	withHollow(t, []string{"--shared", "--save", link}, func(func(string) kubernetes.Interface) {})
-	if raw, err := io.ReadAll(before); err != nil || string(raw) != "before" {
+	if raw, err := io.ReadAll(before); err != nil || string(raw) != "---\n# before" {
 		t.Errorf("what was there before reads %q, %v", raw, err)
 	}
 	info, err := os.Lstat(saved)

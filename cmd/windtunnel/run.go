@@ -118,9 +118,6 @@ func parseSet(set []string) (map[string]string, error) {
 		if !ok || name == "" {
 			return nil, fmt.Errorf("--set %s: want name=value", one)
 		}
-		if other, twice := out[name]; twice && other != value {
-			return nil, fmt.Errorf("--set %s: %s=%s is given as well: want one value", one, name, other)
-		}
 		out[name] = value
 	}
 	return out, nil

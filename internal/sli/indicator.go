@@ -89,9 +89,8 @@ func ownCallLabels() map[string][]string {
 
 // auditLabels narrow what is measured of an audit log's requests, which has more verbs.
 func auditLabels() map[string][]string {
-	out := anyLabels("client", "version", "user", "resource", "subresource", "code")
-	out["verb"] = append(Verbs(), "watch", "connect", "proxy", "post", "put", "head", "options") // and methods, of paths that are no resource's
-	return out
+	more := []string{"watch", "connect", "proxy", "post", "put", "head", "options"} // some are methods, of paths that are no resource's
+	return oneOf(anyLabels("client", "version", "user", "resource", "subresource", "code"), "verb", append(Verbs(), more...)...)
 }
 
 // anyLabels allow any value of these names.
@@ -101,6 +100,17 @@ func anyLabels(names ...string) map[string][]string {
 		out[name] = nil
 	}
 	return out
+}
+
+// oneOf adds a label whose values are known: a counter of another one would be 0 for ever.
+func oneOf(labels map[string][]string, name string, values ...string) map[string][]string {
+	labels[name] = values
+	return labels
+}
+
+// admissionLabels narrow what is measured of admission.
+func admissionLabels(types ...string) map[string][]string {
+	return oneOf(oneOf(anyLabels("name"), "type", types...), "operation", "CREATE", "UPDATE", "DELETE", "CONNECT")
 }
 
 // Phases returns the phases of a pod in their order.

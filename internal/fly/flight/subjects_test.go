@@ -144,7 +144,7 @@ func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
 	lines := strings.Split(programs.Error()+"\n"+err.Error(), "\n")
 	for i, want := range []string{
 		"subject a: it is external: ", "subject b: no such program: ",
-		"manifests: there is no file none.yaml", "crds: there is no file absent.yaml", "bad.yaml: document 1: it is no object of Kubernetes: no apiVersion",
+		"manifests: none.yaml: no such file", "crds: absent.yaml: no such file", "bad.yaml: document 1: it is no object of Kubernetes: no apiVersion",
 	} {
 		if i >= len(lines) || !strings.Contains(lines[i], want) {
 			t.Errorf("fault %d of %q: want %s", i, lines, want)

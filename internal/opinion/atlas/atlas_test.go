@@ -179,9 +179,9 @@ func TestResume(t *testing.T) {
 		want   string
 	}{
 		{func(f *File) { f.Asked = 7 }, ""},
-		{func(f *File) { f.Setup.Set = map[string]string{"nodes": "5"} }, "another Set"},
-		{func(f *File) { f.Setup.Text = "x" }, "another Text"},
-		{func(f *File) { f.Setup.Components = []string{"etcd"} }, "another Components"},
+		{func(f *File) { f.Setup.Set = map[string]string{"nodes": "5"} }, "another set of parameters"},
+		{func(f *File) { f.Setup.Text = "x" }, "another scenario's text"},
+		{func(f *File) { f.Setup.Components = []string{"etcd"} }, "another set of components"},
 	} {
 		f := File{}
 		c.change(&f)

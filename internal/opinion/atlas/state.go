@@ -18,16 +18,16 @@ const (
 // ErrOther says that a folder holds another atlas.
 var ErrOther = errors.New("another atlas")
 
-// Setup is what all runs of an atlas have in common.
+// Setup is what all runs of an atlas have in common; says is what a message calls a field.
 type Setup struct {
-	Scenario      string            `json:"scenario"`
-	Text          string            `json:"scenario_sha256"` // of the scenario's file
-	Set           map[string]string `json:"set"`
-	Components    []string          `json:"components"` // whose gates are turned
-	Seed          uint64            `json:"seed"`
-	Machine       record.Machine    `json:"machine"`
-	Versions      map[string]string `json:"versions"`
-	MaxNeighbours float64           `json:"max_neighbours,omitempty"`
+	Scenario      string            `json:"scenario" says:"scenario"`
+	Text          string            `json:"scenario_sha256" says:"scenario's text"` // of the scenario's file
+	Set           map[string]string `json:"set" says:"set of parameters"`
+	Components    []string          `json:"components" says:"set of components"` // whose gates are turned
+	Seed          uint64            `json:"seed" says:"seed"`
+	Machine       record.Machine    `json:"machine" says:"machine"`
+	Versions      map[string]string `json:"versions" says:"set of versions"`
+	MaxNeighbours float64           `json:"max_neighbours,omitempty" says:"share of the machine for other processes (--max-neighbours)"`
 }
 
 // State is what became of a gate.
@@ -90,7 +90,7 @@ func (f *File) Resume(earlier File) error {
 			return fmt.Errorf("compare setups: %w", err)
 		}
 		if string(x) != string(y) {
-			return fmt.Errorf("%w: it has another %s", ErrOther, a.Type().Field(i).Name)
+			return fmt.Errorf("%w: it has another %s", ErrOther, a.Type().Field(i).Tag.Get("says"))
 		}
 	}
 	f.Entries, f.Defaults, f.Spread, f.Seconds = earlier.Entries, earlier.Defaults, earlier.Spread, earlier.Seconds

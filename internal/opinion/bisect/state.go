@@ -88,15 +88,15 @@ func (f *File) Resume(earlier File) error {
 	}{
 		{"scenario", a.Scenario, b.Scenario},
 		{"scenario's text", a.Text, b.Text},
-		{"parameters", a.Set, b.Set},
+		{"set of parameters", a.Set, b.Set},
 		{"good, bad or values between them", f.Search.Plan.Changes, earlier.Search.Plan.Changes},
 		{"command that builds (--build)", a.Build, b.Build},
-		{"measures", a.Patterns, b.Patterns},
+		{"set of measures", a.Patterns, b.Patterns},
 		{"seed", a.Seed, b.Seed},
 		{"machine", a.Machine, b.Machine},
 		{"plane or cluster", a.Plane, b.Plane},
 		{"share of the machine for other processes (--max-neighbours)", a.MaxNeighbours, b.MaxNeighbours},
-		{"versions", a.Versions, b.Versions},
+		{"set of versions", a.Versions, b.Versions},
 	} {
 		if x, y := encode(c.x), encode(c.y); !reflect.DeepEqual(x, y) {
 			return fmt.Errorf("%w: it has another %s", ErrOther, c.what)

@@ -88,13 +88,13 @@ func (s *State) Resume(earlier State) error {
 	}{
 		{"scenario", s.Scenario == earlier.Scenario},
 		{"scenario's text", s.Text == earlier.Text},
-		{"parameters", maps.Equal(s.Set, earlier.Set)},
+		{"set of parameters", maps.Equal(s.Set, earlier.Set)},
 		{"seed", s.Seed == earlier.Seed},
-		{"varied parameters", slices.Equal(s.Plan.Axes, earlier.Plan.Axes)},
+		{"set of varied parameters", slices.Equal(s.Plan.Axes, earlier.Plan.Axes)},
 		{"machine", s.Machine == earlier.Machine},
 		{"plane or cluster", s.Plane == earlier.Plane},
 		{"share of the machine for other processes (--max-neighbours)", s.MaxNeighbours == earlier.MaxNeighbours},
-		{"versions", maps.Equal(s.Versions, earlier.Versions)},
+		{"set of versions", maps.Equal(s.Versions, earlier.Versions)},
 	} {
 		if !c.same {
 			return fmt.Errorf("%w: it has another %s", ErrOther, c.what)

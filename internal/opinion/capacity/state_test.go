@@ -76,11 +76,11 @@ func TestResume(t *testing.T) {
 		t.Errorf("another budget: %v", err)
 	}
 	for what, change := range map[string]func(*capacity.State){
-		"parameters":        func(s *capacity.State) { s.Set = nil },
-		"varied parameters": func(s *capacity.State) { s.Plan.Axes = one("pods=1000..6000").Axes },
-		"versions":          func(s *capacity.State) { s.Versions = map[string]string{"windtunnel": "2"} },
-		"plane or cluster":  func(s *capacity.State) { s.Plane = capacity.Plane{Kind: capacity.Cluster, Identity: "another"} },
-		"scenario's text":   func(s *capacity.State) { s.Text = "x" },
+		"set of parameters":        func(s *capacity.State) { s.Set = nil },
+		"set of varied parameters": func(s *capacity.State) { s.Plan.Axes = one("pods=1000..6000").Axes },
+		"set of versions":          func(s *capacity.State) { s.Versions = map[string]string{"windtunnel": "2"} },
+		"plane or cluster":         func(s *capacity.State) { s.Plane = capacity.Plane{Kind: capacity.Cluster, Identity: "another"} },
+		"scenario's text":          func(s *capacity.State) { s.Text = "x" },
 	} {
 		other := earlier
 		change(&other)
