@@ -255,8 +255,9 @@ func TestSlowReader(t *testing.T) {
 // next one stays connected, its node is made, and nothing is answered.
 func TestSilentLimit(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.NodeLimit = 1 })
-	g.connected("edge-0")
+	g.query(g.connected("edge-0")) // a connection is opened before the hub has it: only then is the next one the next
 	conn, good := g.connected("edge-1")
+	g.query(conn, good)
 	unserved, s := g.connected("edge-2")
 	m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Insert, Resource: "default/node/edge-2"}, []byte(`{"metadata":{"name":"edge-2"}}`))
 	repotest.NoError(t, unserved.Send(m.Append(nil)))
