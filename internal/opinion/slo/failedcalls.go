@@ -51,9 +51,8 @@ func (x failedCalls) isExpected(step string, code int) bool {
 }
 
 // unseenRefusals says of steps that expect to be refused, and none of whose calls was: expects lets
-// refusals pass, and does not demand them.
-func (x failedCalls) unseenRefusals() (out []string) {
-	failures := x.listFailures()
+// refusals pass, and does not demand them. failures are those of listFailures.
+func (x failedCalls) unseenRefusals(failures []Failure) (out []string) {
 	for s := range x.sc.AllSteps() {
 		refusals := len(s.Expects) > 0 && !slices.ContainsFunc(s.Expects, func(code int) bool {
 			return code < 400 || code >= 500 || code == http.StatusTooManyRequests

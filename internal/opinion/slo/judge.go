@@ -63,7 +63,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	out.Verdict, out.Reasons = concludeVerdict(out.Objectives, evidence{cutShort(f), slices.Concat(shared.workerWarnings(), self.tooSlow()), stopReasons(f, out.Unmet), u.noisyReasons(), out.Unmet})
 	out.Reasons = slices.Concat(out.Reasons, u.acceptedShareNote(), shared.workerNotes())
 	out.Reasons = append(out.Reasons, listNotes(f, out.Objectives, q.unmeasuredOptional())...)
-	out.Reasons = append(out.Reasons, failed.unseenRefusals()...)
+	out.Reasons = append(out.Reasons, failed.unseenRefusals(out.Failures)...)
 	return out, nil
 }
 
