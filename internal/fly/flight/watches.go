@@ -118,24 +118,29 @@ func (w *clusterWatches) startWatches(ctx context.Context, wait *guard.Group, c 
 // reportUnseen says of a run that came to its end which of the lifecycles that were asked for
 // had no object: nothing was measured of them.
 func (r *run) reportUnseen() {
-	unseen := r.instruments.declared.Unseen()
-	for _, l := range r.scenario.Lifecycles {
+	for _, l := range r.instruments.unseenLifecycles(r.scenario) {
+		if !l.Optional {
+			r.dir.recordUnmet("lifecycle "+l.Name, record.NotMeasured, "the run saw no object of "+l.Of+"; if it need not have any, say optional: true")
+		}
+	}
+}
+
+// unseenLifecycles returns those of which no object was seen in any of their clusters.
+func (i *instruments) unseenLifecycles(sc *scenario.Scenario) []scenario.Lifecycle {
+	unseen := i.declared.Unseen()
+	for _, l := range sc.Lifecycles {
 		if l.Use != scenario.PodLifecycle {
 			continue
 		}
-		names, _ := r.scenario.MembersOf(l.Cluster) // the scenario was checked
-		if !slices.ContainsFunc(r.instruments.watches, func(w *clusterWatches) bool {
+		names, _ := sc.MembersOf(l.Cluster) // the scenario was checked
+		if !slices.ContainsFunc(i.watches, func(w *clusterWatches) bool {
 			return w.pods != nil && (w.name == l.Cluster || slices.Contains(names, w.name)) && w.pods.SawAny()
 		}) {
 			l.Name, l.Of = l.Use, "pods"
 			unseen = append(unseen, l)
 		}
 	}
-	for _, l := range unseen {
-		if !l.Optional {
-			r.dir.recordUnmet("lifecycle "+l.Name, record.NotMeasured, "the run saw no object of "+l.Of+"; if it need not have any, say optional: true")
-		}
-	}
+	return unseen
 }
 
 // podsSynced waits until pods are seen being created.
