@@ -1,20 +1,14 @@
 package workload_test
 
 import (
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
-	"github.com/windtunnel/windtunnel/internal/fly/steps"
-	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // TestClientsOf: what a scenario says of clients, for the load generator.
 func TestClientsOf(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "x.yaml")
 	const text = `
 scenario: x
 steps:
@@ -27,17 +21,7 @@ steps:
   clients: {name: agents, count: 3}
   requests: *r
 `
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Load(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := steps.Compile(s, file, object.Stamp{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := compileText(t, text)
 	if got := w.ClientsOf("own"); got != nil {
 		t.Errorf("own: %+v", got)
 	}

@@ -8,8 +8,18 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
+
+// compileText compiles a scenario as the steps do that it has.
+func compileText(t *testing.T, text string) *workload.Workload {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return repotest.Must(steps.Compile(repotest.Must(scenario.Load(file, nil))(t), file, object.Stamp{}))(t)
+}
 
 // TestRights derives rights from scenarios.
 func TestRights(t *testing.T) {
@@ -39,18 +49,7 @@ func TestRights(t *testing.T) {
 			[]string{"example.org/widgets/status in n: get", "/secrets: list"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "x.yaml")
-			if err := os.WriteFile(file, []byte(head+tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s, err := scenario.Load(file, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := steps.Compile(s, file, object.Stamp{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := compileText(t, head+tt.text)
 			var got []string
 			for _, r := range w.Rights().All {
 				if r.Optional {
