@@ -1,6 +1,8 @@
 package load_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -313,15 +315,18 @@ func occupied() int64 {
 }
 
 // TestClientsOpenTheirWatchesAgain: a watch of a client that a server cuts or ends is opened
-// again until its time is over, also where the server refuses it for a while.
+// again as long as its time is not over, also where the server refuses it for a while.
 func TestClientsOpenTheirWatchesAgain(t *testing.T) {
 	var mu sync.Mutex
 	opened := map[string]int{}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
 	b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
 		user := r.Header.Get("Impersonate-User")
 		mu.Lock()
 		opened[user]++
 		n := opened[user]
+		both := opened["agent-0"] == 3 && opened["agent-1"] == 3
 		mu.Unlock()
 		if n == 2 {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -334,28 +339,27 @@ func TestClientsOpenTheirWatchesAgain(t *testing.T) {
 			panic(http.ErrAbortHandler) // its connection is cut
 		case n == 1: // its answer ends
 		default:
+			if both {
+				stop()
+			}
 			<-r.Context().Done()
 		}
 	}, load.Options{})
 	p := load.Plan{Ops: []record.Op{op("watch")}, Count: 2, Pace: pace.Burst(), Clients: agents(2, 2),
 		Build: func(_ int, req *load.Request) (bool, error) {
-			req.Method, req.Path, req.Hold = http.MethodGet, "/x?watch=1", 6*time.Second
+			req.Method, req.Path, req.Hold = http.MethodGet, "/x?watch=1", time.Hour
 			return true, nil
 		}}
-	if err := b.Run(t.Context(), p); err != nil {
+	if err := b.Run(ctx, p); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if opened["agent-0"] != 3 || opened["agent-1"] != 3 {
-		t.Errorf("opened %v, want each three times", opened)
-	}
-	ok := 0
+	outcomes := map[record.Outcome]int{}
 	for _, c := range b.calls(t) {
-		if c.Outcome == record.OK {
-			ok++
-		}
+		outcomes[c.Outcome]++
 	}
-	if ok != 4 {
-		t.Errorf("%d watches were open, want 4", ok)
+	// The end may come before the answers of the last two are read.
+	if ok := outcomes[record.OK]; ok < 2 || ok+outcomes[record.Unknown] != 4 || outcomes[record.Failed] != 2 {
+		t.Errorf("watches ended as %v, want 2 refused and 4 open", outcomes)
 	}
 }
 
