@@ -64,6 +64,8 @@ type land struct {
 	flights    *flights
 	kubeconfig string // empty before the first flight boots the cluster
 	stop       func()
+	ended      chan struct{} // closed when the cluster has ended
+	said       func() string // by the cluster
 	before     census.Census
 }
 
@@ -107,6 +109,7 @@ func (l *land) once(t *testing.T, file string, e census.Ending) {
 	if l.kubeconfig == "" {
 		l.boot(t)
 	}
+	defer l.mustLive(t, name)
 	args := l.prepare(t, file, e)
 	if refused := l.refused(t, args); refused != "" {
 		l.flights.keep(t, name, flown{Refused: refused})
@@ -311,6 +314,13 @@ func (f *flights) fine(name string) bool {
 	return ok && len(one.Faults)+len(one.Differences) == 0
 }
 
+// forget lets a flight be flown again.
+func (f *flights) forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, name)
+}
+
 func (f *flights) keep(t *testing.T, name string, one flown) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -380,14 +390,32 @@ func (l *land) census(t *testing.T) (now census.Census) {
 	return now
 }
 
+// mustLive holds that the cluster is still there after a flight. The next flight has another one:
+// what would be refused for want of a cluster is not refused by windtunnel.
+func (l *land) mustLive(t *testing.T, flight string) {
+	select {
+	case <-l.ended:
+		t.Errorf("the cluster ended by itself:\n%s", l.said())
+		l.kubeconfig, l.before = "", nil
+		l.flights.forget(flight)
+	default:
+	}
+}
+
 // boot starts the plane that stands for somebody else's cluster.
 func (l *land) boot(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(l.bin, "up", "--nodes", "2")
 	said := census.Start(t, cmd, filepath.Join(l.dir, "said"))
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	l.ended, l.said = ended, said
 	l.stop = func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait()
+		<-ended
 	}
 	repotest.Eventually(t, "up prints its kubeconfig", func() bool {
 		_, line, _ := strings.Cut(said(), "export KUBECONFIG=")
