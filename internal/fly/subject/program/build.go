@@ -6,10 +6,13 @@ import (
 	"fmt"
 	gobuild "go/build"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/mod/module"
 
 	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -133,8 +136,11 @@ func prepare(ctx context.Context, tool build.GoTool, wanted scenario.Build, sour
 	if err != nil {
 		return err
 	}
-	mod, err := moduleFile(wanted, raw)
+	mod, beside, err := moduleFile(wanted, raw)
 	if err != nil {
+		return err
+	}
+	if err := checkBeside(ctx, tool, wanted, beside); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(tool.Dir, "go.mod"), []byte(mod), 0o600); err != nil {
@@ -145,6 +151,26 @@ func prepare(ctx context.Context, tool build.GoTool, wanted scenario.Build, sour
 			return err
 		}
 		return fmt.Errorf("%s %s: %w: %w", wanted.Module, wanted.Version, ErrNotWhole, err)
+	}
+	return nil
+}
+
+// checkBeside says whether modules of the program's repository that its go.mod takes from
+// folders are published under the program's version.
+func checkBeside(ctx context.Context, tool build.GoTool, wanted scenario.Build, beside map[string]module.Version) error {
+	for _, folder := range slices.Sorted(maps.Keys(beside)) {
+		m := beside[folder]
+		all, err := tool.Download(ctx, m.String())
+		if err != nil {
+			return err
+		}
+		switch there, err := all[m.Path].IsThere(); {
+		case err != nil:
+			return fmt.Errorf("fetch %s %s: %w", m.Path, m.Version, err)
+		case !there:
+			return fmt.Errorf("%s %s: %w: its go.mod replaces %s by the folder %s, and nobody publishes %s %s; build it there and name it as command",
+				wanted.Module, wanted.Version, ErrLocal, m.Path, folder, m.Path, m.Version)
+		}
 	}
 	return nil
 }

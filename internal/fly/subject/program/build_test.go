@@ -29,6 +29,8 @@ func modules() map[string]map[string]string {
 	}
 	local := needs("local", "fork v0.0.0")
 	local["go.mod"] += "\nreplace example.org/fork => ./fork\n"
+	staged := needs("staged", "fork v0.0.0-00010101000000-000000000000")
+	staged["go.mod"] += "\nreplace example.org/fork => ./staging/fork\n"
 	newer := needs("newer", "fork v1.0.0")
 	newer["go.mod"] = strings.Replace(newer["go.mod"], "1.26.0", "1.99", 1)
 	return map[string]map[string]string{
@@ -49,7 +51,8 @@ func modules() map[string]map[string]string {
 		"example.org/better@v1.0.1":   {"go.mod": "module example.org/fork" + language, "lib.go": "package fork\n\nconst Says = \"fork\"\n"},
 		"example.org/api@v1.1.0":      lib("api", "published"),
 		"example.org/api@v1.2.0":      lib("api", "newer"),
-		"example.org/local@v1.0.0":    local,
+		"example.org/local@v1.3.0":    local,
+		"example.org/staged@v1.0.0":   staged,
 		"example.org/lacking@v1.0.0":  needs("lacking", "fork v1.5.0"),
 		"example.org/newer@v1.0.0":    newer,
 		"example.org/root/v2@v2.0.0":  {"go.mod": "module example.org/root/v2" + language, "main.go": "package main\n\nfunc main() {}\n"},
@@ -160,6 +163,25 @@ func TestBuildOfAMainOfOnesOwn(t *testing.T) {
 	}
 }
 
+// A module that the repository keeps in a folder, and requires at no version, is taken as it is
+// published at the program's version.
+func TestBuildBesideItsRepository(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles")
+	}
+	repotest.UseModules(t, modules())
+	b := Builder{Cache: OpenCache(filepath.Join(t.TempDir(), "subjects")), Progress: t.Output()}
+	staged, err := b.Build(t.Context(), wanted("staged", "v1.0.0", "."), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.CommandContext(t.Context(), staged.Path()).CombinedOutput(); err != nil || string(said) != "original\n" || !slices.ContainsFunc(staged.Modules, func(m build.Module) bool {
+		return m.Path == "example.org/fork" && m.Version == "v1.0.0"
+	}) {
+		t.Errorf("with a module of its repository it says %q, %v; of %+v", said, err, staged.Modules)
+	}
+}
+
 // What cannot be built is one sentence, said before anything is compiled, and leaves
 // nothing in the cache.
 func TestBuildRefuses(t *testing.T) {
@@ -180,7 +202,7 @@ func TestBuildRefuses(t *testing.T) {
 		{"no Go files", wanted("operator", "v1.2.3", "."), ErrNoMain, ". has no Go files; its main packages are ./cmd/broken, ./cmd/manager", false},
 		{"a library", wanted("operator", "v1.2.3", "./lib"), ErrNoMain, "./lib is package lib", false},
 		{"no program at all", wanted("api", "v1.1.0", "."), ErrNoMain, "none of its packages is one: name another module", false},
-		{"a folder that nobody publishes", wanted("local", "v1.0.0", "."), ErrLocal, "replaces example.org/fork by the folder ./fork and requires v0.0.0", false},
+		{"a folder that nobody publishes", wanted("local", "v1.3.0", "."), ErrLocal, "replaces example.org/fork by the folder ./fork, and nobody publishes example.org/fork v1.3.0", false},
 		{"a dependency that is withheld", wanted("lacking", "v1.0.0", "."), ErrNotWhole, "example.org/fork@v1.5.0", false},
 		{"a newer Go", wanted("newer", "v1.0.0", "."), ErrNewerGo, "requires go >= 1.99 (running go ", false},
 		{"a fault of its own", wanted("operator", "v1.2.3", "./cmd/broken"), ErrNotCompiled, "undefined: missing", true},

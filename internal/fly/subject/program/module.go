@@ -19,11 +19,13 @@ var ErrLocal = errors.New("it can only be built in a clone of its repository")
 // moduleFile returns the go.mod of a module that links a program as the program's own
 // go.mod, raw, does: the go command takes replace, exclude and godebug lines from the main
 // module only. A module that is replaced by a folder of the repository is taken at the
-// version that is required, under which its repository has published it.
-func moduleFile(wanted scenario.Build, raw []byte) (string, error) {
+// version that is required, under which its repository has published it; where that version
+// stands for the folder only, at the version of the program, by which all modules of a
+// repository are usually tagged: these are returned, by the folder.
+func moduleFile(wanted scenario.Build, raw []byte) (text string, beside map[string]module.Version, err error) {
 	theirs, err := modfile.Parse("go.mod", raw, nil)
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", wanted.Module, wanted.Version, err)
+		return "", nil, fmt.Errorf("%s %s: %w", wanted.Module, wanted.Version, err)
 	}
 	var b strings.Builder
 	b.WriteString("module github.com/windtunnel/windtunnel/subject\n\n")
@@ -34,7 +36,7 @@ func moduleFile(wanted scenario.Build, raw []byte) (string, error) {
 		fmt.Fprintf(&b, "godebug %s=%s\n\n", g.Key, g.Value)
 	}
 	fmt.Fprintf(&b, "require %s %s\n", wanted.Module, wanted.Version)
-	required := map[string]string{}
+	beside, required := map[string]module.Version{}, map[string]string{}
 	for _, r := range theirs.Require {
 		required[r.Mod.Path] = r.Mod.Version
 	}
@@ -46,8 +48,8 @@ func moduleFile(wanted scenario.Build, raw []byte) (string, error) {
 				continue
 			}
 			if isSentinel(version) {
-				return "", fmt.Errorf("%s %s: %w: its go.mod replaces %s by the folder %s and requires %s, which nobody publishes; build it there and name it as command",
-					wanted.Module, wanted.Version, ErrLocal, r.Old.Path, r.New.Path, version)
+				version = wanted.Version
+				beside[r.New.Path] = module.Version{Path: r.Old.Path, Version: version}
 			}
 			to = module.Version{Path: r.Old.Path, Version: version}
 		}
@@ -56,7 +58,7 @@ func moduleFile(wanted scenario.Build, raw []byte) (string, error) {
 	for _, x := range theirs.Exclude {
 		fmt.Fprintf(&b, "\nexclude %s %s\n", x.Mod.Path, x.Mod.Version)
 	}
-	return b.String(), nil
+	return b.String(), beside, nil
 }
 
 // isSentinel tells a version that stands for "the folder beside".
