@@ -259,8 +259,8 @@ func (n *node) patchDevices(ctx context.Context) error {
 }
 
 func (n *node) patchHeartbeat(ctx context.Context) error {
-	body := fmt.Appendf(nil, `{"metadata":{"labels":{"%s":"true"},"annotations":{"%s":"%s"}}}`,
-		api.LabelSchedulable, api.AnnotationHeartbeat, n.o.Now().Format(time.RFC3339Nano))
+	body := fmt.Appendf(nil, `{"metadata":{"labels":{"%s":"true","%s":"true"},"annotations":{"%s":"%s"}}}`,
+		api.LabelSchedulable, api.LabelMachineType, api.AnnotationHeartbeat, n.o.Now().Format(time.RFC3339Nano))
 	_, err := n.client.Core.Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
 	return err
 }

@@ -32,13 +32,14 @@ const (
 	LabelTargetNode      = "kubevirt.io/migrationTargetNodeName" // on instances that migrate
 	LabelMigrationJob    = "kubevirt.io/migrationJobUID"         // on target pods
 	LabelSchedulable     = "kubevirt.io/schedulable"             // on nodes
+	LabelMachineType     = "machine-type.node.kubevirt.io/q35"   // on nodes whose emulator has it: pods of v1.6 ask for it
 	AnnotationHeartbeat  = "kubevirt.io/heartbeat"               // on nodes
 	AnnotationLatest     = "kubevirt.io/latest-observed-api-version"
 	AnnotationStorage    = "kubevirt.io/storage-observed-api-version"
 	AnnotationDomain     = "kubevirt.io/domain"                         // on pods: the instance's name
 	AnnotationGeneration = "kubevirt.io/vm-generation"                  // on instances: generation of the machine that made them
 	FinalizerInstance    = "kubevirt.io/foregroundDeleteVirtualMachine" // on instances: the controller removes it last
-	FinalizerFormer      = "foregroundDeleteVirtualMachine"             // its name up to v0.49.1
+	FinalizerFormer      = "foregroundDeleteVirtualMachine"             // its name in v1.6.0 and before
 	FinalizerMachine     = "kubevirt.io/virtualMachineControllerFinalize"
 	ConditionUnpaused    = corev1.PodConditionType("kubevirt.io/virtual-machine-unpaused")
 	ContainerCompute     = "compute"
@@ -85,6 +86,7 @@ type InstanceStatus struct {
 type Condition struct {
 	Type               string                 `json:"type"`
 	Status             corev1.ConditionStatus `json:"status"`
+	LastProbeTime      metav1.Time            `json:"lastProbeTime"` // null if not set, as KubeVirt's type writes it: its patches test for that
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty"`
 	Reason             string                 `json:"reason,omitempty"`
 	Message            string                 `json:"message,omitempty"`

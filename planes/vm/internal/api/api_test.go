@@ -61,7 +61,7 @@ func TestStatusesKeepWhatOthersWrite(t *testing.T) {
 	var s api.InstanceStatus
 	repotest.NoError(t, json.Unmarshal([]byte(`{"conditions":[{"type":"Ready","status":"False","lastProbeTime":null,"lastTransitionTime":null}]}`), &s))
 	raw, err := json.Marshal(api.With(s.Conditions, api.Condition{Type: "Ready", Status: "True"}, time.Unix(0, 0).UTC()))
-	if want := `[{"lastProbeTime":null,"lastTransitionTime":"1970-01-01T00:00:00Z","status":"True","type":"Ready"}]`; err != nil || string(raw) != want {
+	if want := `[{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":"1970-01-01T00:00:00Z"}]`; err != nil || string(raw) != want {
 		t.Errorf("a changed condition is written as %s, want %s (%v)", raw, want, err)
 	}
 }

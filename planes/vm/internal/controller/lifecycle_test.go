@@ -158,7 +158,7 @@ func TestPatchesTestWhatTheyReplace(t *testing.T) {
 	metaChanges(p, old, now)
 	raw := repotest.Must(p.Bytes())(t)
 	want := `[{"op":"test","path":"/status/conditions","value":null},` +
-		`{"op":"add","path":"/status/conditions","value":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]},` +
+		`{"op":"add","path":"/status/conditions","value":[{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:05Z"}]},` +
 		`{"op":"test","path":"/status/activePods","value":null},` +
 		`{"op":"add","path":"/status/activePods","value":{"pod-ready":"node"}}]`
 	if string(raw) != want {
