@@ -36,6 +36,10 @@ var (
 	ErrNotSent = errors.New("not sent")
 	// ErrLost says that the connection was lost after a request had left.
 	ErrLost = errors.New("connection lost")
+	// ErrSilent says, with ErrLost, that a connection brought nothing for too long.
+	ErrSilent = errors.New("nothing heard")
+	// ErrReset says, with ErrLost, that the server gave up a request and not its connection.
+	ErrReset = errors.New("stream reset")
 	// ErrNoStatus says that an answer ended without a final status.
 	ErrNoStatus = errors.New("an answer without a status")
 	// ErrClosed says that the client was closed.
@@ -382,7 +386,7 @@ func (c *Client) sweep() time.Duration {
 	next := now.Add(sweepRest)
 	for k := range c.all {
 		if len(k.streams) > 0 && now.Sub(k.heard) > silence {
-			k.breakLocked(fmt.Errorf("%w: nothing heard for %v", ErrLost, silence))
+			k.breakLocked(fmt.Errorf("%w: %w for %v", ErrLost, ErrSilent, silence))
 			continue
 		}
 		if len(k.streams) > 0 {

@@ -112,7 +112,7 @@ func (k *conn) onReset(f *frame) error {
 		return nil
 	}
 	k.client.drainQueueLocked()
-	k.finishLocked(s, fmt.Errorf("%w: stream reset: %v", ErrLost, http2.ErrCode(code)))
+	k.finishLocked(s, fmt.Errorf("%w: %w: %v", ErrLost, ErrReset, http2.ErrCode(code)))
 	return nil
 }
 

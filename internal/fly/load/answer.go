@@ -18,6 +18,10 @@ var errEndless = errors.New("the list does not end")
 // handleResponse is the callback of a call's end: it records the call and sends what
 // follows it.
 func (s *slot) handleResponse(r *wire.Response) {
+	if s.informing != nil {
+		s.endList(r)
+		return
+	}
 	outcome := r.Outcome()
 	if outcome != record.OK {
 		s.retryOrGiveUp(outcome, r)

@@ -1,9 +1,11 @@
 package load
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 )
 
 // Token scans a list that comes in pieces of a size and returns the token of
@@ -13,6 +15,29 @@ func Token(list []byte, size int) string {
 	s.beginPage("/", "")
 	pieces(list, size, s.writePiece)
 	return s.nextToken()
+}
+
+// Version scans a list that comes in pieces of a size and returns its version.
+func Version(list []byte, size int) string {
+	var s scan
+	s.beginPage("/", "")
+	pieces(list, size, s.writePiece)
+	return s.version
+}
+
+// Events returns what an informer sees of a watch that comes in pieces of a size.
+func Events(stream []byte, size int) (seen []string) {
+	words := map[informer.Event]string{informer.Added: "added", informer.Changed: "changed", informer.Bookmark: "bookmark", informer.InitialEnd: "initial-end"}
+	f := frames{see: func(head []byte, isProtobuf bool) {
+		kind, version, failed := readEvent(head, isProtobuf)
+		if failed != nil {
+			seen = append(seen, fmt.Sprint("error ", failed.Code, " ", failed.Message))
+			return
+		}
+		seen = append(seen, words[kind]+" "+string(version))
+	}}
+	pieces(stream, size, func(p []byte) { f.writePiece(p) })
+	return seen
 }
 
 // Count counts the events and the bookmarks of a watch that comes in pieces of a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -272,7 +273,7 @@ func (f *flight) chooseAgain() *slot {
 	} else if s = f.takeSlotLocked(); s == nil {
 		return nil
 	}
-	if s.call = heap.Pop(&f.waiting).(call); f.population.isLimited() && s.attempt == 0 {
+	if s.call = heap.Pop(&f.waiting).(call); f.population.isLimited() && s.attempt == 0 && s.informing == nil {
 		f.population.throttled--
 	}
 	return s
@@ -317,8 +318,13 @@ func (s *slot) checkRequest() error {
 	if s.req.Member < 0 || s.req.Member > len(s.g.members) {
 		return fmt.Errorf("%w: member %d of %d", ErrPlan, s.req.Member, len(s.g.members))
 	}
-	if s.req.Op < 0 || s.req.Op >= len(s.flight.ops) {
-		return fmt.Errorf("%w: operation %d of %d", ErrPlan, s.req.Op, len(s.flight.ops))
+	for _, op := range []int{s.req.Op, s.req.ListOp} {
+		if op < 0 || op >= len(s.flight.ops) {
+			return fmt.Errorf("%w: operation %d of %d", ErrPlan, op, len(s.flight.ops))
+		}
+	}
+	if s.req.Informer != informer.None && (s.flight.population == nil || s.req.Hold <= 0) {
+		return fmt.Errorf("%w: an informer is one of clients, and informs itself for some time", ErrPlan)
 	}
 	return nil
 }
@@ -328,6 +334,9 @@ func (s *slot) postRequest() {
 	if p := s.flight.population; p != nil {
 		p.sign(s.index, &s.req.Request)
 		s.posted = s.g.options.Clock.Now()
+		if s.req.Informer != informer.None {
+			s.fillAsk()
+		}
 	}
 	switch {
 	case s.req.Hold > 0:

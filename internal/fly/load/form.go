@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -38,6 +39,7 @@ type Target struct {
 	ResourceVersion string        // get, list, watch
 	Initial         bool          // watch: send what exists first; the watch is open after that
 	Hold            time.Duration // watch, default 1m
+	Informer        informer.Form // watch: an informer's lists and watches, for Hold
 	Propagation     string        // delete, deletecollection: background (default), foreground or orphan
 }
 
@@ -101,6 +103,9 @@ func (f *Form) addListQuery(query url.Values) {
 	}
 	if t.Hold <= 0 {
 		t.Hold = time.Minute
+	}
+	if t.Informer != informer.None {
+		return // the rest is the informer's
 	}
 	query.Set("watch", "1")
 	query.Set("allowWatchBookmarks", "true")
@@ -174,6 +179,13 @@ func (f *Form) Op(step string) record.Op {
 	return op
 }
 
+// ListOp returns the operation that the lists of its informers are.
+func (f *Form) ListOp(step string) record.Op {
+	op := f.Op(step)
+	op.Verb = "list"
+	return op
+}
+
 // Fill makes req one of the form's requests: about the object of that name, or
 // about all of the namespace. The body of create, update and patch is the
 // caller's to add; its type is JSON unless the caller says otherwise.
@@ -198,7 +210,7 @@ func (f *Form) Fill(req *Request, namespace, name string) {
 	}
 	req.Pages = f.target.Verb == "list" && f.target.Limit > 0
 	if f.target.Verb == "watch" {
-		req.Hold = f.target.Hold
+		req.Hold, req.Informer = f.target.Hold, f.target.Informer
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 )
 
 // TestForms is a table of requests: what is asked for -> what is sent.
@@ -30,6 +31,8 @@ func TestForms(t *testing.T) {
 		{nodes, load.Target{Verb: "list"}, "GET /api/v1/nodes", "cluster"},
 		{deployments, load.Target{Verb: "watch", Hold: 90 * time.Second}, "GET " + many + "?allowWatchBookmarks=true&timeoutSeconds=150&watch=1 hold 1m30s", "namespace"},
 		{nodes, load.Target{Verb: "watch", Initial: true}, "GET /api/v1/nodes?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=120&watch=1 hold 1m0s", "cluster"},
+		{deployments, load.Target{Verb: "watch", Informer: informer.List, Selector: "a=b", Hold: time.Hour}, "GET " + many + "?labelSelector=a%3Db hold 1h0m0s", "namespace"},
+		{nodes, load.Target{Verb: "watch", Informer: informer.WatchList}, "GET /api/v1/nodes hold 1m0s", "cluster"},
 		{deployments, load.Target{Verb: "create"}, "POST " + many + " application/json", "resource"},
 		{deployments, load.Target{Verb: "create", Subresource: "scale"}, "POST " + one + "/scale application/json", "resource"},
 		{deployments, load.Target{Verb: "update"}, "PUT " + one + " application/json", "resource"},

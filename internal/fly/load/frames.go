@@ -16,10 +16,21 @@ type frames struct {
 	size     []byte // of protobuf: the bytes of the length
 	left     int    // of protobuf: of the frame
 	head     []byte // the frame's first bytes, which name the event's type
+
+	see func(head []byte, protobuf bool) // of an informer: it is shown each frame, or its first bytes
 }
 
-// headSize is how many bytes hold the type of an event in both forms.
-const headSize = 24
+const (
+	// headSize is how many bytes hold the type of an event in both forms.
+	headSize = 24
+	// protobufHead and jsonHead are how many bytes an informer looks at of a frame that comes
+	// in pieces: names and version come first in protobuf, and in JSON of custom resources
+	// behind annotations and managed fields.
+	protobufHead = 4 << 10
+	jsonHead     = 64 << 10
+	// restHead is what a watch keeps between two frames.
+	restHead = 256
+)
 
 // writePiece takes the next piece and returns how many events and bookmarks ended in
 // it.
@@ -35,15 +46,19 @@ func (f *frames) writePiece(p []byte) (events, bookmarks int) {
 		} else {
 			p, whole = f.readLine(p)
 		}
-		switch {
-		case !whole:
-		case bytes.Contains(f.head, []byte("BOOKMARK")):
+		if !whole {
+			continue
+		}
+		if bytes.Contains(f.head[:min(len(f.head), headSize)], []byte("BOOKMARK")) {
 			bookmarks++
-		default:
+		} else {
 			events++
 		}
-		if whole {
-			f.head = f.head[:0]
+		if f.see != nil {
+			f.see(f.head, f.protobuf)
+		}
+		if f.head = f.head[:0]; cap(f.head) > restHead {
+			f.head = nil
 		}
 	}
 	f.events += events
@@ -52,7 +67,14 @@ func (f *frames) writePiece(p []byte) (events, bookmarks int) {
 
 // keepHead takes what is missing of the frame's first bytes.
 func (f *frames) keepHead(p []byte) {
-	f.head = append(f.head, p[:min(len(p), headSize-len(f.head))]...)
+	size := headSize
+	switch {
+	case f.see != nil && f.protobuf:
+		size = protobufHead
+	case f.see != nil:
+		size = jsonHead
+	}
+	f.head = append(f.head, p[:min(len(p), size-len(f.head))]...)
 }
 
 // readLine reads up to the end of a line, and returns what is behind it.

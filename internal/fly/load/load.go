@@ -88,6 +88,7 @@ type call struct {
 	at        clock.Time    // when that lets it go, if it has to wait
 	throttled time.Duration // how long it has to
 	until     clock.Time    // of a client's watch that was open: until then it is opened again
+	informing *informing    // of a client's informer, from its first request on
 }
 
 // New returns a generator. Close it after use.

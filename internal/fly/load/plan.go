@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -80,6 +81,10 @@ type Request struct {
 	Op     int  // which of the plan's Ops it is
 	Member int  // where it is sent: 0, the plane; or what AddMember gave
 	Pages  bool // a list with a limit: its further pages are read too, each in a call that is due when the page before came
+	// Informer makes a watch of clients an informer: its lists and watches are made of this
+	// request, whose path has their selectors alone, and it informs itself for Hold.
+	Informer informer.Form
+	ListOp   int // with Informer: the operation of its lists
 }
 
 // Strict has the server refuse a body with a field that its kind does not have, or has

@@ -11,14 +11,15 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
-// scan finds the token of the next page in a list that passes by, JSON or
-// protobuf, in pieces of any size. It keeps nothing of the list itself.
+// scan finds the version of a list and the token of its next page in a list that passes
+// by, JSON or protobuf, in pieces of any size. It keeps nothing of the list itself.
 type scan struct {
-	path string // of the first page
-	from string // token of the page that is read
-	kind byte   // 0: not yet known
-	head []byte // of protobuf: up to the end of the list's metadata; of JSON: the text that is being read
-	next string
+	path    string // of the first page
+	from    string // token of the page that is read
+	kind    byte   // 0: not yet known
+	head    []byte // of protobuf: up to the end of the list's metadata; of JSON: the text that is being read
+	next    string
+	version string
 
 	// JSON: where the scan is.
 	depth    int
@@ -26,9 +27,9 @@ type scan struct {
 	key      bool    // the next text is a key
 	inText   bool
 	escaped  bool
-	metadata bool // in the value of the list's metadata
-	wanted   bool // in the value of its continue
-	ended    bool // nothing more is wanted
+	metadata bool    // in the value of the list's metadata
+	wanted   *string // where the value goes that is read
+	ended    bool    // nothing more is wanted
 }
 
 const (
@@ -113,13 +114,19 @@ func (s *scan) readText() {
 	case s.depth == 1 && s.key:
 		s.metadata = string(s.head) == "metadata"
 	case s.depth == 2 && s.metadata && s.key:
-		s.wanted = string(s.head) == "continue"
-	case s.depth == 2 && s.metadata && s.wanted:
-		quoted := append(append([]byte{'"'}, s.head...), '"')
-		if json.Unmarshal(quoted, &s.next) != nil {
-			s.next = ""
+		switch string(s.head) {
+		case "continue":
+			s.wanted = &s.next
+		case "resourceVersion":
+			s.wanted = &s.version
+		default:
+			s.wanted = nil
 		}
-		s.ended = true
+	case s.depth == 2 && s.metadata && s.wanted != nil:
+		quoted := append(append([]byte{'"'}, s.head...), '"')
+		if json.Unmarshal(quoted, s.wanted) != nil {
+			*s.wanted = ""
+		}
 	}
 	s.head = s.head[:0]
 }
@@ -148,7 +155,7 @@ func (s *scan) readSign(c byte) {
 }
 
 // readProtobuf gathers the list's head: the envelope (magic, 1: kind, 2: the list)
-// and in the list 1: metadata, in which 3 is the token.
+// and in the list 1: metadata, in which 2 is the version and 3 the token.
 func (s *scan) readProtobuf(p []byte) {
 	s.head = append(s.head, p[:min(len(p), maxToken-len(s.head))]...)
 	s.ended = len(s.head) == maxToken
@@ -185,6 +192,6 @@ func (s *scan) readProtobuf(p []byte) {
 	}
 	if whole >= 0 {
 		s.ended = true
-		s.next = string(object.Field(metadata, 3)) // of ListMeta
+		s.version, s.next = string(object.Field(metadata, 2)), string(object.Field(metadata, 3)) // of ListMeta
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,9 +73,70 @@ func TestTokenOfTheNextPage(t *testing.T) {
 	}
 }
 
-func event(t testing.TB, kind string) []byte {
+// TestVersionsOfLists: the version stands before or behind the token, and before or behind
+// the items.
+func TestVersionsOfLists(t *testing.T) {
+	typed, err := json.Marshal(configMaps("next"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, list := range map[string]string{
+		"json": string(typed), "protobuf": string(encoded(t, configMaps("next"))),
+		"custom resources": `{"apiVersion":"v1","items":[{"metadata":{"resourceVersion":"3"}}],"kind":"L","metadata":{"continue":"next","resourceVersion":"7"}}`,
+	} {
+		for _, size := range []int{1, 2, 7, 1 << 20} {
+			if version, token := load.Version([]byte(list), size), load.Token([]byte(list), size); version != "7" || token != "next" {
+				t.Errorf("%s in pieces of %d: version %q, token %q", name, size, version, token)
+			}
+		}
+	}
+}
+
+// TestVersionsOfEvents: what an informer reads of a watch, in whatever pieces it comes.
+func TestVersionsOfEvents(t *testing.T) {
+	large := strings.Repeat("x", 20<<10)
+	marked := map[string]string{"k8s.io/initial-events-end": "true"}
+	objects := []struct {
+		kind   string
+		object runtime.Object
+	}{
+		{"ADDED", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n", UID: "u", ResourceVersion: "11", Annotations: map[string]string{"resourceVersion": "5"}}, Data: map[string]string{"metadata": large}}},
+		{"MODIFIED", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "12"}}},
+		{"BOOKMARK", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "13"}}},
+		{"BOOKMARK", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "14", Annotations: marked}}},
+		{"ERROR", &metav1.Status{Code: 410, Reason: "Expired", Message: "too old"}},
+	}
+	var lines, frames []byte
+	for _, o := range objects {
+		raw, err := json.Marshal(o.object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = fmt.Appendf(lines, `{"type":%q,"object":%s}`+"\n", o.kind, raw)
+		frames = append(frames, eventOf(t, o.kind, o.object)...)
+	}
+	custom := `{"type":"ADDED","object":{"apiVersion":"x/v1","kind":"X","a":{"metadata":{"resourceVersion":"1"}},"metadata":{"annotations":{"a":"` + large + `","b":"\",{"},"managedFields":[{"resourceVersion":"2"}],"resourceVersion":"11"}}}` + "\n"
+	all := []string{"added 11", "changed 12", "bookmark 13", "initial-end 14", "error 410 too old"}
+	for name, tt := range map[string]struct {
+		stream []byte
+		want   []string
+	}{
+		"json": {lines, all}, "protobuf": {frames, all}, "custom resource": {[]byte(custom), all[:1]},
+		"no object": {[]byte("{\"type\":\"ADDED\"}\n"), []string{"added "}},
+	} {
+		for _, size := range []int{1, 3, 24, 1000, 1 << 20} {
+			if got := load.Events(tt.stream, size); !slices.Equal(got, tt.want) {
+				t.Errorf("%s in pieces of %d: %q, want %q", name, size, got, tt.want)
+			}
+		}
+	}
+}
+
+func event(t testing.TB, kind string) []byte { return eventOf(t, kind, &corev1.ConfigMap{}) }
+
+func eventOf(t testing.TB, kind string, o runtime.Object) []byte {
 	t.Helper()
-	e := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: encoded(t, &corev1.ConfigMap{})}}
+	e := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: encoded(t, o)}}
 	raw, err := e.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +180,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("{\"type\":\"ADDED\"}\n"), 3)
 	f.Add(event(f, "ADDED"), 5)
 	f.Fuzz(func(t *testing.T, p []byte, size int) {
+		load.Events(p, len(p))
 		e, b := load.Count(p, len(p))
 		if e2, b2 := load.Count(p, size); e2 != e || b2 != b {
 			t.Errorf("%d and %d in pieces of %d, %d and %d in one", e2, b2, size, e, b)

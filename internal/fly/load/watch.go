@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -18,7 +19,8 @@ type watches struct {
 	open           atomic.Int64
 	events, bytes  atomic.Int64
 	opened, broken atomic.Int64
-	nextSample     clock.Time // the pace's goroutine's own
+	informers      atomic.Pointer[informers] // nil: the plan has none
+	nextSample     clock.Time                // the pace's goroutine's own
 }
 
 // sampleEvery is how often the watches' figures are written down.
@@ -55,6 +57,9 @@ func (w *watches) writeSamples(f *flight) {
 		id := records.Series(record.Series{Target: "windtunnel", Name: m.name, Labels: []record.Label{{Name: "step", Value: f.plan.stepName()}}})
 		records.Sample(record.Sample{Series: id, At: now, Value: float64(m.value)})
 	}
+	if i := w.informers.Load(); i != nil {
+		i.writeSamples(f, now)
+	}
 }
 
 // hold is a watch that is being opened or held.
@@ -67,6 +72,13 @@ type hold struct {
 	first   wire.Response
 	opened  clock.Time
 	frames  frames
+
+	// Of an informer:
+	whole   bool          // it has all that exists
+	marks   int           // bookmarks that came
+	seen    []byte        // version of the last event; empty: the informer knows it
+	failed  *informer.End // the server has ended the watch by an event
+	refusal string        // what that event said
 }
 
 // holdWatch opens a slot's watch. The slot is free again when it is open: how many
@@ -76,7 +88,9 @@ func (s *slot) holdWatch() {
 	h := &hold{call: s.call, g: s.g, req: s.req, slot: s, initial: strings.Contains(s.req.Path, "sendInitialEvents=true")}
 	h.req.Body = nil
 	h.req.Opened, h.req.Data = h.onResponse, h.onData
-	if h.until > 0 {
+	if h.informing != nil {
+		h.frames.see = h.seeEvent
+	} else if h.until > 0 {
 		h.req.Hold = max(time.Millisecond, h.until.Sub(s.g.options.Clock.Now()))
 	}
 	client, err := s.watchClient()
@@ -117,7 +131,8 @@ func (h *hold) onData(p []byte) {
 	w := &h.flight.watches
 	w.events.Add(int64(events))
 	w.bytes.Add(int64(len(p)))
-	if bookmarks > 0 && h.initial && h.slot != nil {
+	h.marks += bookmarks
+	if h.initial && h.slot != nil && (h.whole || bookmarks > 0 && h.informing == nil) {
 		h.recordOpened()
 	}
 }
@@ -130,10 +145,13 @@ func (h *hold) recordOpened() {
 	r.ReceivedBytes = int(h.frames.bytes)
 	h.opened = r.Done
 	s.recordCall(record.OK, &r, false)
-	if h.flight.population != nil && h.until == 0 {
+	w := &h.flight.watches
+	switch {
+	case h.informing != nil:
+		w.informers.Load().countOpened(h)
+	case h.flight.population != nil && h.until == 0:
 		h.until = h.opened.Add(h.req.Hold)
 	}
-	w := &h.flight.watches
 	w.open.Add(1)
 	w.opened.Add(1)
 	h.g.releaseSlot(s)
@@ -148,6 +166,10 @@ func (h *hold) onClosed(r *wire.Response) {
 	f.mu.Lock()
 	delete(f.watches.own, &h.req.Request)
 	f.mu.Unlock()
+	if h.informing != nil {
+		h.endInforming(r)
+		return
+	}
 	if s := h.slot; s != nil {
 		s.handleResponse(r)
 		return

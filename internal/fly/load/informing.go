@@ -1,0 +1,260 @@
+package load
+
+import (
+	"bytes"
+	"container/heap"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// informing is the informer of a client. Its requests follow one another, so nothing of it
+// is guarded: each hands it to the next.
+type informing struct {
+	informer.Informer
+	seed  uint64
+	draws int
+	until clock.Time // it informs itself
+	began clock.Time // the request under way did
+	ended clock.Time // the watch did that was open; 0: it is open, or none was yet
+}
+
+func newInforming(now clock.Time, req *Request, seed uint64) *informing {
+	n := &informing{Informer: informer.New(req.Informer, now), seed: seed, until: now.Add(req.Hold)}
+	n.First(n.draw())
+	return n
+}
+
+// draw returns the next random number in [0, 1).
+func (n *informing) draw() float64 {
+	n.draws++
+	return float64(Draw(n.seed, n.draws)>>11) / (1 << 53)
+}
+
+// askQuery returns the query of a request, to which the form's may be added.
+func askQuery(a informer.Ask) string {
+	query := url.Values{}
+	if a.Version != "" {
+		query.Set("resourceVersion", a.Version)
+	}
+	if a.Kind == informer.ListPage {
+		if a.Limit > 0 {
+			query.Set("limit", strconv.Itoa(a.Limit))
+		}
+		if a.Continue != "" {
+			query.Set("continue", a.Continue)
+		}
+		return query.Encode()
+	}
+	query.Set("watch", "true")
+	query.Set("allowWatchBookmarks", "true")
+	query.Set("timeoutSeconds", strconv.Itoa(int(a.Timeout.Seconds())))
+	if a.Kind == informer.InitialWatch {
+		query.Set("sendInitialEvents", "true")
+		query.Set("resourceVersionMatch", "NotOlderThan")
+	}
+	return query.Encode()
+}
+
+// fillAsk makes the slot's request the one that its informer sends next.
+func (s *slot) fillAsk() {
+	now := s.g.options.Clock.Now()
+	if s.informing == nil {
+		s.informing = newInforming(now, &s.req, s.flight.population.Seed+uint64(s.index))
+		s.flight.watches.informers.CompareAndSwap(nil, &informers{})
+	}
+	ask := s.informing.Asked()
+	if query := askQuery(ask); query != "" {
+		if strings.Contains(s.req.Path, "?") {
+			s.req.Path += "&" + query
+		} else {
+			s.req.Path += "?" + query
+		}
+	}
+	s.informing.began = now
+	if ask.Kind != informer.ListPage {
+		s.req.Hold = max(time.Millisecond, s.informing.until.Sub(now))
+		return
+	}
+	s.req.Op, s.req.Hold = s.req.ListOp, 0
+	s.scan.beginPage(s.req.Path, "")
+	s.req.Data = s.data
+}
+
+// endList is told the end of an informer's list.
+func (s *slot) endList(r *wire.Response) {
+	e := endOf(r)
+	if r.Outcome() == record.OK {
+		e.How, e.Version, e.Continue = informer.Answered, s.scan.version, s.scan.nextToken()
+	}
+	s.endAsk(r, e, r.Outcome())
+}
+
+// endOf says how a request ended that brought no list and was no watch that was open.
+func endOf(r *wire.Response) informer.End {
+	e := informer.End{Code: r.Code, RetryAfter: r.RetryAfter}
+	switch {
+	case r.Err == nil && !r.Success():
+		e.How, e.TooLarge = informer.Refused, isTooLarge(r.Body)
+	case errors.Is(r.Err, syscall.ECONNREFUSED):
+		e.How = informer.Unreachable
+	case r.Code == 0 && isClosing(r.Err):
+		e.How = informer.Cut
+	default:
+		e.How = informer.Unanswered
+	}
+	return e
+}
+
+// isClosing tells whether the connection was closed or reset, in its handshake or later.
+func isClosing(err error) bool {
+	if errors.Is(err, wire.ErrSilent) || errors.Is(err, wire.ErrReset) {
+		return false
+	}
+	return errors.Is(err, wire.ErrLost) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// isTooLarge tells whether a status says that the server does not have a version yet.
+func isTooLarge(status []byte) bool {
+	return bytes.Contains(status, []byte("ResourceVersionTooLarge"))
+}
+
+// endAsk takes the end of an informer's request that has a slot, and sends what it asks for
+// next when that is due.
+func (s *slot) endAsk(r *wire.Response, e informer.End, outcome record.Outcome) {
+	f, n := s.flight, s.informing
+	if n.Asked().Relist {
+		f.watches.informers.Load().countRelist(r.ReceivedBytes, e.How == informer.Answered && e.Continue == "")
+	}
+	next, over := s.nextAsk(r.Done, e)
+	result := s.recordCall(outcome, r, outcome != record.OK && !over)
+	result.Last = over
+	s.reportResult(result)
+	if over || !f.queueAsk(next) {
+		s.endCall()
+		return
+	}
+	s.g.releaseSlot(s)
+	f.sendDue()
+}
+
+// nextAsk returns the call that follows a request of an informer, and whether none does:
+// its time is over.
+func (c *call) nextAsk(now clock.Time, e informer.End) (next call, over bool) {
+	n := c.informing
+	ask := n.End(now, e, n.draw())
+	next = call{flight: c.flight, index: c.index, informing: n, due: now.Add(ask.Pause), charged: !ask.Limited}
+	if e.How != informer.Answered && e.How != informer.Closed {
+		next.attempt = min(c.attempt+1, maxAttempt)
+	}
+	return next, next.due >= n.until
+}
+
+// maxAttempt is the highest number of an attempt: the records have a byte for it.
+const maxAttempt = 255
+
+// queueAsk puts an informer's next call among those that wait; false when the flight was
+// stopped.
+func (f *flight) queueAsk(c call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped {
+		return false
+	}
+	heap.Push(&f.waiting, c)
+	if c.due < f.sleeping {
+		f.alarm.wakeUp()
+	}
+	return true
+}
+
+// seeEvent takes an event of an informer's watch.
+func (h *hold) seeEvent(head []byte, isProtobuf bool) {
+	n := h.informing
+	kind, version, failed := readEvent(head, isProtobuf)
+	switch {
+	case failed != nil:
+		h.failed, h.refusal = &informer.End{How: informer.Failed, Code: failed.Code, TooLarge: isTooLarge(head)}, failed.Message
+		h.flight.population.connectionOf(h.index).CloseHeld(func(r *wire.Request) bool { return r == &h.req.Request })
+	case kind == informer.InitialEnd:
+		h.whole, h.seen = n.See(kind, string(version)), h.seen[:0]
+	case kind != informer.Added || n.Asked().Kind == informer.Watch || h.whole:
+		// The last one will do: only where the watch ends is it asked what it has come to.
+		h.seen = append(h.seen[:0], version...)
+	}
+}
+
+// endInforming is told the end of an informer's watch.
+func (h *hold) endInforming(r *wire.Response) {
+	f, n := h.flight, h.informing
+	w := &f.watches
+	over := r.Done >= n.until || errors.Is(r.Err, wire.ErrClosed)
+	if len(h.seen) > 0 {
+		n.See(informer.Changed, string(h.seen))
+	}
+	e := h.watchEnd(r)
+	if s := h.slot; s != nil {
+		if h.failed != nil {
+			r.Code, r.Body = h.failed.Code, []byte(h.refusal)
+		}
+		outcome := r.Outcome()
+		if outcome == record.OK && !over {
+			outcome = record.Failed // it ended before it was open
+		}
+		s.endAsk(r, e, outcome)
+		return
+	}
+	w.open.Add(-1)
+	if r.Err != nil {
+		w.broken.Add(1)
+	}
+	next, last := h.nextAsk(r.Done, e)
+	if !over && !f.isStopped() {
+		n.ended = r.Done
+		w.informers.Load().countEnd(e)
+	}
+	if done := f.plan.Done; done != nil {
+		done(Result{
+			Index: h.index, Op: h.req.Op, Attempt: h.attempt, Last: last, Outcome: r.Outcome(), Response: r,
+			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
+		})
+	}
+	if last || !f.queueAsk(next) {
+		f.endCall()
+		return
+	}
+	f.sendDue()
+}
+
+// watchEnd says how an informer's watch ended.
+func (h *hold) watchEnd(r *wire.Response) informer.End {
+	if h.failed != nil {
+		return *h.failed
+	}
+	if h.first.Done == 0 {
+		return endOf(r)
+	}
+	e := informer.End{How: informer.Closed, Lasted: r.Done.Sub(h.informing.began), Events: h.frames.events + h.marks}
+	if r.Err != nil && !isClosing(r.Err) {
+		// What client-go makes of a stream that it cannot read on.
+		e.How, e.Code = informer.Failed, http.StatusInternalServerError
+	}
+	return e
+}
+
+// isStopped tells whether the flight was stopped.
+func (f *flight) isStopped() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stopped
+}
