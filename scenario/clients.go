@@ -43,14 +43,25 @@ const (
 	JSONClients     = "json"
 )
 
+// How an informer gets what exists: the values of call.informer.
 const (
-	clientMark = "{{.Client}}"
-	maxClients = 50_000
+	ListInformer      = "list"
+	WatchListInformer = "watchList"
 )
+
+// ClientMark stands for the number of a client.
+const ClientMark = "{{.Client}}"
+
+const maxClients = 50_000
+
+// NamesClient tells whether a call is another one for each client.
+func (x *Call) NamesClient() bool {
+	return strings.Contains(x.Selector+x.FieldSelector, ClientMark)
+}
 
 // ForClient returns a text of clients with the number of a client filled in.
 func ForClient(text string, client int) string {
-	return strings.ReplaceAll(text, clientMark, strconv.Itoa(client))
+	return strings.ReplaceAll(text, ClientMark, strconv.Itoa(client))
 }
 
 func (c *Clients) setDefaults() { c.ContentType = ProtobufClients }
@@ -74,6 +85,7 @@ type clientsChecker struct{ *checker }
 func (c clientsChecker) checkClients(path string, s *Step) {
 	x := s.Clients
 	if x == nil {
+		c.checkNoClients(strings.TrimSuffix(path, ".clients"), s)
 		return
 	}
 	switch {
@@ -113,12 +125,28 @@ func (c clientsChecker) checkClients(path string, s *Step) {
 	}
 }
 
+// checkNoClients refuses what only clients do in a step that has none.
+func (c clientsChecker) checkNoClients(path string, s *Step) {
+	if s.Requests == nil {
+		return
+	}
+	for i := range s.Requests.Mix {
+		call, at := &s.Requests.Mix[i], fmt.Sprintf("%s.requests.mix[%d]", path, i)
+		if call.Informer != "" {
+			c.reportAt(at+".informer", "call.informer: informers are clients: the step needs clients")
+		}
+		if call.NamesClient() {
+			c.reportAt(at, "call: %s needs clients in its step", ClientMark)
+		}
+	}
+}
+
 // checkClientText checks a text that goes into a header.
 func (c clientsChecker) checkClientText(path, field, text string) {
-	rest := strings.ReplaceAll(text, clientMark, "")
+	rest := strings.ReplaceAll(text, ClientMark, "")
 	switch {
 	case strings.Contains(rest, "{{"):
-		c.reportAt(path, "%s: %q: only %s is filled in, written like this", field, clipText(text), clientMark)
+		c.reportAt(path, "%s: %q: only %s is filled in, written like this", field, clipText(text), ClientMark)
 	case strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r > '~' }):
 		c.reportAt(path, "%s: %q has characters that a header cannot carry", field, clipText(text))
 	}

@@ -240,12 +240,13 @@ type Call struct {
 	Body            string         `yaml:"body"`            // create, update, patch: one of bodies
 	With            map[string]any `yaml:"with"`            // more template variables
 	Patch           string         `yaml:"patch"`           // patch: merge (default), strategic, json or apply
-	Selector        string         `yaml:"selector"`        // list, watch, deletecollection: label selector; get, patch, delete with resource and no name: the objects found with it at the start of the step, round-robin
+	Selector        string         `yaml:"selector"`        // list, watch, deletecollection: label selector, of list and watch with {{.Client}} for the number of the client; get, patch, delete with resource and no name: the objects found with it at the start of the step, round-robin
 	Optional        bool           `yaml:"optional"`        // get, update, patch, delete: with selector, the labels may select nothing; with of, objects may have been deleted, and their calls are not sent; deletecollection: there may be nothing to delete at the start of the step; default: the verdict is then unknown
-	FieldSelector   string         `yaml:"fieldSelector"`   // list, watch, deletecollection
+	FieldSelector   string         `yaml:"fieldSelector"`   // list, watch, deletecollection; of list and watch with {{.Client}}, such as spec.nodeName=node-{{.Client}}
 	Limit           int            `yaml:"limit"`           // list: objects per page; all pages are read, each with a request; 0: one page
 	ResourceVersion string         `yaml:"resourceVersion"` // get, list: "" (default: the newest, by quorum) or "0" (any, from the cache)
-	Hold            unit.Duration  `yaml:"hold"`            // watch: time after which it is closed, default 1m; one of `clients` that ends earlier is opened again, as informers do, and lists again what exists
+	Hold            unit.Duration  `yaml:"hold"`            // watch: time after which it is closed, default 1m; one of `clients` that ends earlier is opened again, and gets again what exists
+	Informer        string         `yaml:"informer"`        // watch with clients: lists and watches as an informer of client-go does, for the time `hold`: list (a list, then a watch) or watchList (one watch that sends what exists first); default: a plain watch
 	Propagation     string         `yaml:"propagation"`     // delete, deletecollection
 }
 

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
 )
@@ -55,13 +56,20 @@ func (c requestsChecker) checkCall(path string, x *Call, before createdSteps) {
 		c.checkBodyName(path+".body", "call.body", x.Body)
 	}
 	c.checkVariables(path+".with", "call.with", x.Body, x.With)
-	for _, w := range []struct{ name, value string }{{"pick", x.Pick}, {"patch", x.Patch}, {"propagation", x.Propagation}} {
+	for _, w := range []struct{ name, value string }{{"informer", x.Informer}, {"pick", x.Pick}, {"patch", x.Patch}, {"propagation", x.Propagation}} {
 		if w.value != "" {
 			c.checkWord(path+"."+w.name, "call."+w.name, w.value)
 		}
 	}
-	c.checkSelector(path+".selector", "call.selector", x.Selector)
-	if _, err := fields.ParseSelector(x.FieldSelector); err != nil {
+	selector, fieldSelector := x.Selector, x.FieldSelector
+	switch {
+	case x.Verb == "list" || x.Verb == "watch":
+		selector, fieldSelector = ForClient(selector, 0), ForClient(fieldSelector, 0)
+	case strings.Contains(fieldSelector, ClientMark):
+		c.reportAt(path+".fieldSelector", "call.fieldSelector: %s belongs to list and watch, not to %s", ClientMark, x.Verb)
+	}
+	c.checkSelector(path+".selector", "call.selector", selector)
+	if _, err := fields.ParseSelector(fieldSelector); err != nil {
 		c.reportAt(path+".fieldSelector", "call.fieldSelector: %q is not a field selector: %v", clipText(x.FieldSelector), err)
 	}
 	c.checkNotNegative(path+".limit", "call.limit", x.Limit)
@@ -96,6 +104,7 @@ func (c requestsChecker) checkFields(path string, x *Call) {
 		{"limit", []string{"list"}},
 		{"resourceVersion", []string{"get", "list"}},
 		{"hold", []string{"watch"}},
+		{"informer", []string{"watch"}},
 		{"propagation", []string{"delete", "deletecollection"}},
 		{"subresource", []string{"get", "create", "update", "patch"}},
 	} {

@@ -63,6 +63,8 @@ func fieldWords(field string) []string {
 		return []string{ProtobufClients, JSONClients}
 	case "call.verb":
 		return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+	case "call.informer":
+		return []string{ListInformer, WatchListInformer}
 	case "call.pick":
 		return []string{"turn", "random"}
 	case "call.patch":

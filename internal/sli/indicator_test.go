@@ -48,7 +48,7 @@ func TestTable(t *testing.T) {
 		}
 		x.Taker()(func(string) string { return "" }) // its patterns can be read
 	}
-	if shown > 50 { // each of them for every component
+	if shown > 52 { // each of them for every component
 		t.Errorf("%d statistics are measures of every run: too many to read", shown)
 	}
 	if x, ok := sli.Find("etcd-fsync"); !ok || x.Unit != "seconds" {

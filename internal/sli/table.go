@@ -104,6 +104,7 @@ func podIndicators() []Indicator {
 
 // watchIndicators are the indicators of watches and of the cache behind them.
 func watchIndicators() []Indicator {
+	const informers = "windtunnel's own informers"
 	return []Indicator{
 		// slos/watch_latency.md asks from the store to ready to be sent; a client sees from a change that the store shows to its receipt.
 		{Name: "watch-latency", Unit: "seconds", Text: "by how much events on windtunnel's own watches came later than a list that knew of their change; the most of each sample",
@@ -120,6 +121,15 @@ func watchIndicators() []Indicator {
 		{Name: "watchers-ended", Unit: "watches", Text: "watches that kube-apiserver ended because they were too slow",
 			Source: reference, Labels: anyLabels("resource"), Statistics: []string{"sum", "rate", "max"},
 			Kind: Counter, Family: "apiserver_terminated_watchers_total", Calls: true, Shown: []string{"sum"}},
+		// Those of client-go's informers: what a restart costs their users, and the server.
+		{Name: "watches-ended", Unit: "watches", Text: "watches of informers (`informer`) that ended before their time; reason: closed, the server ended it or the connection was closed; expired, its resourceVersion was gone; error, another error of the server, or a connection that was silent",
+			Source: informers, Labels: oneOf(anyLabels("step", "clients"), "reason", "closed", "expired", "error"), Statistics: rateStatistics(), Kind: Counter, Family: "windtunnel_load_watches_ended_total"},
+		{Name: "watch-recovery", Unit: "seconds", Text: "from the end of a watch of an informer to the moment when the informer watched again with all objects: resumed, listed and watched, or with the bookmark behind all initial events",
+			Source: informers, Labels: anyLabels("step", "clients"), Statistics: distributionStatistics(), Kind: Histogram, Family: "windtunnel_load_watch_recovery_seconds", Shown: showP99()},
+		{Name: "relists", Unit: "relists", Text: "times that an informer got all objects once more, by a list or by initial events of a watch",
+			Source: informers, Labels: anyLabels("step", "clients"), Statistics: rateStatistics(), Kind: Counter, Family: "windtunnel_load_relists_total", Shown: []string{"sum"}},
+		{Name: "relist-bytes", Unit: "bytes", Text: "bytes of relists, of those that failed, too",
+			Source: informers, Labels: anyLabels("step", "clients"), Statistics: rateStatistics(), Kind: Counter, Family: "windtunnel_load_relist_bytes_total", Shown: []string{"sum"}},
 	}
 }
 

@@ -16,16 +16,16 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4810},
+		"ground":            {max: 4820},
 		"internal/record":   {max: 5160},
 		"internal/machine":  {max: 3370},
 		"internal/api":      {max: 5815},
 		"internal/template": {max: 1475},
-		"scenario":          {max: 6390},
+		"scenario":          {max: 6420},
 		"internal/interop":  {max: 12_370},
 		"internal/sim":      {max: 24_680},
 		"internal/opinion":  {max: 27_545},
-		"internal/fly":      {max: 28_275},
+		"internal/fly":      {max: 28_315},
 		"plane":             {max: 47},
 		"planes":            {max: 28_795},
 		"cmd":               {max: 7290},
@@ -33,7 +33,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	packages: map[string]budget{
 		"internal/opinion/slo": {3825, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
 		"cmd/windtunnel":       {7290, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
-		"scenario":             {6390, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"scenario":             {6420, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},

@@ -11,7 +11,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/template"
-	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // batch is the objects that a step goes through, in order. Its pace is of
@@ -97,10 +96,6 @@ func (p pacing) Due(i int) time.Duration {
 }
 
 func (p pacing) Rate() float64 { return p.Pace.Rate() * p.calls }
-
-func loadRetry(r scenario.Retry) load.Retry {
-	return load.Retry{Times: r.Times, Codes: r.Codes, Delay: time.Duration(r.Delay)}
-}
 
 // planCreation is the plan of making a batch: the same requests in the same order
 // for the same scenario, parameters and seed (rule of measurement 6).

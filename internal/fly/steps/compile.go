@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
@@ -62,13 +61,4 @@ func newObjects(w *workload.Workload, step string, c *scenario.Create) *Objects 
 // pacingOf returns a batch's pace for a step.
 func pacingOf(w *workload.Workload, step string, b batch, p scenario.Pace) pacing {
 	return pacing{Pace: w.PaceOf(step, p, b.units), unit: b.unit, units: b.units, shift: b.shift, calls: float64(b.count) / float64(max(1, b.units))}
-}
-
-// withWay adds to an error of a kind or resource that the plane does not serve
-// what can be done about it.
-func withWay(err error, group string) error {
-	if errors.Is(err, discovery.ErrNotServed) && !workload.BuiltIn(group) {
-		return fmt.Errorf("%w: add its CustomResourceDefinition under crds: of the scenario", err)
-	}
-	return err
 }

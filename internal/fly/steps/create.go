@@ -30,7 +30,7 @@ func (c Create) planCalls(ctx context.Context, s *Session) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	p.Pace, p.Retry = pace, loadRetry(c.Spec.Retry)
+	p.Pace, p.Retry = pace, workload.RetryOf(c.Spec.Retry)
 	return planned{Plan: p, after: s.newSettling(o)}, nil
 }
 

@@ -8,12 +8,12 @@ import (
 	"net/url"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -39,6 +39,7 @@ type mixEntry struct {
 	found      [][2]string      // objects that the labels selected: namespace and name
 	rounds     bool             // the index counts rounds through what was found
 	seed       uint64
+	clients    int // of the step, when the call is another one for each; otherwise 0
 	stamp      object.Stamp
 	lacking    bool         // it was told before it began that some of its objects are not there
 	leftOut    atomic.Int64 // calls, since their objects had been deleted
@@ -61,10 +62,7 @@ func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call
 		return nil, err
 	}
 	selector := s.Workload.NarrowSelector(resource, c)
-	e.form, err = load.NewForm(resource, load.Target{
-		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selectorFor(selector),
-		FieldSelector: c.FieldSelector, Limit: c.Limit, ResourceVersion: c.ResourceVersion, Hold: time.Duration(c.Hold), Propagation: c.Propagation,
-	})
+	e.form, err = load.NewForm(resource, workload.TargetOf(c, e.selectorFor(selector)))
 	if err != nil {
 		return nil, err
 	}
@@ -265,6 +263,12 @@ func (e *mixEntry) buildCall(n int, req *load.Request) (bool, error) {
 func (e *mixEntry) fillRequest(t target, req *load.Request) (bool, error) {
 	req.Op = e.op
 	e.form.Fill(req, t.namespace, t.name)
+	if req.Informer != informer.None {
+		req.ListOp = e.op + 1
+	}
+	if e.clients > 0 {
+		req.Path = workload.FillClient(req.Path, t.vars.Index%e.clients)
+	}
 	if e.call.Verb == "delete" && e.objects != nil {
 		return e.objects.requireUID(t.ordinal, req), nil
 	}

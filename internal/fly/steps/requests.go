@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -40,10 +41,16 @@ func (x Requests) planCalls(ctx context.Context, s *Session) (planned, error) {
 		if e.get != nil {
 			ops = append(ops, e.get.Op(x.Step))
 		}
+		if x.Spec.Mix[i].Informer != "" {
+			ops = append(ops, e.form.ListOp(x.Step))
+		}
+		if clients := s.Workload.ClientsOf(x.Step); clients != nil && x.Spec.Mix[i].NamesClient() {
+			e.clients = clients.Count
+		}
 		entries, weights, found = append(entries, e), append(weights, x.Spec.Mix[i].Weight), append(found, e.found)
 	}
 	choose := newChooser(entries, load.NewMix(weights, s.Workload.SeedOf(x.Step)), x.Spec.Rounds > 0)
-	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: loadRetry(x.Spec.Retry), Anew: x.Spec.Connection == scenario.NewConnections}
+	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: workload.RetryOf(x.Spec.Retry), Anew: x.Spec.Connection == scenario.NewConnections}
 	if x.Spec.Rounds > 0 {
 		for _, e := range entries {
 			p.Count += x.Spec.Rounds * len(e.found)

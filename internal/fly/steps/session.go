@@ -110,7 +110,7 @@ const servedWithin = 5 * time.Second
 func (s *Session) findNamed(ctx context.Context, name string) (discovery.Resource, error) {
 	out, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.resourceCache().Named(ctx, name) })
 	if r, wrong := scenario.ParseResource(name); wrong == nil {
-		err = withWay(err, r.Group)
+		err = workload.ExplainNotServed(err, r.Group)
 	}
 	return out, err
 }
@@ -127,7 +127,7 @@ func (s *Session) findKind(ctx context.Context, body *template.Template) (discov
 	if !named {
 		group = ""
 	}
-	return out, withWay(err, group)
+	return out, workload.ExplainNotServed(err, group)
 }
 
 // findServed asks until the plane serves a resource.

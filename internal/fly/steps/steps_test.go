@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,8 +19,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -515,6 +518,44 @@ func TestBeside(t *testing.T) {
 	}
 	if got := b.server.Count("WATCH /api/v1/configmaps"); got != 3 {
 		t.Errorf("%d watches were opened", got)
+	}
+}
+
+// TestInformersOfAStep: what clients that are informers are sent with, each with its own
+// selector, and that they list and watch until their step ends.
+func TestInformersOfAStep(t *testing.T) {
+	b := newBench(t, head(1)+`
+- name: informers
+  clients: {count: 3}
+  requests:
+    count: 3
+    pace: {burst: true}
+    mix: [{verb: watch, resource: configmaps, informer: list, fieldSelector: "metadata.name=agent-{{.Client}}", hold: 24h}]
+`)
+	x := b.Workload.Scenario.Steps[0]
+	p, err := Requests{"informers", x.Requests}.planCalls(t.Context(), b.Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		var req load.Request
+		if _, err := p.Build(i, &req); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("/api/v1/namespaces/n-1/configmaps?fieldSelector=metadata.name%%3Dagent-%d", i); req.Path != want || req.Informer != informer.List {
+			t.Errorf("request %d is %s, want %s", i, req.Path, want)
+		}
+		if list, watch := p.Ops[req.ListOp], p.Ops[req.Op]; list.Verb != "list" || watch.Verb != "watch" || list.Scope != "namespace" {
+			t.Errorf("operations %+v and %+v", list, watch)
+		}
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- Run(ctx, b.Session) }()
+	repotest.Eventually(t, "three informers watch", func() bool { return b.server.Count("WATCH /api/v1/namespaces/n-1/configmaps") == 3 })
+	end()
+	if err := <-ran; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

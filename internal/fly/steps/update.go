@@ -57,7 +57,7 @@ func (x Update) planCalls(_ context.Context, s *Session) (planned, error) {
 	if lacksUnits {
 		lacks = append(lacks, fmt.Sprintf("update.first is %d, and step %q has only %d", x.Spec.First, o.step, b.units))
 	}
-	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), loadRetry(x.Spec.Retry)
+	p.Pace, p.Retry = pacingOf(s.Workload, x.Step, b, x.Spec.Pace), workload.RetryOf(x.Spec.Retry)
 	return planned{Plan: p, lacks: lacks, after: func(_ context.Context, sent error) error {
 		if n := int(leftOut.Load()); n > 0 && len(lacks) == 0 {
 			s.noteLacks(x.Step, []string{fmt.Sprintf("%s of step %s %v before they were to change", unit.Count(n, "objects"), o.step, errDeleted)})

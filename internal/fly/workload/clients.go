@@ -12,7 +12,7 @@ func (w *Workload) ClientsOf(name string) *load.Clients {
 		return nil
 	}
 	c := step.Clients
-	out := &load.Clients{Name: c.Name, Count: c.Count, Connections: c.Connections}
+	out := &load.Clients{Name: c.Name, Count: c.Count, Connections: c.Connections, Seed: w.SeedOf(name)}
 	if c.Limiter != nil {
 		out.QPS, out.Burst = c.Limiter.QPS, c.Limiter.Burst
 	}

@@ -37,7 +37,10 @@ steps:
 		if fifth := got.Identity(5); !reflect.DeepEqual(fifth, want.fifth) {
 			t.Errorf("%s: client 5 is %+v, want %+v", name, fifth, want.fifth)
 		}
-		got.Identity = nil
+		if got.Seed == 0 {
+			t.Errorf("%s: no seed", name)
+		}
+		got.Identity, got.Seed = nil, 0
 		if !reflect.DeepEqual(*got, want.Clients) {
 			t.Errorf("%s: %+v, want %+v", name, *got, want.Clients)
 		}

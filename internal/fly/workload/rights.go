@@ -188,7 +188,7 @@ func (r *rights) addCall(c *scenario.Call) {
 		part = "/" + c.Subresource
 	}
 	verbs := []string{c.Verb}
-	if c.Selector != "" && c.Name == "" {
+	if c.Selector != "" && c.Name == "" || c.Informer != "" {
 		verbs = append(verbs, "list")
 	}
 	switch {

@@ -44,6 +44,9 @@ func TestRights(t *testing.T) {
 		"clients that are others": {
 			"namespaces: {count: 0}\nsteps: [{clients: {count: 2, as: {user: a, groups: [g]}}, requests: {count: 1, pace: {burst: true}, mix: [{verb: list, resource: secrets, namespace: '*'}]}}]\n",
 			[]string{"/users: impersonate", "/groups: impersonate", "/secrets: list"}, false},
+		"informers": {
+			"namespaces: {count: 0}\nsteps: [{clients: {count: 2}, requests: {count: 2, pace: {burst: true}, mix: [{verb: watch, resource: secrets, namespace: '*', informer: watchList}]}}]\n",
+			[]string{"/secrets: list watch"}, false},
 		"a mix": {
 			"namespaces: {count: 0}\nsteps: [{name: r, requests: {count: 1, pace: {burst: true}, mix: [{verb: get, resource: widgets.v1alpha1.example.org, namespace: n, name: w, subresource: status}, {verb: list, resource: secrets, namespace: '*'}]}}]\n",
 			[]string{"example.org/widgets/status in n: get", "/secrets: list"}, false},
