@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -164,9 +163,8 @@ func newController(o Options) (*Controller, error) {
 	}
 	c.loop = o.Loop("application", o.Workers, c.reconcile)
 	c.unseen = unseen.New(o.Clock, c.loop.Queue.Add)
-	o.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "app_unseen_applications", Help: "Applications that are worked on, or of which the watches have not shown yet what the controller wrote.",
-	}, func() float64 { return float64(c.unseen.Owners()) }))
+	o.Registry.GaugeFunc("app_unseen_applications", "Applications that are worked on, or of which the watches have not shown yet what the controller wrote.",
+		func() float64 { return float64(c.unseen.Owners()) })
 	if o.Features.ParsePackages {
 		c.tools.Templates.Parsed = c.metrics.packages.Inc
 	}

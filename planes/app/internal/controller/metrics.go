@@ -41,12 +41,7 @@ type shown struct {
 
 func newMetrics(r *instrument.Registry, c clock.Clock, concurrent int) *metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(10e-6, 1.5, 45), // to 560 s
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
-		}, labels)
-		r.MustRegister(h)
-		return h
+		return r.HistogramIn(prometheus.ExponentialBuckets(10e-6, 1.5, 45), name, help, labels...) // to 560 s
 	}
 	m := &metrics{
 		clock: c, seen: map[string]shown{},
@@ -56,19 +51,15 @@ func newMetrics(r *instrument.Registry, c clock.Clock, concurrent int) *metrics 
 		workflows:  histogram("workflow_finished_time_seconds", "From the first step of a workflow to its end.", "phase"),
 		requests: histogram("kubevela_controller_client_request_time_seconds", "Time of requests, the wait for the limiter included, and of reads from caches.",
 			"controller", "cluster", "verb", "kind", "apiVersion", "unstructured"),
-		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "step_duration_ms", Help: "Time of one execution of a step, in ms.", Buckets: prometheus.ExponentialBuckets(0.01, 1.5, 45),
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
-		}, []string{"controller", "step_type"}),
-		phases:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "application_phase_number", Help: "Applications by phase."}, []string{"phase"}),
-		stepPhases: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workflow_step_phase_number", Help: "Steps of workflows by type and phase."}, []string{"step_type", "phase"}),
-		trackers:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "list_resourcetracker_num", Help: "Resource trackers that lists have gone through."}, []string{"controller"}),
-		packages:   prometheus.NewCounter(prometheus.CounterOpts{Name: "app_template_packages_parsed_total", Help: "Packages that evaluations of templates have parsed anew."}),
+		steps:      r.HistogramIn(prometheus.ExponentialBuckets(0.01, 1.5, 45), "step_duration_ms", "Time of one execution of a step, in ms.", "controller", "step_type"),
+		phases:     r.GaugeVec("application_phase_number", "Applications by phase.", "phase"),
+		stepPhases: r.GaugeVec("workflow_step_phase_number", "Steps of workflows by type and phase.", "step_type", "phase"),
+		trackers:   r.CounterVec("list_resourcetracker_num", "Resource trackers that lists have gone through.", "controller"),
+		packages:   r.Counter("app_template_packages_parsed_total", "Packages that evaluations of templates have parsed anew."),
+		revisions:  r.Counter("app_revisions_listed_total", "Revisions that lists have gone through."),
 	}
-	m.revisions = prometheus.NewCounter(prometheus.CounterOpts{Name: "app_revisions_listed_total", Help: "Revisions that lists have gone through."})
-	workers := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "controller_runtime_max_concurrent_reconciles", Help: "Applications that are worked on at the same time."}, []string{"controller"})
+	workers := r.GaugeVec("controller_runtime_max_concurrent_reconciles", "Applications that are worked on at the same time.", "controller")
 	workers.WithLabelValues("application").Set(float64(concurrent))
-	r.MustRegister(m.steps, m.phases, m.stepPhases, m.trackers, m.packages, m.revisions, workers)
 	return m
 }
 

@@ -17,16 +17,11 @@ type metrics struct {
 }
 
 func newMetrics(r *instrument.Registry) *metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		r.MustRegister(c)
-		return c
-	}
 	m := &metrics{
 		took:       r.Histogram("ocm_proxy_proxied_request_duration_seconds", "Time that members took for a request, without the gateway's own.", "resource", "verb", "code"),
-		byCluster:  counter("ocm_proxy_proxied_requests_by_cluster_total", "Requests by member.", "cluster", "code"),
-		byResource: counter("ocm_proxy_proxied_resource_requests_by_resource_total", "Requests by what they are for.", "resource", "verb", "code"),
-		ways:       counter("cluster_gateway_requests_total", "Requests by the way they came: aggregated, through the hub's API server, or direct.", "way"),
+		byCluster:  r.CounterVec("ocm_proxy_proxied_requests_by_cluster_total", "Requests by member.", "cluster", "code"),
+		byResource: r.CounterVec("ocm_proxy_proxied_resource_requests_by_resource_total", "Requests by what they are for.", "resource", "verb", "code"),
+		ways:       r.CounterVec("cluster_gateway_requests_total", "Requests by the way they came: aggregated, through the hub's API server, or direct.", "way"),
 	}
 	for _, way := range []string{wayAggregated, wayDirect} {
 		m.ways.WithLabelValues(way) // a way that nobody takes counts nothing, which is not the same as not being counted

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
@@ -258,17 +258,14 @@ func RunAgents(ctx context.Context, o AgentOptions) error {
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
-		o.Registry.MustRegister(o.Counts)
+		o.Counts.Register(o.Registry)
 		return g.Sync(ctx, nodes)
 	})
 }
 
-// Describe implements prometheus.Collector: what there is, Collect says.
-func (*AgentCounts) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (n *AgentCounts) Collect(ch chan<- prometheus.Metric) {
+// Register shows the counts in a registry.
+func (n *AgentCounts) Register(r *instrument.Registry) {
 	for name, v := range map[string]*atomic.Uint64{"link_configs_applied_total": &n.Applied, "link_configs_failed_total": &n.Failed, "link_watched_bytes_total": &n.WatchedBytes} {
-		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "Of all agents.", nil, nil), prometheus.CounterValue, float64(v.Load()))
+		r.CounterFunc(name, "Of all agents.", func() float64 { return float64(v.Load()) })
 	}
 }

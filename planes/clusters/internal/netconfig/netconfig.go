@@ -11,13 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	w.manager = link.NewManager(o.Options, s)
 	w.loop = o.Loop("clusternode", 1, w.reconcile)
-	o.Registry.MustRegister(collector{w.manager})
+	registerCounts(o.Registry, w.manager)
 	return o.Work(ctx, w.runWorker)
 }
 
@@ -292,17 +292,16 @@ func (s *store) Delete(ctx context.Context, name string) error {
 // Names implements link.Store.
 func (s *store) Names() []string { return slices.Sorted(maps.Keys(s.of)) }
 
-// collector tells what the manager has done.
-type collector struct{ *link.Manager }
-
-// Describe implements prometheus.Collector: what there is, Collect says.
-func (collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (c collector) Collect(ch chan<- prometheus.Metric) {
-	n := c.Counts()
-	for name, v := range map[string]int{"link_passes_total": n.Passes, "link_configs_computed_total": n.Computed, "link_entries_computed_total": n.Entries,
-		"link_config_writes_total": n.Writes, "link_config_refused_total": n.Refused, "link_config_written_bytes_total": n.Bytes} {
-		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "Of the network-manager.", nil, nil), prometheus.CounterValue, float64(v))
+// registerCounts shows in a registry what a manager has done.
+func registerCounts(r *instrument.Registry, m *link.Manager) {
+	for name, of := range map[string]func(link.Counts) int{
+		"link_passes_total":               func(n link.Counts) int { return n.Passes },
+		"link_configs_computed_total":     func(n link.Counts) int { return n.Computed },
+		"link_entries_computed_total":     func(n link.Counts) int { return n.Entries },
+		"link_config_writes_total":        func(n link.Counts) int { return n.Writes },
+		"link_config_refused_total":       func(n link.Counts) int { return n.Refused },
+		"link_config_written_bytes_total": func(n link.Counts) int { return n.Bytes },
+	} {
+		r.CounterFunc(name, "Of the network-manager.", func() float64 { return float64(of(m.Counts())) })
 	}
 }

@@ -120,7 +120,8 @@ func Run(ctx context.Context, o Options) error {
 	if err := loop.Start(ctx, &s.wait, nodes); err != nil {
 		return err
 	}
-	o.Registry.MustRegister(collector{s}, o.Agent.Counts)
+	o.Registry.ShowAll(prometheus.GaugeValue, "link_gateway", "1: the node is its cluster's gateway.", []string{"cluster", "node"}, s.showGateways)
+	o.Agent.Counts.Register(o.Registry)
 	for _, m := range o.Topology.Nodes() {
 		if err := s.startMachine(ctx, m); err != nil {
 			return err
@@ -250,18 +251,11 @@ func (s *site) gatewayOf(cluster string) string {
 	return ""
 }
 
-// collector tells who is a gateway.
-type collector struct{ *site }
-
-// Describe implements prometheus.Collector: what there is, Collect says.
-func (collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (c collector) Collect(ch chan<- prometheus.Metric) {
-	gateway := prometheus.NewDesc("link_gateway", "1: the node is its cluster's gateway.", []string{"cluster", "node"}, nil)
-	for _, m := range c.options.Topology.Nodes() {
-		if n := c.nodeNamed(m.Name); n != nil && n.IsGateway() {
-			ch <- prometheus.MustNewConstMetric(gateway, prometheus.GaugeValue, 1, m.Cluster, m.Name)
+// showGateways shows which nodes are gateways.
+func (s *site) showGateways(show func(value float64, labels ...string)) {
+	for _, m := range s.options.Topology.Nodes() {
+		if n := s.nodeNamed(m.Name); n != nil && n.IsGateway() {
+			show(1, m.Cluster, m.Name)
 		}
 	}
 }

@@ -22,18 +22,13 @@ type metrics struct {
 }
 
 func newMetrics(l *leaves, r *instrument.Registry) *metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tree_" + name, Help: help}, labels)
-		r.MustRegister(c)
-		return c
-	}
 	m := &metrics{
-		steps:     prometheus.NewCounter(prometheus.CounterOpts{Name: "tree_lookup_steps_total", Help: "Leaves that were looked at to find those of nodes."}),
-		unguarded: counter("wrong_pod_writes_total", "Writes on a host's pod for a member's pod that was made for another of the same name.", "verb"),
-		statuses:  counter("pod_statuses_total", "Statuses of members' pods, by what became of them: written, unchanged.", "result"),
-		created:   counter("member_pods_created_total", "Pods made in members.", "member"),
-		converted: counter("pods_converted_total", "Times that a policy changed a pod on its way to a member.", "policy"),
-		failures:  counter("failures_total", "What did not go through and goes again.", "part"),
+		steps:     r.Counter("tree_lookup_steps_total", "Leaves that were looked at to find those of nodes."),
+		unguarded: r.CounterVec("tree_wrong_pod_writes_total", "Writes on a host's pod for a member's pod that was made for another of the same name.", "verb"),
+		statuses:  r.CounterVec("tree_pod_statuses_total", "Statuses of members' pods, by what became of them: written, unchanged.", "result"),
+		created:   r.CounterVec("tree_member_pods_created_total", "Pods made in members.", "member"),
+		converted: r.CounterVec("tree_pods_converted_total", "Times that a policy changed a pod on its way to a member.", "policy"),
+		failures:  r.CounterVec("tree_failures_total", "What did not go through and goes again.", "part"),
 		waited:    r.Histogram("tree_limiter_wait_seconds", "Time that calls waited for one of the tree's limiters.", "side", "limiter"),
 		joined:    r.Histogram("tree_join_seconds", "From the first look at a new Cluster until its controllers run."),
 		down:      r.Histogram("tree_pod_down_seconds", "Time to make a pod in its member, by the result.", "result"),
@@ -44,26 +39,12 @@ func newMetrics(l *leaves, r *instrument.Registry) *metrics {
 		Name: "tree_member_answer_seconds", Help: "Time that a member's API server took to answer, its distance included and the limiter not, by the class of the call.",
 		Buckets: []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}, []string{"member", "class"})
-	r.MustRegister(m.steps, m.answered)
-	gauge := func(name, help string, f func() float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
-	}
-	gauge("tree_members", "Members that have joined.", func() float64 { return float64(len(l.everyMember())) })
-	r.MustRegister(leavesCollector{l, prometheus.NewDesc("tree_leaves", "Virtual nodes of the members that have joined.", []string{"member"}, nil)})
+	r.MustRegister(m.answered)
+	r.GaugeFunc("tree_members", "Members that have joined.", func() float64 { return float64(len(l.everyMember())) })
+	r.ShowAll(prometheus.GaugeValue, "tree_leaves", "Virtual nodes of the members that have joined.", []string{"member"}, func(show func(float64, ...string)) {
+		for _, j := range l.everyMember() {
+			show(float64(len(j.member.leaves)), j.member.name)
+		}
+	})
 	return m
-}
-
-type leavesCollector struct {
-	leaves *leaves
-	desc   *prometheus.Desc
-}
-
-// Describe implements prometheus.Collector.
-func (c leavesCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
-
-// Collect implements prometheus.Collector.
-func (c leavesCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, j := range c.leaves.everyMember() {
-		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(len(j.member.leaves)), j.member.name)
-	}
 }

@@ -83,10 +83,9 @@ func Run(ctx context.Context, o Options) error {
 
 func (e *edges) registerMetrics() {
 	r := e.o.Registry
-	e.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "edge_direct_watches_ended_total", Help: "Watches that ended, and how."}, []string{"reason"})
-	r.MustRegister(e.ended,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "edge_direct_watches", Help: "Watches that are open."}, func() float64 { return float64(e.open.Load()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "edge_direct_bytes_total", Help: "Bytes that watches brought, without TLS and HTTP."}, func() float64 { return float64(e.taken.Load()) }))
+	e.ended = r.CounterVec("edge_direct_watches_ended_total", "Watches that ended, and how.", "reason")
+	r.GaugeFunc("edge_direct_watches", "Watches that are open.", func() float64 { return float64(e.open.Load()) })
+	r.CounterFunc("edge_direct_bytes_total", "Bytes that watches brought, without TLS and HTTP.", func() float64 { return float64(e.taken.Load()) })
 }
 
 func (e *edges) serveConnected(w http.ResponseWriter, _ *http.Request) {

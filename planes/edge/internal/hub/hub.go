@@ -119,8 +119,7 @@ func newHub(o Options) (*Hub, error) {
 		return nil, fmt.Errorf("edge-hub: %w", err)
 	}
 	h := &Hub{o: o, client: client, sessions: newSessions(), lastSent: newLastSent(o)}
-	h.stale = prometheus.NewGauge(prometheus.GaugeOpts{Name: "edge_hub_stale_objects", Help: "Objects that the last round found behind at their edge."})
-	o.Registry.MustRegister(h.stale)
+	h.stale = o.Registry.Gauge("edge_hub_stale_objects", "Objects that the last round found behind at their edge.")
 	if o.Devices {
 		h.devices = newDevices(h)
 	}

@@ -3,7 +3,6 @@ package hub
 import (
 	"errors"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,38 +22,29 @@ type metrics struct {
 }
 
 func newMetrics(h *Hub, r *instrument.Registry) *metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "edge_hub_" + name, Help: help}, labels)
-		r.MustRegister(c)
-		return c
-	}
-	gauge := func(name, help string, f func() float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
-	}
 	m := &metrics{
-		connects:   counter("connects_total", "Attempts of edges to connect, by how they went.", "result"),
-		ended:      counter("sessions_ended_total", "Sessions that ended, and why.", "reason"),
-		messages:   counter("messages_total", "Messages up from edges and down to them.", "direction", "operation", "resource"),
-		dropped:    counter("dropped_total", "Messages that were not handled, and why.", "reason"),
-		enrolments: counter("enrolments_total", "Answers of enrolment by path and status.", "path", "code"),
-		syncCalls:  counter("sync_calls_total", "Calls on ObjectSyncs and ClusterObjectSyncs.", "verb", "code"),
-		reports:    counter("device_reports_total", "Reports of devices, by what became of them.", "result"),
-		resends:    prometheus.NewCounter(prometheus.CounterOpts{Name: "edge_hub_resends_total", Help: "Messages that were sent again, since no acknowledgement came."}),
+		connects:   r.CounterVec("edge_hub_connects_total", "Attempts of edges to connect, by how they went.", "result"),
+		ended:      r.CounterVec("edge_hub_sessions_ended_total", "Sessions that ended, and why.", "reason"),
+		messages:   r.CounterVec("edge_hub_messages_total", "Messages up from edges and down to them.", "direction", "operation", "resource"),
+		dropped:    r.CounterVec("edge_hub_dropped_total", "Messages that were not handled, and why.", "reason"),
+		enrolments: r.CounterVec("edge_hub_enrolments_total", "Answers of enrolment by path and status.", "path", "code"),
+		syncCalls:  r.CounterVec("edge_hub_sync_calls_total", "Calls on ObjectSyncs and ClusterObjectSyncs.", "verb", "code"),
+		reports:    r.CounterVec("edge_hub_device_reports_total", "Reports of devices, by what became of them.", "result"),
+		resends:    r.Counter("edge_hub_resends_total", "Messages that were sent again, since no acknowledgement came."),
 		handshake:  r.Histogram("edge_hub_handshake_seconds", "From a connection's acceptance to its open websocket."),
 		delivery:   r.Histogram("edge_hub_delivery_seconds", "From the event at the hub to the edge's acknowledgement.", "resource"),
 		ack:        r.Histogram("edge_hub_ack_seconds", "From when a message was first sent to its acknowledgement.", "resource"),
 	}
 	m.keepalives = m.messages.WithLabelValues("up", message.Keepalive, message.TypeNode)
-	r.MustRegister(m.resends)
-	gauge("KubeEdge_CloudHub_connected_nodes", "Edges that are connected.", func() float64 { return float64(h.sessions.len()) })
-	gauge("edge_hub_queue_depth", "Messages that wait to be sent or acknowledged.", func() float64 { return float64(h.sessions.queueDepth()) })
-	gauge("edge_hub_upstream_depth", "Messages of edges that wait for a worker.", func() float64 { return float64(h.upstream.queueDepth()) })
-	gauge("edge_hub_foreign_queues", "Edges that hang at another hub, and for which this one made a queue.", func() float64 { return float64(h.sessions.foreignLen()) })
-	for direction, bytes := range map[string]*atomic.Uint64{"down": &h.bytes.Sent, "up": &h.bytes.Received} {
-		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "edge_hub_bytes_total", Help: "Bytes of connections, with TLS, since their websocket was open.", ConstLabels: prometheus.Labels{"direction": direction},
-		}, func() float64 { return float64(bytes.Load()) }))
-	}
+	r.GaugeFunc("KubeEdge_CloudHub_connected_nodes", "Edges that are connected.", func() float64 { return float64(h.sessions.len()) })
+	r.GaugeFunc("edge_hub_queue_depth", "Messages that wait to be sent or acknowledged.", func() float64 { return float64(h.sessions.queueDepth()) })
+	r.GaugeFunc("edge_hub_upstream_depth", "Messages of edges that wait for a worker.", func() float64 { return float64(h.upstream.queueDepth()) })
+	r.GaugeFunc("edge_hub_foreign_queues", "Edges that hang at another hub, and for which this one made a queue.", func() float64 { return float64(h.sessions.foreignLen()) })
+	r.ShowAll(prometheus.CounterValue, "edge_hub_bytes_total", "Bytes of connections, with TLS, since their websocket was open.", []string{"direction"},
+		func(show func(float64, ...string)) {
+			show(float64(h.bytes.Sent.Load()), "down")
+			show(float64(h.bytes.Received.Load()), "up")
+		})
 	return m
 }
 

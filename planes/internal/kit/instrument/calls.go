@@ -25,10 +25,7 @@ type calls struct {
 
 func (c *calls) registerMetrics(r *Registry) {
 	c.clock = clock.Start()
-	c.total = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: r.prefix + "rest_client_requests_total", Help: "Requests sent to the API server.",
-	}, []string{"code", "method", "host", "resource", "verb"})
-	r.MustRegister(c.total)
+	c.total = r.CounterVec(r.prefix+"rest_client_requests_total", "Requests sent to the API server.", "code", "method", "host", "resource", "verb")
 	latency := r.prefix + "rest_client_request_latency_seconds"
 	if r.prefix == "" {
 		latency = "rest_client_request_duration_seconds" // client-go's own name

@@ -52,19 +52,6 @@ func New(prefix string) *Registry {
 	return r
 }
 
-// Histogram makes a histogram of seconds with the buckets of this package.
-func (r *Registry) Histogram(name, help string, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: durationBuckets(),
-		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
-	}, labels)
-	r.MustRegister(h)
-	return h
-}
-
-// durationBuckets grow by a quarter from 1 ms; the 69 of them end at 3900 s.
-func durationBuckets() []float64 { return prometheus.ExponentialBuckets(0.001, 1.25, 69) }
-
 // Ready says that the process does its work; /readyz says no before.
 func (r *Registry) Ready() { r.ready.Store(true) }
 

@@ -18,14 +18,13 @@ type queues struct {
 
 func (q *queues) registerMetrics(r *Registry) {
 	prefix := r.prefix + "workqueue_"
-	q.depth = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "depth", Help: "Keys that wait in the queue."}, []string{"name"})
-	q.adds = prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "adds_total", Help: "Keys added to the queue."}, []string{"name"})
-	q.retries = prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "retries_total", Help: "Keys put back after a failure."}, []string{"name"})
-	q.unfinished = newTogether(prefix+"unfinished_work_seconds", "Time that keys under way have taken so far, of all of them.", func(a, b float64) float64 { return a + b })
-	q.longestSince = newTogether(prefix+"longest_running_processor_seconds", "Time that the key that has been under way for longest has taken so far.", func(a, b float64) float64 { return max(a, b) })
+	q.depth = r.GaugeVec(prefix+"depth", "Keys that wait in the queue.", "name")
+	q.adds = r.CounterVec(prefix+"adds_total", "Keys added to the queue.", "name")
+	q.retries = r.CounterVec(prefix+"retries_total", "Keys put back after a failure.", "name")
+	q.unfinished = newTogether(r, prefix+"unfinished_work_seconds", "Time that keys under way have taken so far, of all of them.", func(a, b float64) float64 { return a + b })
+	q.longestSince = newTogether(r, prefix+"longest_running_processor_seconds", "Time that the key that has been under way for longest has taken so far.", func(a, b float64) float64 { return max(a, b) })
 	q.waited = r.Histogram(prefix+"queue_duration_seconds", "Time that keys waited in the queue.", "name")
 	q.worked = r.Histogram(prefix+"work_duration_seconds", "Time that keys took to work on.", "name")
-	r.MustRegister(q.depth, q.adds, q.retries, q.unfinished, q.longestSince)
 }
 
 // Queues returns the provider that work queues are made with.
@@ -61,7 +60,6 @@ func (q *queues) NewLongestRunningProcessorSecondsMetric(name string) workqueue.
 
 // together is a gauge that several queues of one name set, each its part.
 type together struct {
-	desc  *prometheus.Desc
 	merge func(a, b float64) float64
 	mu    sync.Mutex
 	parts map[string][]*part
@@ -72,8 +70,10 @@ type part struct {
 	value float64
 }
 
-func newTogether(name, help string, merge func(a, b float64) float64) *together {
-	return &together{desc: prometheus.NewDesc(name, help, []string{"name"}, nil), merge: merge, parts: map[string][]*part{}}
+func newTogether(r *Registry, name, help string, merge func(a, b float64) float64) *together {
+	t := &together{merge: merge, parts: map[string][]*part{}}
+	r.ShowAll(prometheus.GaugeValue, name, help, []string{"name"}, t.showMerged)
+	return t
 }
 
 func (t *together) addPart(name string) *part {
@@ -97,11 +97,8 @@ func (p *part) get() float64 {
 	return p.value
 }
 
-// Describe and Collect make it a prometheus.Collector.
-func (t *together) Describe(out chan<- *prometheus.Desc) { out <- t.desc }
-
-// Collect merges the parts of each name.
-func (t *together) Collect(out chan<- prometheus.Metric) {
+// showMerged merges the parts of each name.
+func (t *together) showMerged(show func(value float64, labels ...string)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, parts := range t.parts {
@@ -109,6 +106,6 @@ func (t *together) Collect(out chan<- prometheus.Metric) {
 		for _, p := range parts {
 			value = t.merge(value, p.get())
 		}
-		out <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, value, name)
+		show(value, name)
 	}
 }
