@@ -27,6 +27,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -237,19 +238,13 @@ func (a *Agents) onPod(o any) {
 // endPod deletes a launcher pod for good, as a kubelet does when its last
 // container has ended: when no machine is in it any more.
 func (a *Agents) endPod(ctx context.Context, key string) error {
-	o, exists, err := a.pods.GetIndexer().GetByKey(key)
-	if err != nil || !exists {
-		return err
-	}
-	pod := o.(*corev1.Pod)
-	if pod.DeletionTimestamp == nil {
+	pod := slim.Get[*corev1.Pod](a.pods, key)
+	if pod == nil || pod.DeletionTimestamp == nil {
 		return nil
 	}
 	n := a.agentOn(pod.Spec.NodeName)
-	if n == nil && pod.Spec.NodeName != "" {
-		if _, known, _ := a.nodeInformer.GetStore().GetByKey(pod.Spec.NodeName); !known {
-			return nil // another's, or gone
-		}
+	if n == nil && pod.Spec.NodeName != "" && !slim.Has(a.nodeInformer, pod.Spec.NodeName) {
+		return nil // another's, or gone
 	}
 	if pod.Spec.NodeName != "" && (n == nil || !n.synced.Load()) { // its agent is about to begin
 		a.podLoop.Queue.AddAfter(key, 100*time.Millisecond)
@@ -260,7 +255,7 @@ func (a *Agents) endPod(ctx context.Context, key string) error {
 		return nil // the machine's end queues the pod again
 	}
 	zero := int64(0)
-	err = a.kubelet.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+	err := a.kubelet.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: &zero, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 	})
 	return ignoreMissing(err)
@@ -268,11 +263,7 @@ func (a *Agents) endPod(ctx context.Context, key string) error {
 
 // podsOf queues the pods of an instance.
 func (a *Agents) podsOf(uid string) {
-	found, err := a.pods.GetIndexer().ByIndex(byOwner, uid)
-	if err != nil {
-		return // the index is there
-	}
-	for _, o := range found {
-		a.onPod(o)
+	for _, pod := range slim.ByIndex[*corev1.Pod](a.pods, byOwner, uid) {
+		a.onPod(pod)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -122,16 +123,13 @@ func (v view) nextWhileEnding(vmi *api.Instance) action {
 // reconcile brings one instance on this node a step further.
 func (n *node) reconcile(ctx context.Context, key string) error {
 	var failed error
-	if o, exists, err := n.target.GetIndexer().GetByKey(key); err != nil {
-		return err
-	} else if exists {
-		failed = n.acceptMigration(ctx, o.(*api.Instance))
+	if coming := slim.Get[*api.Instance](n.target, key); coming != nil {
+		failed = n.acceptMigration(ctx, coming)
 	}
-	o, exists, err := n.source.GetIndexer().GetByKey(key)
-	if err != nil || !exists {
-		return errors.Join(failed, err)
+	vmi := slim.Get[*api.Instance](n.source, key)
+	if vmi == nil {
+		return failed
 	}
-	vmi := o.(*api.Instance)
 	if n.hasDeparted(vmi) {
 		return errors.Join(failed, n.finishDeparture(ctx, vmi))
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -166,12 +167,7 @@ func (n *node) patchInstance(ctx context.Context, vmi *api.Instance, status, res
 // endSource says of the launcher pod that was left that its containers ended,
 // as its kubelet would.
 func (n *node) endSource(ctx context.Context, vmi *api.Instance) {
-	found, err := n.pods.GetIndexer().ByIndex(byOwner, string(vmi.UID))
-	if err != nil {
-		return // the index is there
-	}
-	for _, o := range found {
-		pod := o.(*corev1.Pod)
+	for _, pod := range slim.ByIndex[*corev1.Pod](n.pods, byOwner, string(vmi.UID)) {
 		if pod.Spec.NodeName != n.name {
 			continue
 		}

@@ -174,13 +174,9 @@ func (n *node) shutDown(pod *corev1.Pod) {
 // podEnds says whether an instance's launcher pod on this node is to end: there is one that
 // is being deleted, and none beside it.
 func (n *node) podEnds(vmi *api.Instance) bool {
-	found, err := n.pods.GetIndexer().ByIndex(byOwner, string(vmi.UID))
-	if err != nil {
-		return false // the index is there
-	}
 	ends := false
-	for _, o := range found {
-		if pod := o.(*corev1.Pod); pod.Spec.NodeName == n.name {
+	for _, pod := range slim.ByIndex[*corev1.Pod](n.pods, byOwner, string(vmi.UID)) {
+		if pod.Spec.NodeName == n.name {
 			if pod.DeletionTimestamp == nil {
 				return false
 			}

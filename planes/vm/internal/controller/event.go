@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -126,11 +127,7 @@ func (c *Controller) addInstance(vmi *api.Instance) {
 }
 
 func (c *Controller) addMigrations(instance string) {
-	moving, err := c.migrations.GetIndexer().ByIndex(byInstance, instance)
-	if err != nil {
-		return // the index is there
-	}
-	for _, m := range moving {
+	for _, m := range slim.ByIndex[*api.Migration](c.migrations, byInstance, instance) {
 		c.addMigration(m)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 )
@@ -22,23 +24,16 @@ func (c *Controller) reconcileInstance(ctx context.Context, key string) error {
 		return nil // it goes on when the caches show what this controller wrote
 	}
 	defer c.unseen.End(key)
-	o, exists, err := c.instances.GetIndexer().GetByKey(key)
-	if err != nil {
-		return err
-	}
-	if !exists {
+	vmi := slim.Get[*api.Instance](c.instances, key)
+	if vmi == nil {
 		c.pods.Forget(key)
 		c.unseen.Forget(key)
 		return nil
 	}
-	vmi := o.(*api.Instance)
 	if !c.pods.Satisfied(key) {
 		return nil // the event of its pod comes
 	}
-	s, err := c.situationOf(vmi)
-	if err != nil {
-		return err
-	}
+	s := c.situationOf(vmi)
 	var failed error
 	for _, a := range s.actions() {
 		err := c.doAction(ctx, key, s, a)
@@ -66,19 +61,11 @@ func (c *Controller) doAction(ctx context.Context, key string, s situation, a ac
 	}
 }
 
-func (c *Controller) situationOf(vmi *api.Instance) (situation, error) {
-	found, err := c.launchers.GetIndexer().ByIndex(byOwner, string(vmi.UID))
-	if err != nil {
-		return situation{}, err
-	}
-	s := situation{vmi: vmi, now: c.o.Now(), rules: c.o.Rules}
-	for _, o := range found {
-		if pod := o.(*corev1.Pod); pod.Namespace == vmi.Namespace {
-			s.pods = append(s.pods, pod)
-		}
-	}
-	sortPods(s.pods)
-	return s, nil
+func (c *Controller) situationOf(vmi *api.Instance) situation {
+	pods := slim.ByIndex[*corev1.Pod](c.launchers, byOwner, string(vmi.UID))
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Namespace != vmi.Namespace })
+	sortPods(pods)
+	return situation{vmi: vmi, pods: pods, now: c.o.Now(), rules: c.o.Rules}
 }
 
 // deletePod deletes a launcher pod that key then expects to go.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -42,21 +43,11 @@ const (
 
 // reconcileMachine gives a machine the instance that it wants, or takes it away.
 func (c *Controller) reconcileMachine(ctx context.Context, key string) error {
-	var vmi *api.Instance
-	if o, exists, err := c.instances.GetIndexer().GetByKey(key); err != nil {
-		return err
-	} else if exists {
-		vmi = o.(*api.Instance)
-	}
-	o, exists, err := c.machines.GetIndexer().GetByKey(key)
-	if err != nil {
-		return err
-	}
-	if !exists {
+	vmi, vm := slim.Get[*api.Instance](c.instances, key), slim.Get[*api.Machine](c.machines, key)
+	if vm == nil {
 		c.children.Forget(key)
 		return c.releaseInstance(ctx, vmi)
 	}
-	vm := o.(*api.Machine)
 	if vmi != nil && !metav1.IsControlledBy(vmi, vm) {
 		vmi = nil
 	}
@@ -325,16 +316,15 @@ func withConditionsOf(machine, instance []api.Condition) []api.Condition {
 // reconcileSnapshots says in a machine's status that its volumes can have no snapshots, as
 // those of a cluster without a class of snapshots.
 func (c *Controller) reconcileSnapshots(ctx context.Context, key string) error {
-	o, exists, err := c.machines.GetIndexer().GetByKey(key)
-	if err != nil || !exists {
-		return err
+	vm := slim.Get[*api.Machine](c.machines, key)
+	if vm == nil {
+		return nil
 	}
-	vm := o.(*api.Machine)
 	out := withSnapshots(vm)
 	if c.o.Rules.Machine.Snapshots == SnapshotChanges && reflect.DeepEqual(out.Status, vm.Status) {
 		return nil
 	}
-	_, err = c.client.Machines.Update(ctx, out, "status")
+	_, err := c.client.Machines.Update(ctx, out, "status")
 	return ignoreMissing(err)
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 )
@@ -141,11 +142,10 @@ func (s moveSituation) isStuck(l MigrationLimits) bool {
 
 // reconcileMigration brings one migration a step further.
 func (c *Controller) reconcileMigration(ctx context.Context, key string) error {
-	o, exists, err := c.migrations.GetIndexer().GetByKey(key)
-	if err != nil || !exists {
-		return err
+	m := slim.Get[*api.Migration](c.migrations, key)
+	if m == nil {
+		return nil
 	}
-	m := o.(*api.Migration)
 	if m.Status.Phase == api.Pending {
 		c.placing.Lock() // two workers must not take the last place both
 		defer c.placing.Unlock()
@@ -153,10 +153,7 @@ func (c *Controller) reconcileMigration(ctx context.Context, key string) error {
 	if m.DeletionTimestamp != nil && !m.Status.Phase.Final() && m.Status.Phase.Unprocessed() {
 		return nil // it never began
 	}
-	s, err := c.moveSituation(m)
-	if err != nil {
-		return err
-	}
+	s := c.moveSituation(m)
 	next := s.nextMove()
 	if s.isStuck(c.o.Migrations) {
 		next = move{phase: api.Failed}
@@ -175,43 +172,41 @@ func (c *Controller) reconcileMigration(ctx context.Context, key string) error {
 	if reflect.DeepEqual(out.Status, m.Status) {
 		return nil
 	}
-	_, err = c.client.Migrations.Update(ctx, out, "status")
+	_, err := c.client.Migrations.Update(ctx, out, "status")
 	return ignoreMissing(err)
 }
 
-func (c *Controller) moveSituation(m *api.Migration) (moveSituation, error) {
-	s := moveSituation{m: m, now: c.o.Now()}
-	if o, exists, err := c.instances.GetIndexer().GetByKey(m.Namespace + "/" + m.Spec.VMIName); err != nil {
-		return s, err
-	} else if exists {
-		s.vmi = o.(*api.Instance)
-		all, err := c.situationOf(s.vmi)
-		if err != nil {
-			return s, err
-		}
-		for _, pod := range all.pods {
-			if pod.Labels[api.LabelMigrationJob] == string(m.UID) {
-				s.target = pod
-			}
-		}
-		if m.Status.Phase == api.Pending && s.target == nil {
-			s.busy = c.limitsReached(s.vmi.Status.NodeName)
+func (c *Controller) moveSituation(m *api.Migration) moveSituation {
+	s := moveSituation{m: m, now: c.o.Now(), vmi: c.instanceOf(m)}
+	if s.vmi == nil {
+		return s
+	}
+	for _, pod := range c.situationOf(s.vmi).pods {
+		if pod.Labels[api.LabelMigrationJob] == string(m.UID) {
+			s.target = pod
 		}
 	}
-	return s, nil
+	if m.Status.Phase == api.Pending && s.target == nil {
+		s.busy = c.limitsReached(s.vmi.Status.NodeName)
+	}
+	return s
+}
+
+// instanceOf returns the instance that a migration moves; nil if there is none.
+func (c *Controller) instanceOf(m *api.Migration) *api.Instance {
+	return slim.Get[*api.Instance](c.instances, m.Namespace+"/"+m.Spec.VMIName)
 }
 
 // limitsReached says whether the limits of running migrations are reached. A migration
 // that has its target pod counts, whatever its cached phase says.
 func (c *Controller) limitsReached(source string) bool {
 	cluster, here := 0, 0
-	for _, o := range c.migrations.GetIndexer().List() {
-		m := o.(*api.Migration)
+	for _, m := range slim.All[*api.Migration](c.migrations) {
 		if m.Status.Phase.Final() || m.Status.Phase.Unprocessed() && !c.hasTarget(m) {
 			continue
 		}
 		cluster++
-		if o, exists, err := c.instances.GetIndexer().GetByKey(m.Namespace + "/" + m.Spec.VMIName); err == nil && exists && o.(*api.Instance).Status.NodeName == source {
+		if vmi := c.instanceOf(m); vmi != nil && vmi.Status.NodeName == source {
 			here++
 		}
 	}
@@ -220,8 +215,8 @@ func (c *Controller) limitsReached(source string) bool {
 
 // hasTarget says that a migration has its target pod or has asked for it.
 func (c *Controller) hasTarget(m *api.Migration) bool {
-	pods, err := c.launchers.GetIndexer().ByIndex(byJob, string(m.UID))
-	return err != nil || len(pods) > 0 || !c.pods.Satisfied("migration/"+string(m.UID))
+	pods := slim.ByIndex[*corev1.Pod](c.launchers, byJob, string(m.UID))
+	return len(pods) > 0 || !c.pods.Satisfied("migration/"+string(m.UID))
 }
 
 // doMove does what a migration needs besides its own status.
@@ -247,16 +242,8 @@ func (c *Controller) doMove(ctx context.Context, s moveSituation, next move) err
 
 // forgetOld deletes the oldest finished migrations of an instance beyond those kept.
 func (c *Controller) forgetOld(ctx context.Context, m *api.Migration) error {
-	found, err := c.migrations.GetIndexer().ByIndex(byInstance, m.Namespace+"/"+m.Spec.VMIName)
-	if err != nil {
-		return err
-	}
-	var done []*api.Migration
-	for _, o := range found {
-		if x := o.(*api.Migration); x.Status.Phase.Final() && x.DeletionTimestamp == nil {
-			done = append(done, x)
-		}
-	}
+	done := slim.ByIndex[*api.Migration](c.migrations, byInstance, m.Namespace+"/"+m.Spec.VMIName)
+	done = slices.DeleteFunc(done, func(m *api.Migration) bool { return !m.Status.Phase.Final() || m.DeletionTimestamp != nil })
 	slices.SortFunc(done, func(a, b *api.Migration) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})

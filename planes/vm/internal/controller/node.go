@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
 )
@@ -20,11 +21,10 @@ const recheck = time.Minute
 // nothing more is placed on the node, and instances on it that have no living
 // pod are given up, one after another.
 func (c *Controller) reconcileNode(ctx context.Context, key string) error {
-	o, exists, err := c.nodes.GetIndexer().GetByKey(key)
-	if err != nil || !exists {
-		return err
+	node := slim.Get[*corev1.Node](c.nodes, key)
+	if node == nil {
+		return nil
 	}
-	node := o.(*corev1.Node)
 	beat, err := time.Parse(time.RFC3339Nano, node.Annotations[api.AnnotationHeartbeat])
 	if err != nil {
 		return nil // it has no agent
@@ -45,17 +45,9 @@ func (c *Controller) reconcileNode(ctx context.Context, key string) error {
 
 // giveUp fails the instances of a node that have no living pod.
 func (c *Controller) giveUp(ctx context.Context, node string) error {
-	on, err := c.instances.GetIndexer().ByIndex(byNode, node)
-	if err != nil {
-		return err
-	}
 	var failed error
-	for _, o := range on {
-		vmi := o.(*api.Instance)
-		s, err := c.situationOf(vmi)
-		if err != nil {
-			return err
-		}
+	for _, vmi := range slim.ByIndex[*api.Instance](c.instances, byNode, node) {
+		s := c.situationOf(vmi)
 		if pod := s.currentPod(); !vmi.Status.Phase.OnNode() || pod != nil && !launcher.Down(pod) {
 			continue
 		}
