@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // adoptsMoved says whether this controller takes over what other shards made.
@@ -28,8 +29,8 @@ type adoption struct{ app *application }
 // the caches lack what the status names, which no pass over an application does that
 // was here before. waits says that the caches have to show first what was taken over.
 func (a adoption) adoptMoved(ctx context.Context) (waits bool, err error) {
-	if lacks, err := a.lacksLatest(); err != nil || !lacks {
-		return false, err
+	if !a.lacksLatest() {
+		return false, nil
 	}
 	if err := a.checkShard(ctx); err != nil {
 		return false, err
@@ -54,20 +55,18 @@ func (a adoption) adoptMoved(ctx context.Context) (waits bool, err error) {
 // lacksLatest says whether the caches have nothing of the latest revision: it itself
 // or, without revisions, the tracker of what was applied. What is taken over last is
 // just that, so that who is killed meanwhile begins again.
-func (a adoption) lacksLatest() (bool, error) {
+func (a adoption) lacksLatest() bool {
 	latest := a.app.object.Status.LatestRevision
-	if !a.app.c.adoptsMoved() || latest == nil {
-		return false, nil
+	switch {
+	case !a.app.c.adoptsMoved() || latest == nil:
+		return false
+	case !a.app.c.o.Features.DisableRevision:
+		return !slim.Has(a.app.c.revisions, a.app.object.Namespace+"/"+latest.Name)
+	case len(a.app.object.Status.AppliedResources) == 0:
+		return false
 	}
-	if !a.app.c.o.Features.DisableRevision {
-		_, exists, err := a.app.c.revisions.GetStore().GetByKey(a.app.object.Namespace + "/" + latest.Name)
-		return !exists, err
-	}
-	if len(a.app.object.Status.AppliedResources) == 0 {
-		return false, nil
-	}
-	trackers, err := a.app.c.listTrackers(a.app.object)
-	return !slices.ContainsFunc(trackers, func(t *api.Tracker) bool { return t.Labels[api.LabelRevision] == latest.Name }), err
+	trackers := a.app.c.listTrackers(a.app.object)
+	return !slices.ContainsFunc(trackers, func(t *api.Tracker) bool { return t.Labels[api.LabelRevision] == latest.Name })
 }
 
 // checkShard asks the server whether the application is this shard's: where it was moved
@@ -95,7 +94,7 @@ func (a adoption) adoptTrackers(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	slices.SortFunc(all, func(a, b *api.Tracker) int { return int(a.Spec.ApplicationGeneration - b.Spec.ApplicationGeneration) })
-	return claimAll(ctx, a.app, a.app.c.client.Trackers, a.app.c.trackers.GetStore(), api.KindTracker, all)
+	return claimAll(ctx, a.app, a.app.c.client.Trackers, a.app.c.trackers, api.KindTracker, all)
 }
 
 // adoptRevisions takes over revisions, the latest last.
@@ -106,7 +105,7 @@ func (a adoption) adoptRevisions(ctx context.Context) (int, error) {
 	}
 	all = slices.DeleteFunc(all, func(r *api.Revision) bool { return !metav1.IsControlledBy(r, a.app.object) })
 	slices.SortFunc(all, func(a, b *api.Revision) int { return int(numberOf(a) - numberOf(b)) })
-	return claimAll(ctx, a.app, a.app.c.client.Revisions, a.app.c.revisions.GetStore(), api.KindRevision, all)
+	return claimAll(ctx, a.app, a.app.c.client.Revisions, a.app.c.revisions, api.KindRevision, all)
 }
 
 // adoptUnreported takes over a revision that another shard made before the status said
@@ -154,11 +153,9 @@ func listObjects[T resource.Object](ctx context.Context, c *Controller, client r
 }
 
 // claimAll claims what a cache does not show, and returns how many those are.
-func claimAll[T resource.Object](ctx context.Context, app *application, client resource.Client[T], store cache.Store, kind string, all []T) (n int, err error) {
+func claimAll[T resource.Object](ctx context.Context, app *application, client resource.Client[T], there cache.SharedIndexInformer, kind string, all []T) (n int, err error) {
 	for _, o := range all {
-		if _, exists, err := store.Get(o); err != nil {
-			return n, err
-		} else if exists {
+		if key, _ := loop.Key(o); slim.Has(there, key) {
 			continue
 		}
 		if _, err := claimObject(ctx, app, client, kind, o); ignoreNotFound(err) != nil {

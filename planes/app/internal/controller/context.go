@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // contextStore is the ConfigMap with the state that the steps of a workflow hand to each
@@ -64,11 +65,7 @@ func (s *contextStore) readConfigMap(ctx context.Context) (*corev1.ConfigMap, er
 	namespace, name := s.app.object.Namespace, contextName(s.app.object)
 	if s.app.c.configMaps != nil {
 		defer s.app.c.metrics.timeRequest("GetCache", "ConfigMap", "v1")()
-		o, exists, err := s.app.c.configMaps.GetStore().GetByKey(namespace + "/" + name)
-		if err != nil || !exists {
-			return nil, err
-		}
-		return o.(*corev1.ConfigMap), nil
+		return slim.Get[*corev1.ConfigMap](s.app.c.configMaps, namespace+"/"+name), nil
 	}
 	defer s.app.c.metrics.timeRequest("Get", "ConfigMap", "v1")()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

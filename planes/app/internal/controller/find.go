@@ -9,18 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // findDefinition returns a definition: of the application's own namespace, else of the system's.
 func (c *Controller) findDefinition(kind, namespace, name string) (*api.Definition, error) {
 	defer c.metrics.timeOwnRequest("GetCache", kind)()
 	for _, ns := range []string{namespace, api.SystemNamespace} {
-		o, exists, err := c.definitions[kind].GetStore().GetByKey(ns + "/" + name)
-		if err != nil {
-			return nil, err
-		}
-		if exists {
-			return o.(*api.Definition), nil
+		if d := slim.Get[*api.Definition](c.definitions[kind], ns+"/"+name); d != nil {
+			return d, nil
 		}
 	}
 	return nil, fmt.Errorf("%s %q: %w", kind, name, errUnknownType)

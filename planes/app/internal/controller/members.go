@@ -16,16 +16,13 @@ import (
 type members struct{ cache.SharedIndexInformer }
 
 // Has says whether a member of the name has joined.
-func (m members) Has(name string) (bool, error) {
-	_, joined, err := m.GetStore().GetByKey(api.SystemNamespace + "/" + name)
-	return joined, err
-}
+func (m members) Has(name string) bool { return slim.Has(m, api.SystemNamespace+"/"+name) }
 
 // Matching returns the names of the members with labels, in order.
 func (m members) Matching(with map[string]string) (names []string) {
 	selector := labels.SelectorFromSet(with)
-	for _, o := range m.GetStore().List() {
-		if s := o.(*corev1.Secret); selector.Matches(labels.Set(s.Labels)) {
+	for _, s := range slim.All[*corev1.Secret](m) {
+		if selector.Matches(labels.Set(s.Labels)) {
 			names = append(names, s.Name)
 		}
 	}

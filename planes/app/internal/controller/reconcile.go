@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // garbageRetry is how long it takes until garbage is looked after again.
@@ -40,23 +41,19 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return nil // it goes on when the caches show what this controller wrote
 	}
 	defer c.unseen.End(key)
-	o, exists, err := c.applications.GetStore().GetByKey(key)
-	if err != nil {
-		return err
-	}
-	if !exists {
+	app := slim.Get[*api.Application](c.applications, key)
+	if app == nil {
 		c.memory.forgetApplication(key)
 		c.drift.forgetApplication(key)
 		c.unseen.Forget(key)
 		c.metrics.showApplication(key, nil)
 		return nil
 	}
-	app := o.(*api.Application)
 	p := &pass{c: c, app: &application{c: c, key: key, object: app.Copy(), stored: app.Status}}
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	begin := c.o.Clock.Now()
-	err = p.runPass(ctx)
+	err := p.runPass(ctx)
 	c.metrics.passes.WithLabelValues(string(app.Status.Phase), string(p.app.object.Status.Phase)).Observe(c.metrics.secondsSince(begin))
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("%w (%w)", err, loop.ErrQuiet)
@@ -75,11 +72,8 @@ func (p *pass) runPass(ctx context.Context) error {
 		return p.addFinalizer(ctx)
 	}
 	done := p.c.metrics.timeStage("create-app-handler")
-	err := p.findTrackers()
+	p.findTrackers()
 	done()
-	if err != nil {
-		return err
-	}
 	if err := p.buildPlan(ctx); err != nil {
 		return p.refuseApplication(ctx, err)
 	}
@@ -113,11 +107,9 @@ func (p *pass) addFinalizer(ctx context.Context) error {
 	return p.app.writeObject(ctx)
 }
 
-func (p *pass) findTrackers() (err error) {
-	if p.trackers, err = findTrackers(p.app); err == nil {
-		p.garbage = &garbage{app: p.app, trackers: p.trackers}
-	}
-	return err
+func (p *pass) findTrackers() {
+	p.trackers = findTrackers(p.app)
+	p.garbage = &garbage{app: p.app, trackers: p.trackers}
 }
 
 // buildPlan finds everything that the application names.
@@ -288,9 +280,7 @@ func (p *pass) deleteApplication(ctx context.Context) error {
 	if !slices.Contains(app.Finalizers, api.FinalizerApplication) {
 		return nil
 	}
-	if err := p.findTrackers(); err != nil {
-		return err
-	}
+	p.findTrackers()
 	app.Status.Phase = api.Deleting
 	known := len(p.trackers.allTrackers())
 	finished, err := p.garbage.collectGarbage(ctx, true)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // revisions are the kept revisions of the application of a pass, and the one that the
@@ -34,25 +35,19 @@ func (r *revisions) revisionName() string {
 }
 
 // listRevisions returns the kept revisions of the application, oldest first.
-func (c *Controller) listRevisions(app *api.Application) ([]*api.Revision, error) {
+func (c *Controller) listRevisions(app *api.Application) []*api.Revision {
 	defer c.metrics.timeOwnRequest("ListCache", api.KindRevision)()
 	index, key := byApplication, app.Namespace+"/"+app.Name
 	if !c.o.Features.IndexLists { // all of the namespace
 		index, key = cache.NamespaceIndex, app.Namespace
 	}
-	all, err := c.revisions.GetIndexer().ByIndex(index, key)
-	if err != nil {
-		return nil, err
-	}
-	var out []*api.Revision
-	for _, o := range all {
-		if r := o.(*api.Revision); r.Labels[api.LabelName] == app.Name && r.DeletionTimestamp == nil && metav1.IsControlledBy(r, app) {
-			out = append(out, r)
-		}
-	}
-	c.metrics.revisions.Add(float64(len(all)))
+	out := slim.ByIndex[*api.Revision](c.revisions, index, key)
+	c.metrics.revisions.Add(float64(len(out)))
+	out = slices.DeleteFunc(out, func(r *api.Revision) bool {
+		return r.Labels[api.LabelName] != app.Name || r.DeletionTimestamp != nil || !metav1.IsControlledBy(r, app)
+	})
 	slices.SortFunc(out, func(a, b *api.Revision) int { return int(numberOf(a) - numberOf(b)) })
-	return out, nil
+	return out
 }
 
 // numberOf returns the N of APP-vN.
@@ -74,21 +69,20 @@ func numberOf(r *api.Revision) int64 {
 func (r *revisions) prepareRevision() error {
 	c := r.app.c
 	defer c.metrics.timeStage("prepare-current-apprev")()
-	var err error
 	content := any(r.app.object.Spec)
 	if r.plan.Refers() {
 		content = []any{r.app.object.Spec, r.plan.Workflow}
 	}
-	if r.hash, err = api.Hash(content); err != nil {
+	hash, err := api.Hash(content)
+	if err != nil {
 		return err
 	}
+	r.hash = hash
 	if c.o.Features.DisableRevision {
 		r.chooseByStatus()
 		return nil
 	}
-	if r.kept, err = c.listRevisions(r.app.object); err != nil {
-		return err
-	}
+	r.kept = c.listRevisions(r.app.object)
 	r.chooseRevision()
 	return nil
 }

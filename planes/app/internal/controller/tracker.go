@@ -12,41 +12,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // listTrackers returns the trackers of an application, oldest generation first.
 // Without the index it goes through all that there are.
-func (c *Controller) listTrackers(app *api.Application) ([]*api.Tracker, error) {
+func (c *Controller) listTrackers(app *api.Application) (out []*api.Tracker) {
 	defer c.metrics.timeOwnRequest("ListCache", api.KindTracker)()
-	var out []*api.Tracker
-	seen := 0
-	add := func(o any) {
-		seen++
-		t := o.(*api.Tracker)
+	var all []*api.Tracker
+	if c.o.Features.IndexLists {
+		all = slim.ByIndex[*api.Tracker](c.trackers, byApplication, app.Namespace+"/"+app.Name)
+	} else {
+		all = slim.All[*api.Tracker](c.trackers)
+	}
+	for _, t := range all {
 		if t.Labels[api.LabelName] == app.Name && t.Labels[api.LabelNamespace] == app.Namespace && t.Labels[api.LabelUID] == string(app.UID) {
 			out = append(out, t.Copy())
 		}
 	}
-	if c.o.Features.IndexLists {
-		all, err := c.trackers.GetIndexer().ByIndex(byApplication, app.Namespace+"/"+app.Name)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range all {
-			add(o)
-		}
-	} else if err := cache.ListAll(c.trackers.GetStore(), labels.Everything(), add); err != nil {
-		return nil, err
-	}
-	c.metrics.trackers.WithLabelValues("application").Add(float64(seen))
+	c.metrics.trackers.WithLabelValues("application").Add(float64(len(all)))
 	slices.SortFunc(out, func(a, b *api.Tracker) int { return int(a.Spec.ApplicationGeneration - b.Spec.ApplicationGeneration) })
-	return out, nil
+	return out
 }
 
 // trackers are the resource trackers of the application of a pass.
@@ -67,20 +57,16 @@ type read struct {
 }
 
 // findTrackers tells the tracker of this generation from those of earlier ones.
-func findTrackers(app *application) (*trackers, error) {
-	all, err := app.c.listTrackers(app.object)
-	if err != nil {
-		return nil, err
-	}
+func findTrackers(app *application) *trackers {
 	out := &trackers{app: app, reads: map[string]read{}}
-	for _, t := range all {
+	for _, t := range app.c.listTrackers(app.object) {
 		if t.Spec.ApplicationGeneration == app.object.Generation && t.DeletionTimestamp == nil {
 			out.current = t
 		} else {
 			out.history = append(out.history, t)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // allTrackers returns the trackers, the current one last.

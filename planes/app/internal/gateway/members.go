@@ -21,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // members are the clusters that Secrets name, with a connection to each that was
@@ -72,21 +73,16 @@ func (m *members) closeUpstream(name string) {
 
 // secretOf returns the Secret of a member.
 func (m *members) secretOf(name string) (*corev1.Secret, error) {
-	o, exists, err := m.informer.GetStore().GetByKey(api.SystemNamespace + "/" + name)
-	if err != nil {
-		return nil, err
-	}
-	if !exists {
+	s, joined := slim.Lookup[*corev1.Secret](m.informer, api.SystemNamespace+"/"+name)
+	if !joined {
 		return nil, errNoMember
 	}
-	return o.(*corev1.Secret), nil
+	return s, nil
 }
 
 // allSecrets returns the Secrets of all members in the order of their names.
 func (m *members) allSecrets() (out []*corev1.Secret) {
-	for _, o := range m.informer.GetStore().List() {
-		out = append(out, o.(*corev1.Secret))
-	}
+	out = slim.All[*corev1.Secret](m.informer)
 	slices.SortFunc(out, func(a, b *corev1.Secret) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }

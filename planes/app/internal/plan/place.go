@@ -42,7 +42,7 @@ type Deployment struct {
 // Clusters are the members that have joined.
 type Clusters interface {
 	// Has says whether a member of the name has joined.
-	Has(name string) (bool, error)
+	Has(name string) bool
 	// Matching returns the names of the members with labels, in order.
 	Matching(labels map[string]string) []string
 }
@@ -121,11 +121,7 @@ func (d Deployment) deploymentPlaces(clusters Clusters) (out []Place, err error)
 // clusterNames returns the clusters of a topology.
 func (t topology) clusterNames(clusters Clusters) ([]string, error) {
 	for _, name := range t.Clusters {
-		joined, err := clusters.Has(name)
-		if err != nil {
-			return nil, err
-		}
-		if !joined && name != cluster.Local {
+		if name != cluster.Local && !clusters.Has(name) {
 			return nil, fmt.Errorf("policy %s: cluster %q: %w", t.name, name, errUnjoined)
 		}
 	}

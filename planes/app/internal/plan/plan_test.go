@@ -167,7 +167,7 @@ func TestRenderNothing(t *testing.T) {
 type joined map[string]string
 
 // Has says whether a cluster is among them.
-func (j joined) Has(name string) (bool, error) { return j[name] != "", nil }
+func (j joined) Has(name string) bool { return j[name] != "" }
 
 // Matching returns those of a region.
 func (j joined) Matching(labels map[string]string) (out []string) {
