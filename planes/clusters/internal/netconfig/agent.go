@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -156,11 +157,10 @@ func (a *agent) applyUntilDone(ctx context.Context) {
 // applyConfig brings the configuration to the node that there is now. A node that has had none
 // yet is left as it is.
 func (a *agent) applyConfig() {
-	o, there, _ := a.configs.GetStore().GetByKey(a.machine.Name)
 	want := &link.Config{}
-	switch {
-	case there:
-		want, a.known = &o.(*NodeConfig).Spec, true
+	switch c := slim.Get[*NodeConfig](a.configs, a.machine.Name); {
+	case c != nil:
+		want, a.known = &c.Spec, true
 	case !a.known:
 		return
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -155,37 +156,30 @@ func (w *worker) reconcile(ctx context.Context, key string) error {
 // readChange reads an object as it is now.
 func (w *worker) readChange(key string) bool {
 	if name, ok := strings.CutPrefix(key, nodeKey); ok {
-		o, there, _ := w.nodes.GetStore().GetByKey(name)
-		if !there {
-			return w.manager.SetNode(name, nil)
-		}
-		return w.manager.SetNode(name, nodeOf(o.(*ClusterNode)))
+		return w.manager.SetNode(name, nodeOf(slim.Get[*ClusterNode](w.nodes, name)))
 	}
 	name, _ := strings.CutPrefix(key, clusterKey)
-	o, there, _ := w.groups.GetStore().GetByKey(name)
-	if c := o; there {
-		if one := clusterOf(c.(*cluster)); one != nil {
-			return w.manager.SetCluster(name, one)
-		}
-	}
-	return w.manager.SetCluster(name, nil)
+	return w.manager.SetCluster(name, clusterOf(slim.Get[*cluster](w.groups, name)))
 }
 
-// nodeOf reads a ClusterNode. What cannot be read of it is left out, as an address that is
+// nodeOf reads a ClusterNode; nil if there is none. What cannot be read of it is left out, as an address that is
 // not known yet.
 func nodeOf(n *ClusterNode) *link.Node {
+	if n == nil {
+		return nil
+	}
 	ip, _ := netip.ParseAddr(n.Spec.IP)
 	ip6, _ := netip.ParseAddr(n.Spec.IP6)
 	return &link.Node{Name: n.Name, Cluster: n.Spec.ClusterName, IP: ip.Unmap(), IP6: ip6, Device: n.Spec.InterfaceName,
 		PodCIDRs: parsePrefixes(n.Spec.PodCIDRs), Gateway: slices.Contains(n.Spec.Roles, roleGateway)}
 }
 
-// clusterOf reads a Cluster; nil: it has no link.
+// clusterOf reads a Cluster; nil if there is none, or it has no link.
 func clusterOf(c *cluster) *link.Cluster {
-	o := c.Spec.Link
-	if o == nil || !o.Enable {
+	if c == nil || c.Spec.Link == nil || !c.Spec.Link.Enable {
 		return nil
 	}
+	o := c.Spec.Link
 	out := &link.Cluster{Name: c.Name, Type: cmp.Or(o.NetworkType, link.P2P), Family: o.IPFamily,
 		PodCIDRs: parsePrefixes(c.Status.Link.PodCIDRs), ServiceCIDRs: parsePrefixes(c.Status.Link.ServiceCIDRs)}
 	out.Local, _ = netip.ParsePrefix(cmp.Or(o.LocalCIDRs.IP, localCIDR))

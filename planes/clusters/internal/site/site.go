@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
@@ -182,11 +183,7 @@ func (s *site) setPower(ctx context.Context, m link.Node) error {
 }
 
 func (s *site) nodeNamed(name string) *netconfig.ClusterNode {
-	o, there, _ := s.nodes.GetStore().GetByKey(name)
-	if !there {
-		return nil
-	}
-	return o.(*netconfig.ClusterNode)
+	return slim.Get[*netconfig.ClusterNode](s.nodes, name)
 }
 
 // startMachine runs the processes of a machine, and waits until its cluster has a gateway.

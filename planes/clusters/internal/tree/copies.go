@@ -177,15 +177,14 @@ func (c copied[T]) decideNeeded(hub, member T, found bool) copyAction {
 // changed while nobody watched, or while the member joined. Kosmos hears of the hub's
 // deletions alone.
 func (c copied[T]) enqueueCopies(m *member, enqueue func(any)) {
-	for _, o := range c.members(m).GetIndexer().List() {
-		there := o.(T)
-		key, ok := loop.Key(o)
+	for _, there := range slim.All[T](c.members(m)) {
+		key, ok := loop.Key(there)
 		if !ok || !isGlobal(there) || there.GetName() == api.NameHostCA {
 			continue
 		}
 		hub, has := slim.Lookup[T](c.hubs, key)
 		if !has || !isCopyOf(there, hub.GetUID()) || c.fill != nil && !c.sameData(there, hub) {
-			enqueue(o)
+			enqueue(there)
 		}
 	}
 }

@@ -46,10 +46,7 @@ func isMaster(s *corev1.Service) bool {
 // visibleServices returns those that a container in a namespace hears of.
 func (c *podCreator) visibleServices(ctx context.Context, namespace string) (out []*corev1.Service, err error) {
 	if c.tree.o.ServiceEnv == EnvCached {
-		mine, _ := c.tree.hub.services.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-		for _, o := range mine {
-			out = append(out, o.(*corev1.Service))
-		}
+		out = slim.ByIndex[*corev1.Service](c.tree.hub.services, cache.NamespaceIndex, namespace)
 		if s := slim.Get[*corev1.Service](c.tree.hub.services, metav1.NamespaceDefault+"/kubernetes"); s != nil && namespace != metav1.NamespaceDefault {
 			out = append(out, s)
 		}

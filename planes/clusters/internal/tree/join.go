@@ -81,9 +81,8 @@ func (m *manager) startMember(ctx context.Context, j *joined) error {
 // while nobody watched.
 func (m *manager) lookAgain(j *joined) {
 	for _, l := range j.member.leaves {
-		pods, _ := m.tree.hub.pods.GetIndexer().ByIndex(byNode, l.node)
-		for _, o := range pods {
-			m.tree.hubPodSeen(o)
+		for _, p := range slim.ByIndex[*hubPod](m.tree.hub.pods, byNode, l.node) {
+			m.tree.hubPodSeen(p)
 		}
 	}
 	if m.tree.o.Dependents == DependentsCached {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // listNodes lists those of the member's nodes that options select.
@@ -73,15 +74,10 @@ func (c *nodeController) viewForAll(ctx context.Context) (*view, error) {
 		}
 		return v, c.addListedPods(ctx, v, "")
 	}
-	all := c.member.nodes.GetIndexer().List()
-	nodes := make([]*memberNode, len(all))
-	for i, o := range all {
-		nodes[i] = o.(*memberNode)
-	}
-	v := newView(nodes)
+	v := newView(slim.All[*memberNode](c.member.nodes))
 	if c.member.leaves[0].mode != api.LeafNode {
-		for _, o := range c.member.pods.GetIndexer().List() {
-			if p := o.(*memberPod); len(p.requests) > 0 {
+		for _, p := range slim.All[*memberPod](c.member.pods) {
+			if len(p.requests) > 0 {
 				v.taken[p.node] = append(v.taken[p.node], p.requests...)
 			}
 		}

@@ -16,10 +16,9 @@ import (
 // convertPod changes a pod on its way to a leaf by the first policy, by name, that is about
 // it: of its namespace, or of the cluster where none of its namespace is.
 func (t *tree) convertPod(l *leaf, hub, p *corev1.Pod) {
-	mine, _ := t.hub.policies.GetIndexer().ByIndex(cache.NamespaceIndex, hub.Namespace)
-	policy := t.policyFor(mine, l, hub)
+	policy := t.policyFor(slim.ByIndex[*api.ConvertPolicy](t.hub.policies, cache.NamespaceIndex, hub.Namespace), l, hub)
 	if policy == nil {
-		policy = t.policyFor(t.hub.clusterPolicies.GetIndexer().List(), l, hub)
+		policy = t.policyFor(slim.All[*api.ConvertPolicy](t.hub.clusterPolicies), l, hub)
 	}
 	if policy == nil {
 		return
@@ -29,18 +28,15 @@ func (t *tree) convertPod(l *leaf, hub, p *corev1.Pod) {
 	t.metrics.converted.WithLabelValues(policy.Name).Inc()
 }
 
-// policyFor returns the first of some policies that is about a pod, nil if none is.
-func (t *tree) policyFor(all []any, l *leaf, hub *corev1.Pod) *api.ConvertPolicy {
-	var found []*api.ConvertPolicy
-	for _, o := range all {
-		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selectsLabels(&p.Spec.LabelSelector, labels.Set(hub.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
-			found = append(found, p)
+// policyFor returns the first of some policies, by name, that is about a pod; nil if none is.
+func (t *tree) policyFor(all []*api.ConvertPolicy, l *leaf, hub *corev1.Pod) *api.ConvertPolicy {
+	slices.SortFunc(all, func(a, b *api.ConvertPolicy) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range all {
+		if p.Spec.Converters != nil && selectsLabels(&p.Spec.LabelSelector, labels.Set(hub.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
+			return p
 		}
 	}
-	if len(found) == 0 {
-		return nil
-	}
-	return slices.MinFunc(found, func(a, b *api.ConvertPolicy) int { return strings.Compare(a.Name, b.Name) })
+	return nil
 }
 
 // selectsLeaf tells whether a selector, nil for all, matches a leaf's node on the hub.

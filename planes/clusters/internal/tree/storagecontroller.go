@@ -91,17 +91,16 @@ func (c *storageController) claimGone(o any) {
 	c.mu.Lock()
 	c.released[claim.UID] = true
 	c.mu.Unlock()
-	of, _ := c.member.volumes.GetIndexer().ByIndex(byClaim, string(claim.UID))
-	for _, o := range of {
-		c.queue.Queue.Add(prefixVolume + o.(*corev1.PersistentVolume).Name)
+	for _, v := range slim.ByIndex[*corev1.PersistentVolume](c.member.volumes, byClaim, string(claim.UID)) {
+		c.queue.Queue.Add(prefixVolume + v.Name)
 	}
 }
 
 // enqueueVolumes looks at the volumes that the hub has of the member: some of these may have gone
 // while nobody watched.
 func (c *storageController) enqueueVolumes() {
-	for _, o := range c.tree.hub.volumes.GetIndexer().List() {
-		if v := o.(*corev1.PersistentVolume); slices.Contains(ownersOf(v), c.member.name) {
+	for _, v := range slim.All[*corev1.PersistentVolume](c.tree.hub.volumes) {
+		if slices.Contains(ownersOf(v), c.member.name) {
 			c.queue.Queue.Add(prefixVolume + v.Name)
 		}
 	}

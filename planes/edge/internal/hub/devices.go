@@ -3,17 +3,18 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // devices is KubeEdge's device controller: it tells edges of their devices and of the
@@ -164,10 +165,10 @@ const lookEvery = 100 * time.Millisecond
 
 // awaitModel returns a device's model. KubeEdge waits for one that is missing, and with it all
 // that happens to other devices.
-func (d *devices) awaitModel(ctx context.Context, x *api.Device) metav1.Object {
+func (d *devices) awaitModel(ctx context.Context, x *api.Device) *api.DeviceModel {
 	until := d.hub.o.Clock.Now().Add(d.hub.o.ModelWait)
 	for {
-		if m := objectIn(d.models, x.Namespace+"/"+x.Spec.Model.Name); m != nil {
+		if m := slim.Get[*api.DeviceModel](d.models, x.Namespace+"/"+x.Spec.Model.Name); m != nil {
 			return m
 		}
 		if d.hub.o.Clock.Now() >= until || clock.Sleep(ctx, lookEvery) != nil {
@@ -183,12 +184,9 @@ func (d *devices) isModelUsed(x *api.Device) bool {
 	if d.hub.o.DeviceLookup == LookupIndex {
 		return d.hasModel(node, x.Namespace, x.Spec.Model.Name)
 	}
-	found := false
-	for _, o := range d.informer.GetStore().List() {
-		y := o.(*api.Device)
-		found = found || y.Spec.NodeName == node && y.Namespace == x.Namespace && y.Spec.Model == x.Spec.Model
-	}
-	return found
+	return slices.ContainsFunc(slim.All[*api.Device](d.informer), func(y *api.Device) bool {
+		return y.Spec.NodeName == node && y.Namespace == x.Namespace && y.Spec.Model == x.Spec.Model
+	})
 }
 
 // leftBehind says whether an edge has a model that no device of it is of any more, since
@@ -199,15 +197,13 @@ func (d *devices) leftBehind(k key) bool {
 
 // hasModel says whether an edge has devices of a model.
 func (d *devices) hasModel(node, namespace, model string) bool {
-	same, _ := d.informer.GetIndexer().ByIndex(api.ByModel, api.ModelAt(node, namespace, model)) // the index is there
-	return len(same) > 0
+	return len(slim.ByIndex[*api.Device](d.informer, api.ByModel, api.ModelAt(node, namespace, model))) > 0
 }
 
 // modelIs tells the edges that have devices of a model of it.
 func (d *devices) modelIs(ctx context.Context, operation string, m *api.DeviceModel) {
 	sent := map[string]bool{}
-	for _, o := range d.informer.GetStore().List() {
-		x := o.(*api.Device)
+	for _, x := range slim.All[*api.Device](d.informer) {
 		if node := x.Spec.NodeName; x.Namespace == m.Namespace && x.Spec.Model.Name == m.Name && !sent[node] && d.servesNode(node) {
 			sent[node] = true
 			d.hub.downstream.enqueue(ctx, d.hub.newChange(node, message.TypeModel, operation, m))
@@ -216,15 +212,13 @@ func (d *devices) modelIs(ctx context.Context, operation string, m *api.DeviceMo
 }
 
 // devicesOf returns the devices of an edge, and their models.
-func (d *devices) devicesOf(node string) (own []*api.Device, models []metav1.Object) {
-	list, _ := d.informer.GetIndexer().ByIndex(api.ByNode, node) // the index is there
+func (d *devices) devicesOf(node string) (own []*api.Device, models []*api.DeviceModel) {
+	own = slim.ByIndex[*api.Device](d.informer, api.ByNode, node)
 	seen := map[string]bool{}
-	for _, o := range list {
-		x := o.(*api.Device)
-		own = append(own, x)
+	for _, x := range own {
 		if id := x.Namespace + "/" + x.Spec.Model.Name; !seen[id] {
 			seen[id] = true
-			if m := objectIn(d.models, id); m != nil {
+			if m := slim.Get[*api.DeviceModel](d.models, id); m != nil {
 				models = append(models, m)
 			}
 		}
@@ -244,7 +238,7 @@ func (d *devices) sendMissing(ctx context.Context, node string) {
 			continue
 		}
 		d.enqueueTurn(ctx, func() { // its own events may have come before
-			if now, ok := objectIn(d.informer, idOf(x).ID).(*api.Device); ok && now.Spec.NodeName == node && d.isUnrecorded(now) {
+			if now := slim.Get[*api.Device](d.informer, idOf(x).ID); now != nil && now.Spec.NodeName == node && d.isUnrecorded(now) {
 				d.onChange(ctx, nil, now)
 			}
 		})
@@ -260,7 +254,7 @@ func (d *devices) isUnrecorded(x *api.Device) bool {
 // recordReport writes down what a device reports, and then tells the edge so.
 func (d *devices) recordReport(ctx context.Context, q *request) {
 	id := q.resource.Namespace + "/" + q.resource.Name
-	x, _ := objectIn(d.informer, id).(*api.Device)
+	x := slim.Get[*api.Device](d.informer, id)
 	u, refused := acceptReport(x, q.session.node, q.message.Content)
 	if refused != "" {
 		d.hub.metrics.reports.WithLabelValues(refused).Inc()

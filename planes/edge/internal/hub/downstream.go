@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // change is something that an edge is to be told.
@@ -175,12 +176,12 @@ func (h *Hub) newChange(node, kind, operation string, o metav1.Object) change {
 
 // isEdge says whether a node is one.
 func (h *Hub) isEdge(name string) bool {
-	o, ok, err := h.nodes.GetStore().GetByKey(name)
-	if err != nil || !ok {
+	n := slim.Get[*corev1.Node](h.nodes, name)
+	if n == nil {
 		return false
 	}
-	_, ok = o.(*corev1.Node).Labels[api.LabelEdge]
-	return ok
+	_, edge := n.Labels[api.LabelEdge]
+	return edge
 }
 
 // addHandlers says what events bring.
@@ -255,8 +256,8 @@ func (d *downstream) samePod(a, b *corev1.Pod) bool {
 // seenBefore takes up the pods and devices of a node that were seen before it, or its label, was: the
 // watches of both are two.
 func (d *downstream) seenBefore(ctx context.Context, node string) {
-	for _, o := range d.hub.podsOf(node) {
-		d.onPod(ctx, nil, o.(*corev1.Pod))
+	for _, p := range d.hub.podsOf(node) {
+		d.onPod(ctx, nil, p)
 	}
 	if d.hub.devices != nil {
 		d.hub.devices.sendMissing(ctx, node)

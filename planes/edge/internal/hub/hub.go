@@ -199,7 +199,7 @@ func (h *Hub) endSilentSessions(ctx context.Context) {
 // annotateNode writes at the node which hub it hangs at.
 func (h *Hub) annotateNode(ctx context.Context, node string) {
 	if h.o.Annotate == AnnotateWatch {
-		if n := objectIn(h.nodes, node); n == nil || n.GetAnnotations()[api.AnnotationHub] == h.o.Address {
+		if n := slim.Get[*corev1.Node](h.nodes, node); n == nil || n.Annotations[api.AnnotationHub] == h.o.Address {
 			return
 		}
 	}

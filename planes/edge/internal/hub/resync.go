@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // runRounds looks at all that edges have, again and again.
@@ -120,15 +120,7 @@ func (h *Hub) currentObject(k key) metav1.Object {
 			}
 		}
 	}
-	return objectIn(informer, id)
-}
-
-func objectIn(i cache.SharedIndexInformer, id string) metav1.Object {
-	o, ok, err := i.GetStore().GetByKey(id)
-	if err != nil || !ok {
-		return nil
-	}
-	return o.(metav1.Object)
+	return slim.Get[metav1.Object](informer, id)
 }
 
 // objectOfKey is what is known of an object that is gone.
@@ -155,9 +147,9 @@ func (h *Hub) resyncReturned(ctx context.Context, s *session) {
 	full := h.o.Resync == ResyncFull || h.o.Store == StoreNone
 	switch {
 	case full:
-		for _, o := range h.podsOf(s.node) {
-			h.sendAlways(s, h.newChange(s.node, message.TypePod, message.Update, o.(*corev1.Pod)))
-			for _, c := range h.usedBy(s.node, o.(*corev1.Pod)) {
+		for _, p := range h.podsOf(s.node) {
+			h.sendAlways(s, h.newChange(s.node, message.TypePod, message.Update, p))
+			for _, c := range h.usedBy(s.node, p) {
 				h.sendAlways(s, c)
 			}
 		}
@@ -191,17 +183,16 @@ func (h *Hub) sendMissing(ctx context.Context, s *session) {
 	if h.devices != nil {
 		h.devices.sendMissing(ctx, s.node)
 	}
-	for _, o := range h.podsOf(s.node) {
-		h.downstream.enqueueUnrecorded(ctx, h.newChange(s.node, message.TypePod, message.Insert, o.(*corev1.Pod)))
+	for _, p := range h.podsOf(s.node) {
+		h.downstream.enqueueUnrecorded(ctx, h.newChange(s.node, message.TypePod, message.Insert, p))
 	}
-	if n, ok := objectIn(h.nodes, s.node).(*corev1.Node); ok && h.o.NodeFilter != FilterOff {
+	if n := slim.Get[*corev1.Node](h.nodes, s.node); n != nil && h.o.NodeFilter != FilterOff {
 		h.downstream.enqueueUnrecorded(ctx, h.newChange(s.node, message.TypeNode, message.Update, n))
 	}
 }
 
-func (h *Hub) podsOf(node string) []any {
-	list, _ := h.pods.GetIndexer().ByIndex(byNode, node) // the index is there
-	return list
+func (h *Hub) podsOf(node string) []*corev1.Pod {
+	return slim.ByIndex[*corev1.Pod](h.pods, byNode, node)
 }
 
 // usedBy are the ConfigMaps and Secrets of a pod, as changes for its node.
@@ -212,7 +203,7 @@ func (h *Hub) usedBy(node string, p *corev1.Pod) (out []change) {
 		if kind == message.TypeSecret {
 			informer = h.secrets
 		}
-		if o := objectIn(informer, rest); o != nil {
+		if o := slim.Get[metav1.Object](informer, rest); o != nil {
 			out = append(out, h.newChange(node, kind, message.Update, o))
 		}
 	}

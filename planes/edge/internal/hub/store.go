@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // key is an object at an edge.
@@ -132,11 +133,7 @@ func (s *crdStore) syncOf(k key) *api.Sync {
 	if namespace == "" {
 		informer, id = s.nodes, name
 	}
-	o, ok, err := informer.GetStore().GetByKey(id)
-	if err != nil || !ok {
-		return nil
-	}
-	return o.(*api.Sync)
+	return slim.Get[*api.Sync](informer, id)
 }
 
 func (s *crdStore) versionOf(k key) (uint64, bool) {
@@ -224,17 +221,15 @@ func (s *crdStore) recordDeleted(ctx context.Context, k key) error {
 	return err
 }
 
-func (s *crdStore) keysOf(node string) []key {
-	var out []key
+func (s *crdStore) keysOf(node string) (out []key) {
 	for _, i := range []cache.SharedIndexInformer{s.objects, s.nodes} {
-		var list []any
+		var all []*api.Sync
 		if node == "" {
-			list = i.GetStore().List()
+			all = slim.All[*api.Sync](i)
 		} else {
-			list, _ = i.GetIndexer().ByIndex(api.ByNode, node) // the index is there
+			all = slim.ByIndex[*api.Sync](i, api.ByNode, node)
 		}
-		for _, o := range list {
-			sync := o.(*api.Sync)
+		for _, sync := range all {
 			n, uid := sync.Parts()
 			out = append(out, key{node: n, kind: resourceOf(sync.Spec.Kind), namespace: sync.Namespace, name: sync.Spec.Name, uid: uid})
 		}

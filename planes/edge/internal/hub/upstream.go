@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
 // upstream takes requests of edges to workers: one queue without end, then one of each
@@ -295,18 +296,18 @@ func (u *upstream) answerQuery(ctx context.Context, q *request) (any, error) {
 // objectHeld returns what the hub's own watch has of an object, by its key.
 func objectHeld[T metav1.Object](i cache.SharedIndexInformer, r message.Resource, key string) (T, error) {
 	var none T
-	o, ok, err := i.GetStore().GetByKey(key)
-	if err != nil || !ok {
+	o, ok := slim.Lookup[T](i, key)
+	if !ok {
 		return none, apierrors.NewNotFound(schema.GroupResource{Resource: r.Type + "s"}, r.Name)
 	}
-	return o.(T), nil
+	return o, nil
 }
 
 // podsOf returns the pods of an edge, as the hub's own watch has them.
 func (u *upstream) podsOf(node string) []corev1.Pod {
 	out := []corev1.Pod{}
-	for _, o := range u.hub.podsOf(node) {
-		out = append(out, *o.(*corev1.Pod))
+	for _, p := range u.hub.podsOf(node) {
+		out = append(out, *p)
 	}
 	return out
 }
