@@ -155,7 +155,7 @@ func listObjects[T resource.Object](ctx context.Context, c *Controller, client r
 // claimAll claims what a cache does not show, and returns how many those are.
 func claimAll[T resource.Object](ctx context.Context, app *application, client resource.Client[T], there cache.SharedIndexInformer, kind string, all []T) (n int, err error) {
 	for _, o := range all {
-		if key, _ := loop.Key(o); slim.Has(there, key) {
+		if slim.Has(there, loop.Key(o)) {
 			continue
 		}
 		if _, err := claimObject(ctx, app, client, kind, o); ignoreNotFound(err) != nil {

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -44,58 +46,39 @@ func (c *Controller) recordEvents(b record.EventBroadcaster) error {
 
 // handlers say which events bring an application into the queue.
 func (c *Controller) addHandlers() error {
-	_, err := c.applications.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { c.onApplication(nil, o.(*api.Application)) },
-		UpdateFunc: func(a, b any) {
-			c.onApplication(a.(*api.Application), b.(*api.Application))
-		},
-		DeleteFunc: func(o any) {
-			if app, ok := loop.Last[*api.Application](o); ok {
-				key := app.Namespace + "/" + app.Name
-				c.loop.Queue.Add(key)
-				c.unseen.Gone(key, api.KindApplication, app)
+	return errors.Join(
+		loop.Watch(c.applications, c.onApplication),
+		c.followPart(c.trackers, api.KindTracker, func(owner string, o metav1.Object) {
+			if o.GetDeletionTimestamp() != nil {
+				c.loop.Queue.Add(owner)
 			}
-		},
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.followPart(c.trackers, api.KindTracker, func(owner string, o metav1.Object) {
-		if o.GetDeletionTimestamp() != nil {
-			c.loop.Queue.Add(owner)
-		}
-	}); err != nil {
-		return err
-	}
-	return c.followPart(c.revisions, api.KindRevision, func(string, metav1.Object) {})
+		}),
+		c.followPart(c.revisions, api.KindRevision, func(string, metav1.Object) {}),
+	)
 }
 
 // followPart lets passes know what the watch of a kind of which applications have objects
 // shows, after onChange has brought them into the queue.
 func (c *Controller) followPart(i cache.SharedIndexInformer, kind string, onChange func(owner string, o metav1.Object)) error {
-	show := func(o any) {
-		object := o.(metav1.Object)
-		c.unseen.Shown(ownerOf(object), kind, object)
-	}
-	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: show,
-		UpdateFunc: func(_, o any) {
-			onChange(ownerOf(o.(metav1.Object)), o.(metav1.Object))
-			show(o)
-		},
-		DeleteFunc: func(o any) {
-			if object, ok := loop.Last[metav1.Object](o); ok {
-				onChange(ownerOf(object), object)
-				c.unseen.Gone(ownerOf(object), kind, object)
-			}
-		},
+	return loop.Watch(i, func(old, now metav1.Object) {
+		object := cmp.Or(now, old)
+		owner := ownerOf(object)
+		if old != nil {
+			onChange(owner, object)
+		}
+		if now == nil {
+			c.unseen.Gone(owner, kind, object)
+		} else {
+			c.unseen.Shown(owner, kind, object)
+		}
 	})
-	return err
 }
 
 func (c *Controller) onApplication(old, now *api.Application) {
-	key, ok := loop.Key(now)
-	if !ok {
+	key := loop.Key(cmp.Or(now, old))
+	if now == nil {
+		c.loop.Queue.Add(key)
+		c.unseen.Gone(key, api.KindApplication, old)
 		return
 	}
 	c.metrics.showApplication(key, now)

@@ -51,11 +51,11 @@ func newMembers(hub kubernetes.Interface, log *slog.Logger) *members {
 
 // startMembers returns when all members are known. Ways whose Secret has gone are closed.
 func (m *members) startMembers(ctx context.Context, wait *sync.WaitGroup) error {
-	_, err := m.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
-		if s, ok := loop.Last[*corev1.Secret](o); ok {
-			m.closeUpstream(s.Name)
+	err := loop.Watch(m.informer, func(old, now *corev1.Secret) {
+		if now == nil {
+			m.closeUpstream(old.Name)
 		}
-	}})
+	})
 	if err != nil {
 		return err
 	}

@@ -91,15 +91,16 @@ func RunAgent(ctx context.Context, o AgentOptions, m Machine) error {
 		return err
 	}
 	a := &agent{options: o, machine: m, changed: make(chan struct{}, 1), configs: c.watchConfigs(o.Watch, m.Name)}
-	changed := func(o any) {
-		if key, _ := loop.Key(o); key == m.Name {
-			select {
-			case a.changed <- struct{}{}:
-			default: // it is known already
-			}
+	err = loop.WatchEach(a.configs, func(c *NodeConfig) {
+		if c.Name != m.Name {
+			return
 		}
-	}
-	if _, err := a.configs.AddEventHandler(loop.Each(changed)); err != nil {
+		select {
+		case a.changed <- struct{}{}:
+		default: // it is known already
+		}
+	})
+	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -240,21 +241,21 @@ func RunAgents(ctx context.Context, o AgentOptions) error {
 			return err
 		}
 		ends := map[string]context.CancelFunc{} // of the informer's one goroutine
-		_, err = nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(one any) {
-			name, _ := loop.Key(one)
-			own, end := context.WithCancel(ctx)
-			ends[name] = end
-			g.Go(func() {
-				if err := RunAgent(own, o, Machine{Name: name, Apply: func(*link.Config) error { return nil }}); err != nil && own.Err() == nil {
-					o.Log.Error("an agent has ended", "node", name, "error", err)
-				}
-			})
-		}, DeleteFunc: func(one any) {
-			if name, _ := loop.Key(one); ends[name] != nil {
-				ends[name]()
-				delete(ends, name)
+		err = loop.Watch(nodes, func(old, now *ClusterNode) {
+			switch {
+			case now == nil:
+				ends[old.Name]()
+				delete(ends, old.Name)
+			case old == nil:
+				own, end := context.WithCancel(ctx)
+				ends[now.Name] = end
+				g.Go(func() {
+					if err := RunAgent(own, o, Machine{Name: now.Name, Apply: func(*link.Config) error { return nil }}); err != nil && own.Err() == nil {
+						o.Log.Error("an agent has ended", "node", now.Name, "error", err)
+					}
+				})
 			}
-		}})
+		})
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}

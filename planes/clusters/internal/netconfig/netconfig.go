@@ -93,12 +93,8 @@ func Run(ctx context.Context, o Options) error {
 func (w *worker) runWorker(ctx context.Context, g *process.Group) error {
 	watched := map[string]cache.SharedIndexInformer{nodeKey: w.nodes, clusterKey: w.groups}
 	for prefix, informer := range watched {
-		enqueue := func(o any) {
-			if key, ok := loop.Key(o); ok {
-				w.enqueueChange(prefix + key)
-			}
-		}
-		if _, err := informer.AddEventHandler(loop.Each(enqueue)); err != nil {
+		err := loop.WatchEach(informer, func(o metav1.Object) { w.enqueueChange(prefix + o.GetName()) })
+		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}

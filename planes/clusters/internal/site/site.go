@@ -115,7 +115,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &site{options: o, nodes: nodes, changed: make(chan struct{}, 1), linked: map[string]bool{}, ends: map[string]context.CancelFunc{}}
 	defer s.wait.Wait()
 	defer cancel()
-	if _, err := nodes.AddEventHandler(loop.Each(func(any) { s.wakeRunner() })); err != nil {
+	if err := loop.WatchEach(nodes, func(*netconfig.ClusterNode) { s.wakeRunner() }); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	if err := loop.Start(ctx, &s.wait, nodes); err != nil {

@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,16 +25,6 @@ const (
 	prefixVolume    = "PersistentVolume "
 )
 
-// ofOwned handles the events of objects of the hub that members have copies of.
-func ofOwned(f func(any)) cache.ResourceEventHandlerFuncs {
-	owned := func(o any) {
-		if m, ok := loop.Last[metav1.Object](o); ok && len(ownersOf(m)) > 0 {
-			f(o)
-		}
-	}
-	return loop.Each(owned)
-}
-
 // copyController lets the copies that members have follow the hub's objects.
 type copyController struct {
 	tree  *tree
@@ -47,15 +39,22 @@ func newCopyController(t *tree) *copyController {
 
 // addHandlers connects the hub's caches with the queue.
 func (c *copyController) addHandlers() error {
-	hub, configs, secrets := c.tree.hub, ofOwned(enqueueTo(c.queue, prefixConfigMap)), ofOwned(enqueueTo(c.queue, prefixSecret))
-	if c.tree.o.Dependents == DependentsLive { // a manager that starts does not compare
-		configs.AddFunc, secrets.AddFunc = nil, nil
-	}
-	return addHandlers(map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		hub.configs: configs,
-		hub.secrets: secrets,
-		hub.claims:  {DeleteFunc: ofOwned(enqueueTo(c.queue, prefixClaim)).DeleteFunc},
-		hub.volumes: {AddFunc: c.volumeMade, DeleteFunc: c.volumeGone},
+	hub := c.tree.hub
+	changes := func(old, _ metav1.Object) bool { return old != nil || c.tree.o.Dependents != DependentsLive } // a manager of Kosmos' that starts does not compare
+	return errors.Join(
+		c.followOwned(hub.configs, prefixConfigMap, changes), c.followOwned(hub.secrets, prefixSecret, changes),
+		c.followOwned(hub.claims, prefixClaim, func(_, now metav1.Object) bool { return now == nil }),
+		loop.Watch(hub.volumes, c.volumeChanged),
+	)
+}
+
+// followOwned queues the objects of the hub that members have copies of, at the events that count.
+func (c *copyController) followOwned(i cache.SharedIndexInformer, prefix string, counts func(old, now metav1.Object) bool) error {
+	enqueue := enqueueTo(c.queue, prefix)
+	return loop.Watch(i, func(old, now metav1.Object) {
+		if o := cmp.Or(now, old); counts(old, now) && len(ownersOf(o)) > 0 {
+			enqueue(o)
+		}
 	})
 }
 
@@ -176,46 +175,35 @@ func (c copied[T]) decideNeeded(hub, member T, found bool) copyAction {
 // enqueueCopies looks at each copy that a member has of what the hub may have taken away or
 // changed while nobody watched, or while the member joined. Kosmos hears of the hub's
 // deletions alone.
-func (c copied[T]) enqueueCopies(m *member, enqueue func(any)) {
+func (c copied[T]) enqueueCopies(m *member, enqueue func(metav1.Object)) {
 	for _, there := range slim.All[T](c.members(m)) {
-		key, ok := loop.Key(there)
-		if !ok || !isGlobal(there) || there.GetName() == api.NameHostCA {
+		if !isGlobal(there) || there.GetName() == api.NameHostCA {
 			continue
 		}
-		hub, has := slim.Lookup[T](c.hubs, key)
+		hub, has := slim.Lookup[T](c.hubs, loop.Key(there))
 		if !has || !isCopyOf(there, hub.GetUID()) || c.fill != nil && !c.sameData(there, hub) {
 			enqueue(there)
 		}
 	}
 }
 
-// volumeMade looks again at a volume that the hub got while its member lost it.
-func (c *copyController) volumeMade(o any) {
-	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
-		if !slim.Has(j.member.volumes, v.Name) {
-			j.storage.queue.Queue.Add(prefixVolume + v.Name)
-		}
-	})
-}
-
-// volumeGone lets the member's volume go that somebody took from the hub.
-func (c *copyController) volumeGone(o any) {
-	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
-		if slim.Has(j.member.volumes, v.Name) {
-			c.queue.Queue.Add(prefixVolume + j.member.name + "/" + v.Name)
-		}
-	})
-}
-
-// eachOwner calls f with the member that a volume of the hub came from, if it has joined.
-func (c *copyController) eachOwner(o any, f func(*joined, *corev1.PersistentVolume)) {
-	v, ok := loop.Last[*corev1.PersistentVolume](o)
-	if !ok {
+// volumeChanged looks again at a volume that the hub got while its member lost it, and lets the
+// member's go that somebody took from the hub.
+func (c *copyController) volumeChanged(old, now *corev1.PersistentVolume) {
+	if old != nil && now != nil {
 		return
 	}
+	v := cmp.Or(now, old)
 	for _, name := range ownersOf(v) {
-		if j := c.tree.leaves.memberNamed(name); j != nil {
-			f(j, v)
+		j := c.tree.leaves.memberNamed(name)
+		if j == nil { // it has not joined
+			continue
+		}
+		switch has := slim.Has(j.member.volumes, v.Name); {
+		case now == nil && has:
+			c.queue.Queue.Add(prefixVolume + name + "/" + v.Name)
+		case now != nil && !has:
+			j.storage.queue.Queue.Add(prefixVolume + v.Name)
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package tree
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
@@ -30,29 +32,29 @@ func newExportController(t *tree) *exportController {
 // addHandlers connects the hub's caches with the queue.
 func (c *exportController) addHandlers() error {
 	hub := c.tree.hub
-	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		hub.exports: ofMarks(&c.tree.o, func(key string) {
+	errs := []error{
+		watchMarks(hub.exports, &c.tree.o, func(key string) {
 			c.queue.Queue.Add(key)
 			c.hubChanged(key) // for those who asked before it was exported
 		}),
-		hub.slices: {
-			AddFunc: c.sliceEvent, DeleteFunc: c.sliceEvent,
-			UpdateFunc: func(old, o any) {
-				if !sameEndpoints(old.(*discoveryv1.EndpointSlice), o.(*discoveryv1.EndpointSlice)) {
-					c.sliceEvent(o)
-				}
-			},
-		},
+		loop.Watch(hub.slices, func(old, now *discoveryv1.EndpointSlice) {
+			if old == nil || now == nil || !sameEndpoints(old, now) {
+				c.sliceEvent(cmp.Or(now, old))
+			}
+		}),
 	}
 	if c.tree.o.ImportEnd == ImportEndAll { // Kosmos looks at services when it writes them
-		handlers[hub.services] = cache.ResourceEventHandlerFuncs{AddFunc: c.serviceEvent, DeleteFunc: c.serviceEvent}
+		errs = append(errs, loop.Watch(hub.services, c.serviceEvent))
 	}
-	return addHandlers(handlers)
+	return errors.Join(errs...)
 }
 
 // serviceEvent lets members hear of a service that the hub makes or deletes.
-func (c *exportController) serviceEvent(o any) {
-	if key, ok := loop.Key(o); ok && c.tree.hub.isExported(key) {
+func (c *exportController) serviceEvent(old, now *corev1.Service) {
+	if old != nil && now != nil {
+		return
+	}
+	if key := loop.Key(cmp.Or(now, old)); c.tree.hub.isExported(key) {
 		c.hubChanged(key)
 	}
 }
@@ -65,11 +67,7 @@ func (c *exportController) hubChanged(key string) {
 }
 
 // sliceEvent lets a change of a slice come to those who import its service.
-func (c *exportController) sliceEvent(o any) {
-	s, ok := loop.Last[*discoveryv1.EndpointSlice](o)
-	if !ok {
-		return
-	}
+func (c *exportController) sliceEvent(s *discoveryv1.EndpointSlice) {
 	key := serviceOf(s)
 	exported := c.tree.hub.isExported(key)
 	if needsMark(s, exported, &c.tree.o) {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
@@ -34,16 +34,24 @@ func newImportController(t *tree, m *member, n *namespaces) *importController {
 // addHandlers connects the member's caches with the queue. Those of copies tell of each that it
 // has: also of those that a manager before left, of what the hub took back while none ran.
 func (c *importController) addHandlers() error {
-	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{c.member.imports: ofMarks(&c.tree.o, c.addService)}
-	if c.member.services != nil {
-		handlers[c.member.services] = cache.ResourceEventHandlerFuncs{AddFunc: enqueueTo(c.queue, prefixEnd)}
-		handlers[c.member.slices] = cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-			if service := serviceOf(o); !strings.HasSuffix(service, "/") {
-				c.queue.Queue.Add(prefixEnd + service)
-			}
-		}}
+	errs := []error{watchMarks(c.member.imports, &c.tree.o, c.addService)}
+	if c.member.services == nil {
+		return errors.Join(errs...)
 	}
-	return addHandlers(handlers)
+	enqueue := enqueueTo(c.queue, prefixEnd)
+	errs = append(errs, loop.Watch(c.member.services, func(old, now metav1.Object) {
+		if old == nil {
+			enqueue(now)
+		}
+	}), loop.Watch(c.member.slices, func(old, now metav1.Object) {
+		if old != nil {
+			return
+		}
+		if service := serviceOf(now); !strings.HasSuffix(service, "/") {
+			c.queue.Queue.Add(prefixEnd + service)
+		}
+	}))
+	return errors.Join(errs...)
 }
 
 // prefixEnd is that of keys by which a member is asked what it has of a service and is

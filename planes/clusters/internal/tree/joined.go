@@ -1,12 +1,11 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
-
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
@@ -43,33 +42,21 @@ func newJoined(t *tree, c *api.Cluster, made string, down *loop.Loop) (*joined, 
 
 // addHandlers connects the member's caches with the queues.
 func (j *joined) addHandlers() error {
-	_, err := j.member.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { j.podSeen(nil, o.(*memberPod)) },
-		UpdateFunc: func(old, o any) { j.podSeen(old.(*memberPod), o.(*memberPod)) },
-		DeleteFunc: j.podGone,
-	})
-	errs := []error{err, j.nodes.addHandlers(), j.storage.addHandlers()}
+	errs := []error{loop.Watch(j.member.pods, j.podChanged), j.nodes.addHandlers(), j.storage.addHandlers()}
 	if j.imports != nil {
 		errs = append(errs, j.imports.addHandlers())
 	}
 	return errors.Join(errs...)
 }
 
-// podSeen handles a member's pod that was made or has changed.
-func (j *joined) podSeen(old, p *memberPod) {
-	key, _ := loop.Key(p)
-	j.pods.onMemberPod(key, old, p)
-	j.nodes.podChanged(p)
-}
-
-// podGone handles a member's pod that is there no more.
-func (j *joined) podGone(o any) {
-	p, ok := loop.Last[*memberPod](o)
-	if !ok {
-		return
+// podChanged handles a member's pod that was made, has changed or is gone.
+func (j *joined) podChanged(old, now *memberPod) {
+	p := cmp.Or(now, old)
+	if key := loop.Key(p); now == nil {
+		j.pods.onMemberPodGone(key, p)
+	} else {
+		j.pods.onMemberPod(key, old, p)
 	}
-	key, _ := loop.Key(p)
-	j.pods.onMemberPodGone(key, p)
 	j.nodes.podChanged(p)
 }
 

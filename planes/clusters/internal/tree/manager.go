@@ -2,9 +2,10 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"sync"
 
-	"k8s.io/client-go/tools/cache"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
@@ -77,38 +78,19 @@ func (m *manager) allLoops() []*loop.Loop {
 // addHandlers connects the hub's caches with the queues.
 func (m *manager) addHandlers() error {
 	hub := m.tree.hub
-	if err := hub.setTransforms(); err != nil {
-		return err
+	errs := []error{
+		hub.setTransforms(), loop.WatchEach(hub.clusters, enqueueTo(m.joins, "")), loop.WatchEach(hub.pods, m.tree.hubPodSeen),
+		m.copies.addHandlers(),
 	}
-	if _, err := hub.clusters.AddEventHandler(loop.Each(enqueueTo(m.joins, ""))); err != nil {
-		return err
+	if m.exports != nil {
+		errs = append(errs, m.exports.addHandlers())
 	}
-	if _, err := hub.pods.AddEventHandler(loop.Each(m.tree.hubPodSeen)); err != nil {
-		return err
-	}
-	if err := m.copies.addHandlers(); err != nil || m.exports == nil {
-		return err
-	}
-	return m.exports.addHandlers()
+	return errors.Join(errs...)
 }
 
-// enqueueTo returns an event handler that puts an object's key into a queue.
-func enqueueTo(l *loop.Loop, prefix string) func(any) {
-	return func(o any) {
-		if key, ok := loop.Key(o); ok {
-			l.Queue.Add(prefix + key)
-		}
-	}
-}
-
-// addHandlers adds a handler to each of some informers.
-func addHandlers(handlers map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs) error {
-	for informer, h := range handlers {
-		if _, err := informer.AddEventHandler(h); err != nil {
-			return err
-		}
-	}
-	return nil
+// enqueueTo returns a function that puts an object's key into a queue.
+func enqueueTo(l *loop.Loop, prefix string) func(metav1.Object) {
+	return func(o metav1.Object) { l.Queue.Add(prefix + loop.Key(o)) }
 }
 
 // stopMembers ends all members.

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,18 +14,14 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
-// ofMarks handles that an export or import is made, changes, or is gone.
-func ofMarks(o *Options, f func(key string)) cache.ResourceEventHandlerFuncs {
-	each := func(o any) {
-		if key, ok := loop.Key(o); ok {
-			f(key)
+// watchMarks calls changed with the key of an export or import that is made, changes, or is gone.
+func watchMarks(i cache.SharedIndexInformer, o *Options, changed func(key string)) error {
+	return loop.Watch(i, func(old, now *api.Mark) {
+		if old == nil || now == nil || isNews(old, now, o) {
+			m := cmp.Or(now, old)
+			changed(m.Namespace + "/" + m.Name)
 		}
-	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: each, DeleteFunc: each, UpdateFunc: func(old, now any) {
-		if isNews(old.(*api.Mark), now.(*api.Mark), o) {
-			each(now)
-		}
-	}}
+	})
 }
 
 // updateFinalizer gives an export or import its finalizer, or takes it off.

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,17 +40,11 @@ func newNodeController(t *tree, m *member) *nodeController {
 
 // addHandlers connects the member's cache of nodes with the queue.
 func (c *nodeController) addHandlers() error {
-	each := loop.Each(enqueueTo(c.queue, ""))
-	if c.tree.o.NodePatch == Always {
-		changed := each.UpdateFunc
-		each.UpdateFunc = func(old, o any) {
-			if changesResources(old.(*memberNode), o.(*memberNode)) {
-				changed(old, o)
-			}
+	return loop.Watch(c.member.nodes, func(old, now *memberNode) {
+		if c.tree.o.NodePatch != Always || old == nil || now == nil || changesResources(old, now) {
+			c.queue.Queue.Add(cmp.Or(now, old).Name)
 		}
-	}
-	_, err := c.member.nodes.AddEventHandler(each)
-	return err
+	})
 }
 
 // podChanged lets the leaves' resources be looked at again.

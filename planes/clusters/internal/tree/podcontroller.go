@@ -48,12 +48,8 @@ func (c *podController) ownLoops() []*loop.Loop {
 
 // hubPodSeen handles a pod of the hub that was made, has changed or is gone: one that is
 // bound to a leaf or, as Kosmos does, any.
-func (t *tree) hubPodSeen(o any) {
-	p, ok := loop.Last[*hubPod](o)
-	if !ok {
-		return
-	}
-	key, _ := loop.Key(p)
+func (t *tree) hubPodSeen(p *hubPod) {
+	key := loop.Key(p)
 	if l := t.leafOf(p); l != nil {
 		c := l.joined.pods
 		c.enqueue(key, afterHub(p, c.member.podByKey(key)))

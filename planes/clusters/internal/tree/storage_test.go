@@ -221,7 +221,7 @@ func (w *storageWorld) restart() {
 		w.claim = true
 	}
 	w.volume = w.volume || w.memberVolume != nil
-	if w.hubVolume != nil && w.memberVolume == nil { // as volumeMade
+	if w.hubVolume != nil && w.memberVolume == nil { // as volumeChanged
 		w.volume = true
 	}
 	if w.o.Dependents != DependentsCached {

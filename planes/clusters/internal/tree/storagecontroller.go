@@ -1,8 +1,10 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,15 +66,7 @@ func newStorageController(t *tree, m *member) *storageController {
 
 // addHandlers connects the member's caches of claims and volumes with the queue.
 func (c *storageController) addHandlers() error {
-	claimSeen := func(o any) {
-		if claim := o.(*corev1.PersistentVolumeClaim); isGlobal(claim) {
-			c.queue.Queue.Add(prefixClaim + claim.Namespace + "/" + claim.Name)
-		}
-	}
-	return addHandlers(map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		c.member.claims:  {AddFunc: claimSeen, UpdateFunc: func(_, o any) { claimSeen(o) }, DeleteFunc: c.claimGone},
-		c.member.volumes: loop.Each(enqueueTo(c.queue, prefixVolume)),
-	})
+	return errors.Join(loop.Watch(c.member.claims, c.claimChanged), loop.WatchEach(c.member.volumes, enqueueTo(c.queue, prefixVolume)))
 }
 
 func claimOf(o any) ([]string, error) {
@@ -82,10 +76,14 @@ func claimOf(o any) ([]string, error) {
 	return nil, nil
 }
 
-// claimGone lets the volumes of a claim of the tree go that is there no more.
-func (c *storageController) claimGone(o any) {
-	claim, ok := loop.Last[*corev1.PersistentVolumeClaim](o)
-	if !ok || !isGlobal(claim) {
+// claimChanged looks at a claim of the tree, or lets the volumes go of one that is there no more.
+func (c *storageController) claimChanged(old, now *corev1.PersistentVolumeClaim) {
+	claim := cmp.Or(now, old)
+	switch {
+	case !isGlobal(claim):
+		return
+	case now != nil:
+		c.queue.Queue.Add(prefixClaim + claim.Namespace + "/" + claim.Name)
 		return
 	}
 	c.mu.Lock()

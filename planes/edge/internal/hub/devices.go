@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -51,30 +52,17 @@ func (d *devices) enqueueTurn(ctx context.Context, do func()) {
 
 // addHandlers says what events bring.
 func (d *devices) addHandlers(ctx context.Context) error {
-	if _, err := d.models.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) {
-			if d.hub.o.ModelWait == 0 {
-				d.modelIs(ctx, message.Insert, o.(*api.DeviceModel))
+	return errors.Join(
+		loop.Watch(d.models, func(old, now *api.DeviceModel) {
+			switch {
+			case old == nil && d.hub.o.ModelWait == 0:
+				d.modelIs(ctx, message.Insert, now)
+			case old != nil && now != nil && api.Sum(old) != api.Sum(now):
+				d.modelIs(ctx, message.Update, now)
 			}
-		},
-		UpdateFunc: func(a, b any) {
-			if a, b := a.(*api.DeviceModel), b.(*api.DeviceModel); api.Sum(a) != api.Sum(b) {
-				d.modelIs(ctx, message.Update, b)
-			}
-		},
-	}); err != nil {
-		return err
-	}
-	_, err := d.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { d.enqueueTurn(ctx, func() { d.onChange(ctx, nil, o.(*api.Device)) }) },
-		UpdateFunc: func(a, b any) { d.enqueueTurn(ctx, func() { d.onChange(ctx, a.(*api.Device), b.(*api.Device)) }) },
-		DeleteFunc: func(o any) {
-			if x, ok := loop.Last[*api.Device](o); ok {
-				d.enqueueTurn(ctx, func() { d.onChange(ctx, x, nil) })
-			}
-		},
-	})
-	return err
+		}),
+		loop.Watch(d.informer, func(old, now *api.Device) { d.enqueueTurn(ctx, func() { d.onChange(ctx, old, now) }) }),
+	)
 }
 
 // servesNode says whether the hub has to do with an edge.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -187,43 +188,26 @@ func (h *Hub) isEdge(name string) bool {
 // addHandlers says what events bring.
 func (d *downstream) addHandlers(ctx context.Context) error {
 	h := d.hub
-	for _, w := range []struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandler
-	}{
-		{h.pods, cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { d.onPod(ctx, nil, o.(*corev1.Pod)) },
-			UpdateFunc: func(a, b any) { d.onPod(ctx, a.(*corev1.Pod), b.(*corev1.Pod)) },
-			DeleteFunc: func(o any) {
-				if p, ok := loop.Last[*corev1.Pod](o); ok && h.isEdge(p.Spec.NodeName) {
-					d.enqueue(ctx, h.newChange(p.Spec.NodeName, message.TypePod, message.Delete, p))
-				}
-			},
-		}},
-		{h.nodes, cache.ResourceEventHandlerDetailedFuncs{
-			AddFunc: func(o any, first bool) { // nobody is connected at the first list
-				if n := o.(*corev1.Node); !first && h.isEdge(n.Name) {
-					d.seenBefore(ctx, n.Name)
-				}
-			},
-			UpdateFunc: func(a, b any) { d.onNode(ctx, a.(*corev1.Node), b.(*corev1.Node)) },
-			DeleteFunc: func(o any) {
-				if n, ok := loop.Last[*corev1.Node](o); ok {
-					h.nodeDeleted(ctx, n.Name)
-				}
-			},
-		}},
-		{h.configs, d.onReferenced(ctx, message.TypeConfigMap)},
-		{h.secrets, d.onReferenced(ctx, message.TypeSecret)},
-	} {
-		if _, err := w.informer.AddEventHandler(w.handler); err != nil {
-			return err
-		}
-	}
-	return nil
+	later := loop.Handler(func(old, now *corev1.Node) { d.onNode(ctx, old, now) })
+	_, err := h.nodes.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, first bool) {
+			if !first { // nobody is connected at the first list
+				later.OnAdd(o, false)
+			}
+		},
+		UpdateFunc: later.OnUpdate, DeleteFunc: later.OnDelete,
+	})
+	return errors.Join(err, loop.Watch(h.pods, func(old, now *corev1.Pod) { d.onPod(ctx, old, now) }),
+		d.watchReferenced(ctx, h.configs, message.TypeConfigMap), d.watchReferenced(ctx, h.secrets, message.TypeSecret))
 }
 
 func (d *downstream) onPod(ctx context.Context, old, now *corev1.Pod) {
+	if now == nil {
+		if d.hub.isEdge(old.Spec.NodeName) {
+			d.enqueue(ctx, d.hub.newChange(old.Spec.NodeName, message.TypePod, message.Delete, old))
+		}
+		return
+	}
 	if now.Spec.NodeName == "" || !d.hub.isEdge(now.Spec.NodeName) {
 		return
 	}
@@ -264,18 +248,33 @@ func (d *downstream) seenBefore(ctx context.Context, node string) {
 	}
 }
 
-func (d *downstream) onNode(ctx context.Context, a, b *corev1.Node) {
-	_, edge := b.Labels[api.LabelEdge]
-	if _, before := a.Labels[api.LabelEdge]; edge && !before {
-		d.seenBefore(ctx, b.Name)
-	}
-	if !edge || d.hub.o.NodeFilter == FilterOff || a.ResourceVersion == b.ResourceVersion {
+func (d *downstream) onNode(ctx context.Context, old, now *corev1.Node) {
+	if now == nil {
+		d.hub.nodeDeleted(ctx, old.Name)
 		return
 	}
-	if d.hub.o.NodeFilter == FilterSpec && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && reflect.DeepEqual(a.Spec, b.Spec) {
-		return
+	_, edge := now.Labels[api.LabelEdge]
+	wasEdge := false
+	if old != nil {
+		_, wasEdge = old.Labels[api.LabelEdge]
 	}
-	d.enqueue(ctx, d.hub.newChange(b.Name, message.TypeNode, message.Update, b))
+	if edge && !wasEdge {
+		d.seenBefore(ctx, now.Name)
+	}
+	if edge && old != nil && d.nodeDiffers(old, now) {
+		d.enqueue(ctx, d.hub.newChange(now.Name, message.TypeNode, message.Update, now))
+	}
+}
+
+// nodeDiffers says that something changed that an edge is told.
+func (d *downstream) nodeDiffers(a, b *corev1.Node) bool {
+	switch d.hub.o.NodeFilter {
+	case FilterOff:
+		return false
+	case FilterSpec:
+		return !reflect.DeepEqual(a.Labels, b.Labels) || !reflect.DeepEqual(a.Annotations, b.Annotations) || !reflect.DeepEqual(a.Spec, b.Spec)
+	}
+	return a.ResourceVersion != b.ResourceVersion
 }
 
 // addReferences remembers which ConfigMaps and Secrets an edge has pods with.
@@ -290,8 +289,8 @@ func (d *downstream) addReferences(p *corev1.Pod) {
 	}
 }
 
-// onReferenced sends changes of what pods use to every edge that ever had one with it.
-func (d *downstream) onReferenced(ctx context.Context, kind string) cache.ResourceEventHandlerFuncs {
+// watchReferenced sends changes of what pods use to every edge that ever had one with it.
+func (d *downstream) watchReferenced(ctx context.Context, i cache.SharedIndexInformer, kind string) error {
 	send := func(operation string, o metav1.Object) {
 		d.mu.Lock()
 		var nodes []string
@@ -304,21 +303,14 @@ func (d *downstream) onReferenced(ctx context.Context, kind string) cache.Resour
 			d.enqueue(ctx, d.hub.newChange(node, kind, operation, o))
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) {
-			if kind == message.TypeConfigMap {
-				send(message.Insert, o.(metav1.Object))
-			}
-		},
-		UpdateFunc: func(a, b any) {
-			if b := b.(metav1.Object); a.(metav1.Object).GetResourceVersion() != b.GetResourceVersion() {
-				send(message.Update, b)
-			}
-		},
-		DeleteFunc: func(o any) {
-			if x, ok := loop.Last[metav1.Object](o); ok {
-				send(message.Delete, x)
-			}
-		},
-	}
+	return loop.Watch(i, func(old, now metav1.Object) {
+		switch {
+		case now == nil:
+			send(message.Delete, old)
+		case old == nil && kind == message.TypeConfigMap:
+			send(message.Insert, now)
+		case old != nil && old.GetResourceVersion() != now.GetResourceVersion():
+			send(message.Update, now)
+		}
+	})
 }

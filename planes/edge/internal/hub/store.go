@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -80,30 +81,20 @@ type crdStore struct {
 func newCRDStore(h *Hub) (*crdStore, error) {
 	s := &crdStore{hub: h, newer: map[string]*api.Sync{}, objects: h.client.SyncInformer(api.ResourceSyncs), nodes: h.client.SyncInformer(api.ResourceNodeSyncs)}
 	for _, i := range []cache.SharedIndexInformer{s.objects, s.nodes} {
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: s.onSync, UpdateFunc: func(_, o any) { s.onSync(o) }, DeleteFunc: s.onSyncDeleted,
-		}); err != nil {
+		if err := loop.Watch(i, s.onSync); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-func (s *crdStore) onSync(o any) {
-	sync := o.(*api.Sync)
+func (s *crdStore) onSync(old, now *api.Sync) {
+	sync := cmp.Or(now, old)
 	id := sync.Namespace + "/" + sync.Name
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if own := s.newer[id]; own != nil && parseVersion(own.ResourceVersion) <= parseVersion(sync.ResourceVersion) {
+	if own := s.newer[id]; now == nil || own != nil && parseVersion(own.ResourceVersion) <= parseVersion(now.ResourceVersion) {
 		delete(s.newer, id)
-	}
-}
-
-func (s *crdStore) onSyncDeleted(o any) {
-	if sync, ok := loop.Last[*api.Sync](o); ok {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.newer, sync.Namespace+"/"+sync.Name)
 	}
 }
 

@@ -7,12 +7,14 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 )
@@ -96,24 +98,37 @@ func (l *Loop) logFailure(key string, err error) {
 // ErrQuiet marks failures that are expected and not worth a line each.
 var ErrQuiet = errors.New("expected")
 
-// Key returns namespace/name of an object or of what is left of a deleted one.
-func Key(o any) (string, bool) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
-	return key, err == nil
+// Key returns namespace/name of an object, and the name of one without a namespace.
+func Key(o metav1.Object) string { return cache.MetaObjectToName(o).String() }
+
+// Watch calls changed for each event of an informer that keeps objects of type T: with the
+// object as it was, nil if it is new, and as it is, nil if it is gone.
+func Watch[T any](i cache.SharedIndexInformer, changed func(old, now T)) error {
+	_, err := i.AddEventHandler(Handler(changed))
+	return err
 }
 
-// Each lets every event be handled alike: f gets the object, or what is left of one.
-func Each(f func(any)) cache.ResourceEventHandlerFuncs {
-	return cache.ResourceEventHandlerFuncs{AddFunc: f, UpdateFunc: func(_, o any) { f(o) }, DeleteFunc: f}
-}
-
-// Last returns the object behind what an informer says was deleted.
-func Last[T any](o any) (T, bool) {
-	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		o = d.Obj
+// Handler returns the handler that Watch adds.
+func Handler[T any](changed func(old, now T)) cache.ResourceEventHandlerFuncs {
+	var none T
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { changed(none, o.(T)) },
+		UpdateFunc: func(old, now any) { changed(old.(T), now.(T)) },
+		DeleteFunc: func(o any) {
+			if left, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = left.Obj
+			}
+			if last, ok := o.(T); ok {
+				changed(last, none)
+			}
+		},
 	}
-	out, ok := o.(T)
-	return out, ok
+}
+
+// WatchEach calls seen for each event of an informer: with the object as it is, or as it was
+// if it is gone.
+func WatchEach[T comparable](i cache.SharedIndexInformer, seen func(T)) error {
+	return Watch(i, func(old, now T) { seen(cmp.Or(now, old)) })
 }
 
 // Start runs informers until ctx ends and returns when all of them hold what

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,18 +46,20 @@ func TestFailuresGoAgainWithGrowingDelay(t *testing.T) {
 	})
 }
 
-func TestKeysOfWhatIsLeft(t *testing.T) {
+// TestHandler holds what is said of an object that comes, changes and goes, also where nobody
+// saw it go.
+func TestHandler(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
-	tomb := cache.DeletedFinalStateUnknown{Key: "n/p", Obj: pod}
-	for _, o := range []any{pod, tomb} {
-		if key, ok := loop.Key(o); !ok || key != "n/p" {
-			t.Errorf("key %q", key)
-		}
-		if got, ok := loop.Last[*corev1.Pod](o); !ok || got != pod {
-			t.Errorf("object %v", got)
-		}
+	later := pod.DeepCopy()
+	var said [][2]*corev1.Pod
+	h := loop.Handler(func(old, now *corev1.Pod) { said = append(said, [2]*corev1.Pod{old, now}) })
+	h.OnAdd(pod, false)
+	h.OnUpdate(pod, later)
+	h.OnDelete(later)
+	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "n/p", Obj: pod})
+	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "n/p"}) // nobody knows what it was
+	if want := [][2]*corev1.Pod{{nil, pod}, {pod, later}, {later, nil}, {pod, nil}}; !slices.Equal(said, want) {
+		t.Errorf("said %v, want %v", said, want)
 	}
-	if _, ok := loop.Last[*corev1.Node](tomb); ok {
-		t.Error("a pod is a node")
-	}
+	repotest.Equal(t, loop.Key(pod), "n/p", "the key")
 }

@@ -12,6 +12,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -123,29 +124,24 @@ func (a *Agents) newClient(l *limiter.Reloadable, name string) (*api.Client, err
 
 // addHandlers say what events of the process's own watches do.
 func (a *Agents) addHandlers(ctx context.Context) error {
-	for _, h := range []struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandlerFuncs
-	}{
-		{a.nodeInformer, cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { a.addNode(ctx, o.(*corev1.Node)) },
-			UpdateFunc: func(_, o any) { a.updateNode(ctx, o.(*corev1.Node)) },
-			DeleteFunc: a.removeNode,
-		}},
-		{a.pods, cache.ResourceEventHandlerFuncs{
-			AddFunc:    a.onPod,
-			UpdateFunc: func(_, o any) { a.onPod(o) },
-		}},
-		{a.installations, cache.ResourceEventHandlerFuncs{
-			AddFunc:    a.onInstallation,
-			UpdateFunc: func(_, o any) { a.onInstallation(o) },
-		}},
-	} {
-		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(
+		loop.Watch(a.nodeInformer, func(old, now *corev1.Node) {
+			switch {
+			case now == nil:
+				a.removeNode(old.Name)
+			case old == nil:
+				a.addNode(ctx, now)
+			default:
+				a.updateNode(ctx, now)
+			}
+		}),
+		loop.Watch(a.pods, func(_, now *corev1.Pod) {
+			if now != nil {
+				a.onPod(now)
+			}
+		}),
+		loop.Watch(a.installations, a.onInstallation),
+	)
 }
 
 func (a *Agents) addNode(ctx context.Context, n *corev1.Node) {
@@ -180,14 +176,10 @@ func (a *Agents) updateNode(ctx context.Context, n *corev1.Node) {
 	}
 }
 
-func (a *Agents) removeNode(o any) {
-	n, ok := loop.Last[*corev1.Node](o)
-	if !ok {
-		return
-	}
+func (a *Agents) removeNode(name string) {
 	a.mu.Lock()
-	one := a.byNode[n.Name]
-	delete(a.byNode, n.Name)
+	one := a.byNode[name]
+	delete(a.byNode, name)
 	a.mu.Unlock()
 	if one != nil {
 		one.cancel()
@@ -202,8 +194,11 @@ func (a *Agents) agentOn(name string) *node {
 }
 
 // onInstallation puts the rate limit that the KubeVirt object says in force.
-func (a *Agents) onInstallation(o any) {
-	b := o.(*api.Installation).Spec.Configuration.Handler.RestClient.RateLimiter.TokenBucketRateLimiter
+func (a *Agents) onInstallation(_, kv *api.Installation) {
+	if kv == nil {
+		return // it was deleted: the limit stays
+	}
+	b := kv.Spec.Configuration.Handler.RestClient.RateLimiter.TokenBucketRateLimiter
 	if b == nil {
 		return
 	}
@@ -225,13 +220,9 @@ func (a *Agents) onInstallation(o any) {
 }
 
 // onPod queues launcher pods that are to end.
-func (a *Agents) onPod(o any) {
-	pod := o.(*corev1.Pod)
-	if pod.DeletionTimestamp == nil {
-		return
-	}
-	if key, ok := loop.Key(pod); ok && a.o.InShard(pod.Spec.NodeName) {
-		a.podLoop.Queue.Add(key)
+func (a *Agents) onPod(pod *corev1.Pod) {
+	if pod.DeletionTimestamp != nil && a.o.InShard(pod.Spec.NodeName) {
+		a.podLoop.Queue.Add(loop.Key(pod))
 	}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -100,11 +101,7 @@ func (n *node) startWatches(ctx context.Context, group *sync.WaitGroup) error {
 	var heard []cache.InformerSynced // handlers run behind their caches
 	for _, i := range informers[:2] {
 		held := i == n.source
-		handler, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { n.onInstance(o, held) },
-			UpdateFunc: func(_, o any) { n.onInstance(o, held) },
-			DeleteFunc: func(o any) { n.onInstanceGone(o, held) },
-		})
+		handler, err := i.AddEventHandler(loop.Handler(func(old, now *api.Instance) { n.onInstance(old, now, held) }))
 		if err != nil {
 			return err
 		}
@@ -119,20 +116,12 @@ func (n *node) startWatches(ctx context.Context, group *sync.WaitGroup) error {
 	return nil
 }
 
-func (n *node) onInstance(o any, held bool) {
-	vmi := o.(*api.Instance)
-	if held {
+func (n *node) onInstance(old, now *api.Instance, held bool) {
+	vmi := cmp.Or(now, old)
+	switch {
+	case held && now != nil:
 		n.setHeld(vmi.UID, vmi.Status.Phase.OnNode())
-	}
-	n.loop.Queue.Add(vmi.Namespace + "/" + vmi.Name)
-}
-
-func (n *node) onInstanceGone(o any, held bool) {
-	vmi, ok := loop.Last[*api.Instance](o)
-	if !ok {
-		return
-	}
-	if held {
+	case held:
 		n.setHeld(vmi.UID, false)
 		n.domains.forgetMachine(vmi.UID)
 		n.forgetFaults(vmi)

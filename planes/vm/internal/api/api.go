@@ -175,6 +175,9 @@ type Migration struct {
 	Status            MigrationStatus `json:"status,omitempty"`
 }
 
+// InstanceKey returns namespace/name of the instance that moves.
+func (m *Migration) InstanceKey() string { return m.Namespace + "/" + m.Spec.VMIName }
+
 // MigrationSpec names the instance that moves.
 type MigrationSpec struct {
 	VMIName string `json:"vmiName,omitempty"`

@@ -162,5 +162,5 @@ func indexNode(o any) ([]string, error) {
 
 func indexInstance(o any) ([]string, error) {
 	m := o.(*api.Migration)
-	return []string{m.Namespace + "/" + m.Spec.VMIName}, nil
+	return []string{m.InstanceKey()}, nil
 }

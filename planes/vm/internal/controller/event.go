@@ -1,12 +1,12 @@
 package controller
 
 import (
+	"errors"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
@@ -26,34 +26,15 @@ func (c *Controller) startEvents(b record.EventBroadcaster) {
 
 // addHandlers say which keys an event puts into which queue.
 func (c *Controller) addHandlers() error {
-	for _, h := range []struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandlerFuncs
-	}{
-		{c.instances, cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { c.onInstance(nil, o.(*api.Instance)) },
-			UpdateFunc: func(a, b any) { c.onInstance(a.(*api.Instance), b.(*api.Instance)) },
-			DeleteFunc: c.onInstanceGone,
-		}},
-		{c.launchers, cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { c.onPod(nil, o.(*corev1.Pod)) },
-			UpdateFunc: func(a, b any) { c.onPod(a.(*corev1.Pod), b.(*corev1.Pod)) },
-			DeleteFunc: c.onPodGone,
-		}},
-		{c.machines, loop.Each(c.addMachine)},
-		{c.migrations, loop.Each(c.addMigration)},
-		{c.nodes, loop.Each(c.addNode)},
-		{c.installations, loop.Each(c.onInstallation)},
-	} {
-		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(
+		loop.Watch(c.instances, c.onInstance), loop.Watch(c.launchers, c.onPod),
+		loop.WatchEach(c.machines, c.addMachine), loop.WatchEach(c.migrations, c.addMigration), loop.WatchEach(c.nodes, c.addNode),
+		loop.Watch(c.installations, c.onInstallation),
+	)
 }
 
-func (c *Controller) addMachine(o any) {
-	if key, ok := loop.Key(o); ok && c.o.InShard(key) {
+func (c *Controller) addMachine(vm *api.Machine) {
+	if key := vm.Namespace + "/" + vm.Name; c.o.InShard(key) {
 		c.machineLoop.Queue.Add(key)
 		if c.o.Rules.Machine.Snapshots != SnapshotNone {
 			c.snapshotLoop.Queue.Add(key)
@@ -61,19 +42,23 @@ func (c *Controller) addMachine(o any) {
 	}
 }
 
-func (c *Controller) addMigration(o any) {
-	if m, ok := loop.Last[*api.Migration](o); ok && c.o.InShard(m.Namespace+"/"+m.Spec.VMIName) {
+func (c *Controller) addMigration(m *api.Migration) {
+	if c.o.InShard(m.InstanceKey()) {
 		c.migrationLoop.Queue.Add(m.Namespace + "/" + m.Name)
 	}
 }
 
-func (c *Controller) addNode(o any) {
-	if key, ok := loop.Key(o); ok && c.o.InShard(key) {
-		c.nodeLoop.Queue.Add(key)
+func (c *Controller) addNode(n *corev1.Node) {
+	if c.o.InShard(n.Name) {
+		c.nodeLoop.Queue.Add(n.Name)
 	}
 }
 
 func (c *Controller) onInstance(old, now *api.Instance) {
+	if now == nil {
+		c.onInstanceGone(old)
+		return
+	}
 	key := now.Namespace + "/" + now.Name
 	defer c.unseen.Shown(key, "VirtualMachineInstance", now)
 	if c.o.InShard(key) { // each instance is counted by one shard
@@ -100,11 +85,7 @@ func (o *Options) nodeOf(vmi *api.Instance) string {
 	return vmi.Status.NodeName
 }
 
-func (c *Controller) onInstanceGone(o any) {
-	vmi, ok := loop.Last[*api.Instance](o)
-	if !ok {
-		return
-	}
+func (c *Controller) onInstanceGone(vmi *api.Instance) {
 	c.phases.forgetInstance(vmi.UID)
 	if owner := metav1.GetControllerOf(vmi); owner != nil {
 		c.children.Seen(vmi.Namespace+"/"+owner.Name, "delete/"+string(vmi.UID))
@@ -133,6 +114,10 @@ func (c *Controller) addMigrations(instance string) {
 }
 
 func (c *Controller) onPod(old, now *corev1.Pod) {
+	if now == nil {
+		c.onPodGone(old)
+		return
+	}
 	key, ok := c.ownerKey(now)
 	if !ok {
 		return
@@ -152,11 +137,7 @@ func (c *Controller) onPod(old, now *corev1.Pod) {
 	c.addMigrations(key)
 }
 
-func (c *Controller) onPodGone(o any) {
-	pod, ok := loop.Last[*corev1.Pod](o)
-	if !ok {
-		return
-	}
+func (c *Controller) onPodGone(pod *corev1.Pod) {
 	if key, ok := c.ownerKey(pod); ok {
 		c.pods.Seen(key, "delete/"+string(pod.UID))
 		c.instanceLoop.Queue.Add(key)
@@ -184,9 +165,8 @@ func samePod(a, b *corev1.Pod) bool {
 }
 
 // onInstallation puts the rate limit that the KubeVirt object says in force.
-func (c *Controller) onInstallation(o any) {
-	kv, ok := o.(*api.Installation)
-	if !ok {
+func (c *Controller) onInstallation(_, kv *api.Installation) {
+	if kv == nil {
 		return // it was deleted: the limit stays
 	}
 	b := kv.Spec.Configuration.Controller.RestClient.RateLimiter.TokenBucketRateLimiter

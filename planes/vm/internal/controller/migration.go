@@ -177,7 +177,7 @@ func (c *Controller) reconcileMigration(ctx context.Context, key string) error {
 }
 
 func (c *Controller) moveSituation(m *api.Migration) moveSituation {
-	s := moveSituation{m: m, now: c.o.Now(), vmi: c.instanceOf(m)}
+	s := moveSituation{m: m, now: c.o.Now(), vmi: slim.Get[*api.Instance](c.instances, m.InstanceKey())}
 	if s.vmi == nil {
 		return s
 	}
@@ -192,11 +192,6 @@ func (c *Controller) moveSituation(m *api.Migration) moveSituation {
 	return s
 }
 
-// instanceOf returns the instance that a migration moves; nil if there is none.
-func (c *Controller) instanceOf(m *api.Migration) *api.Instance {
-	return slim.Get[*api.Instance](c.instances, m.Namespace+"/"+m.Spec.VMIName)
-}
-
 // limitsReached says whether the limits of running migrations are reached. A migration
 // that has its target pod counts, whatever its cached phase says.
 func (c *Controller) limitsReached(source string) bool {
@@ -206,7 +201,7 @@ func (c *Controller) limitsReached(source string) bool {
 			continue
 		}
 		cluster++
-		if vmi := c.instanceOf(m); vmi != nil && vmi.Status.NodeName == source {
+		if vmi := slim.Get[*api.Instance](c.instances, m.InstanceKey()); vmi != nil && vmi.Status.NodeName == source {
 			here++
 		}
 	}
@@ -242,7 +237,7 @@ func (c *Controller) doMove(ctx context.Context, s moveSituation, next move) err
 
 // forgetOld deletes the oldest finished migrations of an instance beyond those kept.
 func (c *Controller) forgetOld(ctx context.Context, m *api.Migration) error {
-	done := slim.ByIndex[*api.Migration](c.migrations, byInstance, m.Namespace+"/"+m.Spec.VMIName)
+	done := slim.ByIndex[*api.Migration](c.migrations, byInstance, m.InstanceKey())
 	done = slices.DeleteFunc(done, func(m *api.Migration) bool { return !m.Status.Phase.Final() || m.DeletionTimestamp != nil })
 	slices.SortFunc(done, func(a, b *api.Migration) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
