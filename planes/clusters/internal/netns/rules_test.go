@@ -21,9 +21,11 @@ import (
 // among them, reach each other both ways by what they are known by; that rules which
 // translate there and back were used, and that without them nobody is answered.
 func TestGlobalMap(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{link.P2P, link.Gateway} {
 		for _, six := range []bool{false, true} {
 			t.Run(fmt.Sprint(kind, ", IPv6 ", six), func(t *testing.T) {
+				t.Parallel()
 				o := Options{NetworkType: kind, CNI: CNIRouted, Overlap: true}
 				if six {
 					o.Family = link.Family6
@@ -58,6 +60,7 @@ func TestGlobalMap(t *testing.T) {
 // TestGlobalMapCarriesStreams holds that what answers at an address of its own is reached by
 // what it is known by, by datagrams and by streams.
 func TestGlobalMapCarriesStreams(t *testing.T) {
+	t.Parallel()
 	all, answered, received := build(t, Options{NetworkType: link.P2P, CNI: CNIRouted, Overlap: true}), 0, uint64(0)
 	from, to := endsOf(all, false, "pod-a1", "pod-b1")
 	to.Own = all.Pods(false)["b1"]
@@ -98,6 +101,7 @@ func translated(t *testing.T, all *Topology) map[string]uint64 {
 // those of an inner node by that of the other one's, since the node has no way to others.
 // Without rules neither is.
 func TestHostsReachPods(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		o        Options
@@ -113,6 +117,7 @@ func TestHostsReachPods(t *testing.T) {
 		{"to an inner node, IPv6", Options{Family: link.Family6}, "b1", "fd22:2::1", "a2", []string{"a1", "b1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			c.o.NetworkType, c.o.CNI = link.Gateway, CNIRouted
 			all := build(t, c.o)
 			from := network.End{Namespace: all.At(c.from), Address: netip.MustParseAddr(c.address)}
