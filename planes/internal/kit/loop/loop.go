@@ -134,12 +134,12 @@ func WatchEach[T comparable](i cache.SharedIndexInformer, seen func(T)) error {
 // Start runs informers until ctx ends and returns when all of them hold what
 // the server holds. The caller waits on wait.
 func Start(ctx context.Context, wait *sync.WaitGroup, informers ...cache.SharedIndexInformer) error {
-	var synced []cache.InformerSynced
+	var synced []cache.DoneChecker
 	for _, i := range informers {
 		wait.Go(func() { i.RunWithContext(ctx) })
-		synced = append(synced, i.HasSynced)
+		synced = append(synced, i.HasSyncedChecker())
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	if !cache.WaitFor(ctx, "", synced...) {
 		return ctx.Err()
 	}
 	return nil

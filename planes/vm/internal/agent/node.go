@@ -98,19 +98,19 @@ func (n *node) startWatches(ctx context.Context, group *sync.WaitGroup) error {
 	if n.all != nil {
 		informers = append(informers, n.all)
 	}
-	var heard []cache.InformerSynced // handlers run behind their caches
+	var heard []cache.DoneChecker // handlers run behind their caches
 	for _, i := range informers[:2] {
 		held := i == n.source
 		handler, err := i.AddEventHandler(loop.Handler(func(old, now *api.Instance) { n.onInstance(old, now, held) }))
 		if err != nil {
 			return err
 		}
-		heard = append(heard, handler.HasSynced)
+		heard = append(heard, handler.HasSyncedChecker())
 	}
 	if err := loop.Start(ctx, group, informers...); err != nil {
 		return err
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), heard...) {
+	if !cache.WaitFor(ctx, "", heard...) {
 		return ctx.Err()
 	}
 	return nil
