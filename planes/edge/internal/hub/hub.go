@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/retry"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
@@ -203,21 +203,26 @@ func (h *Hub) annotateNode(ctx context.Context, node string) {
 			return
 		}
 	}
-	err := retry.OnError(annotateBackoff(), func(error) bool { return ctx.Err() == nil }, func() error {
-		n, err := h.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-		if err != nil || n.Annotations[api.AnnotationHub] == h.o.Address {
-			return err
+	err := h.writeAnnotation(ctx, node)
+	for range 2 {
+		if err == nil || clock.Sleep(ctx, time.Second) != nil {
+			return
 		}
-		if n.Annotations == nil {
-			n.Annotations = map[string]string{}
-		}
-		n.Annotations[api.AnnotationHub] = h.o.Address
-		_, err = h.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
-		return err
-	})
+		err = h.writeAnnotation(ctx, node)
+	}
 	if err != nil && ctx.Err() == nil {
 		h.o.Log.Debug("node not annotated", "node", node, "error", err) // it has not joined yet, or is away
 	}
+}
+
+func (h *Hub) writeAnnotation(ctx context.Context, node string) error {
+	n, err := h.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil || n.Annotations[api.AnnotationHub] == h.o.Address {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, api.AnnotationHub, h.o.Address)
+	_, err = h.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+	return err
 }
 
 // cutKind splits KIND/NAMESPACE/NAME behind the kind.

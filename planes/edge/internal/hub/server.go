@@ -19,16 +19,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
 )
-
-// annotateBackoff is how often and how far apart a node's annotation is tried.
-func annotateBackoff() wait.Backoff { return wait.Backoff{Steps: 3, Duration: time.Second, Factor: 1} }
 
 // loadAuthority returns the authority of the plane, which the first hub makes: hubs that
 // start together agree by who was first at the API server.
