@@ -203,25 +203,26 @@ func (h *Hub) annotateNode(ctx context.Context, node string) {
 			return
 		}
 	}
-	err := h.writeAnnotation(ctx, node)
+	err := writeAnnotation(ctx, h.client, node, h.o.Address)
 	for range 2 {
 		if err == nil || clock.Sleep(ctx, time.Second) != nil {
 			return
 		}
-		err = h.writeAnnotation(ctx, node)
+		err = writeAnnotation(ctx, h.client, node, h.o.Address)
 	}
 	if err != nil && ctx.Err() == nil {
 		h.o.Log.Debug("node not annotated", "node", node, "error", err) // it has not joined yet, or is away
 	}
 }
 
-func (h *Hub) writeAnnotation(ctx context.Context, node string) error {
-	n, err := h.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-	if err != nil || n.Annotations[api.AnnotationHub] == h.o.Address {
+// writeAnnotation writes a hub's address at a node where another stands there.
+func writeAnnotation(ctx context.Context, c *api.Client, node, address string) error {
+	n, err := c.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil || n.Annotations[api.AnnotationHub] == address {
 		return err
 	}
-	metav1.SetMetaDataAnnotation(&n.ObjectMeta, api.AnnotationHub, h.o.Address)
-	_, err = h.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, api.AnnotationHub, address)
+	_, err = c.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
 	return err
 }
 
