@@ -1,82 +1,98 @@
 package steps
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/unit"
-	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// output runs a command and returns what it wrote.
-func output(t *testing.T, ctx context.Context, timeout time.Duration, args ...string) (string, error) {
+// newExecBench is a bench whose steps run commands.
+func newExecBench(t *testing.T, text string) *bench {
 	t.Helper()
-	dir := t.TempDir()
-	out, err := os.Create(filepath.Join(dir, "out"))
+	b := newBench(t, text)
+	b.runCommands(t)
+	return b
+}
+
+// runCommands gives the bench a plane whose commands nobody looks after.
+func (b *bench) runCommands(t *testing.T) {
+	t.Helper()
+	var err error
+	if b.Plane, err = plane.Beside("kubeconfig", nil, plane.Options{Executable: filepath.Join(t.TempDir(), "none")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endOf returns the end of a step in the records of a run: its state and its text.
+func (b *bench) endOf(t *testing.T, step string) string {
+	t.Helper()
+	if err := b.Journal.Records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out := "no end"
+	_, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{Event: func(e record.Event) {
+			if e.Type == record.EventStepEnded && e.Name == step {
+				out = strings.TrimSpace(string(e.State) + " " + e.Text)
+			}
+		}}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
-	x := &scenario.Exec{Command: args, Timeout: unit.Duration(timeout), Env: map[string]string{"WORD": "hello"}}
-	pid := 0
-	err = command{Exec: x, dir: dir, env: []string{"KUBECONFIG=/k"}, started: func(p int) { pid = p }}.runCommand(ctx, out)
-	if _, missing := exec.LookPath(args[0]); missing == nil && ctx.Err() == nil && pid == 0 {
-		t.Error("nobody was told of the process")
-	}
-	raw, readErr := os.ReadFile(out.Name())
-	if readErr != nil {
-		t.Fatal(readErr)
-	}
-	return string(raw), err
+	return out
 }
 
-func TestCommand(t *testing.T) {
-	text, err := output(t, t.Context(), time.Minute, "sh", "-c", "echo $WORD $KUBECONFIG; echo oops >&2")
-	if err != nil || text != "hello /k\noops\n" {
-		t.Errorf("%q, %v", text, err)
-	}
-	if _, err = output(t, t.Context(), time.Minute, "sh", "-c", "exit 3"); fmt.Sprint(err) != "command `sh` exited with code 3" {
-		t.Error(err)
-	}
-	if _, err = output(t, t.Context(), time.Minute, "no-such-command"); err == nil || !strings.HasPrefix(err.Error(), "command `no-such-command`: ") {
-		t.Error(err)
+// TestHowCommandsEnd: each end of a command but exit code 0 is in the records.
+func TestHowCommandsEnd(t *testing.T) {
+	const late = "command `sleep` did not end within its timeout of 50ms and was killed"
+	// The main step ends when the command beside it has, and was seen to.
+	const beside = `- parallel: [{name: x, beside: true, exec: {command: [sh, -c, "echo $$ > pid; exit 3"]}}, ` +
+		`{name: main, exec: {command: [sh, -c, "until test -s pid; do sleep 0.01; done; while kill -0 $(cat pid); do sleep 0.01; done 2>/dev/null"]}}]`
+	for _, c := range []struct {
+		name, steps string
+		want        string
+		stops       bool // the run
+	}{
+		{"done", `- {name: x, exec: {command: ["true"]}}`, "", false},
+		{"code", `- {name: x, exec: {command: [sh, -c, exit 3]}}`, "failed command `sh` exited with code 3", true},
+		{"code, and on", `- {name: x, onFailure: continue, exec: {command: [sh, -c, exit 3]}}`, "failed command `sh` exited with code 3", false},
+		{"signal", `- {name: x, exec: {command: [sh, -c, kill -ABRT $$]}}`, "failed command `sh` was ended by a signal: aborted", true},
+		{"timeout", `- {name: x, exec: {command: [sleep, "60"], timeout: 50ms}}`, late, true},
+		{"timeout, and on", `- {name: x, onFailure: continue, exec: {command: [sleep, "60"], timeout: 50ms}}`, late, false},
+		{"no such program", `- {name: x, exec: {command: [no-such-command]}}`, "command `no-such-command`: exec: \"no-such-command\": executable file not found in $PATH", true},
+		{"stopped with those beside it", `- parallel: [{name: x, beside: true, exec: {command: [sleep, "60"]}}, {name: main, pause: 50ms}]`, "", false},
+		{"code beside others", beside, "failed command `sh` exited with code 3", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newExecBench(t, head(1)+c.steps)
+			if err := Run(t.Context(), b.Session); (err != nil) != c.stops {
+				t.Errorf("the run: %v", err)
+			}
+			if got := b.endOf(t, "x"); got != c.want {
+				t.Errorf("step x ended with %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 
-func TestCommandIsKilledWithAllThatItStarted(t *testing.T) {
-	begin := time.Now()
-	text, err := output(t, t.Context(), 200*time.Millisecond, "sh", "-c", "sleep 60 & echo $!; wait")
-	if fmt.Sprint(err) != "sh did not end within 200ms" || time.Since(begin) > 20*time.Second {
-		t.Errorf("%v after %v", err, time.Since(begin))
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
+// TestFailedInOneMember: a command that failed in one member counts, though those in others were
+// stopped with the steps beside them.
+func TestFailedInOneMember(t *testing.T) {
+	b, _ := newMembersBench(t, threeMembers+head(1)+`
+- parallel:
+  - {name: x, cluster: "*", beside: true, exec: {command: [sh, -c, "test $MEMBER != edge-1 && exec sleep 60; echo $$ > pid; exit 3"]}}
+  - {name: main, exec: {command: [sh, -c, "until test -s pid; do sleep 0.01; done; while kill -0 $(cat pid); do sleep 0.01; done 2>/dev/null"]}}
+`)
+	b.runCommands(t)
+	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
-	repotest.Eventually(t, "the hook's process ends", func() bool { return !running(pid) })
-	why := errors.New("why")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(why)
-	if _, err := output(t, ctx, time.Minute, "sleep", "60"); !errors.Is(err, why) {
-		t.Error(err)
+	if got, want := b.endOf(t, "x"), "failed edge-1: command `sh` exited with code 3"; got != want {
+		t.Errorf("step x ended with %q, want %q", got, want)
 	}
-}
-
-// running tells whether a process is there and no zombie.
-func running(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(raw), ") Z ")
 }

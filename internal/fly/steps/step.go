@@ -93,7 +93,7 @@ func (s *Session) doStep(ctx context.Context, step *scenario.Step, failed error)
 	err := s.Track(ctx, step.Name, func() error {
 		err := stepOf(step, failed).Do(ctx, s)
 		if errors.Is(context.Cause(ctx), errBeside) {
-			return nil // its end is that of the steps beside it
+			return endBeside(step, err)
 		}
 		return err
 	})
@@ -149,6 +149,24 @@ func hasDelete(s *scenario.Step) bool {
 
 // errBeside ends steps that last as long as those beside them.
 var errBeside = errors.New("the steps beside it have ended")
+
+// endBeside is what is told of a step that ended when the steps beside it had. That is its end,
+// unless it was to come to one of its own: a wait, or an upgrade, that others cut short is not
+// done. A command is stopped then, but not one that had failed before.
+func endBeside(step *scenario.Step, err error) error {
+	ended := err == nil || errors.Is(err, errBeside) || errors.Is(err, context.Canceled)
+	switch {
+	case err == nil:
+	case step.Exec != nil && !ended:
+		return err
+	case step.Wait != nil || step.Settle != nil || step.Upgrade != nil:
+		if ended {
+			return fmt.Errorf("%w before this one was done", errBeside)
+		}
+		return err
+	}
+	return nil
+}
 
 // parallel does steps at the same time and ends when all have ended. One that
 // fails does not end the others. Those marked beside are ended when the others have.

@@ -559,6 +559,23 @@ func TestInformersOfAStep(t *testing.T) {
 	}
 }
 
+// TestBesideThatWasToEnd: a step that was to reach something is not done when it is cut short.
+func TestBesideThatWasToEnd(t *testing.T) {
+	for step, want := range map[string]string{
+		`wait: {objects: configmaps, of: made, condition: 'self.data.a == "never"', within: 5m}`: "the steps beside it have ended before this one was done",
+		`wait: {objects: configmaps, of: made, condition: has(self.data), within: 5m}`:           "",
+		`requests: {for: 1h, pace: {constant: 1}, mix: [{verb: list, resource: configmaps}]}`:    "",
+	} {
+		b := newBench(t, head(1)+"- {name: made, create: {body: map, count: 1, pace: {burst: true}}}\n- parallel: [{name: x, beside: true, "+step+"}, {name: main, pause: 1s}]")
+		if err := Run(t.Context(), b.Session); err != nil {
+			t.Error(err)
+		}
+		if got := b.endOf(t, "x"); got != want {
+			t.Errorf("%s: ended with %q, want %q", step, got, want)
+		}
+	}
+}
+
 // TestChurnPerObject: where a churn counts objects, each body's share is rounded down but
 // never none, and deletions and creations are each due one object after another.
 func TestChurnPerObject(t *testing.T) {
