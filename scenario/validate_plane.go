@@ -70,6 +70,9 @@ func (c fileChecker) checkPlane() {
 	c.checkCounts(p)
 	c.checkAudit(p)
 	c.checkLimits("plane.limits", p.Limits)
+	if p.AllowUnsupportedSkew && !slices.ContainsFunc(slices.Collect(c.s.AllSteps()), func(s *Step) bool { return s.Upgrade != nil }) {
+		c.reportAt(AllowSkewField, "%s, or --allow-unsupported-skew: it does nothing, since no step is an upgrade", AllowSkewField)
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
 		c.checkComponent(p, name, p.Components[name])
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,7 @@ func explainUsage(verb *cobra.Command) {
 			if err := old(verb, args); err != nil {
 				return explainArguments(verb, args, err)
 			}
-			return checkRequired(verb)
+			return cmp.Or(checkRequired(verb), checkCompany(verb))
 		}
 	}
 	for _, child := range verb.Commands() {
@@ -120,4 +122,64 @@ func checkRequired(verb *cobra.Command) error {
 	}
 	name, _ := verbWords(verb)
 	return fmt.Errorf("%s: want %s", name, strings.Join(missing, " and "))
+}
+
+// The annotations of flags that checkCompany reads.
+const (
+	needsFlags = "windtunnel: does nothing without one of these"
+	aloneFlags = "windtunnel: does nothing beside these"
+	filledFlag = "windtunnel: is not given without a value"
+)
+
+// refuseEmpty notes of all flags of a verb, and of verbs below it, that a value which is given is
+// not empty: that of a variable that is not set would mean the default.
+func refuseEmpty(verb *cobra.Command) {
+	verb.Flags().VisitAll(func(f *pflag.Flag) { panicOnError(verb.Flags().SetAnnotation(f.Name, filledFlag, nil)) })
+	for _, child := range verb.Commands() {
+		refuseEmpty(child)
+	}
+}
+
+// isEmpty tells whether a flag that is given has no value, or one of its values is none.
+func isEmpty(f *pflag.Flag) bool {
+	if list, many := f.Value.(pflag.SliceValue); many {
+		all := list.GetSlice()
+		return len(all) == 0 || slices.Contains(all, "")
+	}
+	return f.Value.String() == ""
+}
+
+// needOneOf notes that flags of a verb do nothing unless one of others is given.
+func needOneOf(verb *cobra.Command, others []string, flags ...string) {
+	for _, name := range flags {
+		panicOnError(verb.Flags().SetAnnotation(name, needsFlags, others))
+	}
+}
+
+// standAlone notes that flags of a verb do nothing beside any of others.
+func standAlone(verb *cobra.Command, others []string, flags ...string) {
+	for _, name := range flags {
+		panicOnError(verb.Flags().SetAnnotation(name, aloneFlags, others))
+	}
+}
+
+// checkCompany refuses a flag that has no value, or does nothing without another one or beside
+// one: who gives it expects something of it.
+func checkCompany(verb *cobra.Command) (out error) {
+	name, _ := verbWords(verb)
+	given := func(name string) bool { return verb.Flags().Changed(name) }
+	verb.Flags().Visit(func(f *pflag.Flag) {
+		needs, alone := f.Annotations[needsFlags], f.Annotations[aloneFlags]
+		_, filled := f.Annotations[filledFlag]
+		switch i := slices.IndexFunc(alone, given); {
+		case out != nil:
+		case filled && isEmpty(f):
+			out = fmt.Errorf("--%s: the value that was given is empty", f.Name)
+		case len(needs) > 0 && !slices.ContainsFunc(needs, given):
+			out = fmt.Errorf("%s: --%s does nothing without --%s", name, f.Name, strings.Join(needs, " or --"))
+		case i >= 0:
+			out = fmt.Errorf("%s: --%s does nothing beside --%s: leave one of them out", name, f.Name, alone[i])
+		}
+	})
+	return out
 }

@@ -70,12 +70,19 @@ func assessVerb(env *environment) *cobra.Command {
 	flags.Uint64Var(&seed, "seed", 0, "`SEED` of the first run of each point; each repeat has the next one (default: the scenario's)")
 	others.addFlag(verb)
 	addOutput(verb, &output, outputForms()...)
+	standAlone(verb, []string{"plan"}, "output", "key")
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := errors.Join(wantOneOf("--output", output, outputForms()...), wantOneOf("assess", args[0], assess.Kinds()...)); err != nil {
 			return err
 		}
-		for topic, text := range params {
-			x.asked[topic] = *text
+		if x.repeats < 0 || x.repeats == 0 && flags.Changed("repeats") {
+			return fmt.Errorf("--repeats %d: want at least 1", x.repeats)
+		}
+		for _, topic := range assess.Topics() {
+			x.asked[topic] = *params[topic]
+			if x.asked[topic] != "" && args[0] == string(assess.Feature) {
+				return fmt.Errorf("assess feature: --%s-param does nothing: it compares --off and --on", topic)
+			}
 		}
 		x.file.Kind, x.name, x.others, x.file.Subject.Programs = assess.Kind(args[0]), args[1], float64(others), programs
 		if x.publish.Key, err = readKey(key); err != nil {
@@ -129,10 +136,18 @@ func (x *assessing) checkInput(set, off, on []string) error {
 		x.out = filepath.Join("runs", sc.Name, "assess-"+string(x.file.Kind))
 	}
 	f := &x.file
-	if len(f.Subject.Programs) == 0 {
-		for _, s := range sc.Subjects {
-			f.Subject.Programs = append(f.Subject.Programs, s.Name)
+	var subjects []string
+	for _, s := range sc.Subjects {
+		subjects = append(subjects, s.Name)
+	}
+	for _, name := range f.Subject.Programs {
+		of, _ := component.Of(name)
+		if known := slices.Concat(subjects, component.Names()); !slices.Contains(known, of) {
+			return fmt.Errorf("--program %s: want a subject of the scenario or a component: %s", name, strings.Join(known, ", "))
 		}
+	}
+	if len(f.Subject.Programs) == 0 {
+		f.Subject.Programs = subjects
 	}
 	if len(f.Subject.Programs) == 0 {
 		f.Subject.Programs = []string{component.APIServer}

@@ -62,6 +62,7 @@ func atlasVerb(env *environment) *cobra.Command {
 	flags.Uint64Var(&seed, "seed", 0, "`SEED` of the first run of each side; each further one has the next (default: the scenario's)")
 	others.addFlag(verb)
 	addOutput(verb, &output, outputForms()...)
+	standAlone(verb, []string{"plan"}, "output")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(wantOneOf("--output", output, outputForms()...), wantOneOf("--stage", cmp.Or(stage, "beta"), "alpha", "beta")); err != nil {
 			return err

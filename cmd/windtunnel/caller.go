@@ -21,6 +21,7 @@ func callerFlags(verb *cobra.Command) (file *int, as *string) {
 			panic(err) // the flag was declared above
 		}
 	}
+	needOneOf(verb, []string{"caller"}, "as")
 	return file, as
 }
 

@@ -52,9 +52,13 @@ func cleanVerb(env *environment) *cobra.Command {
 	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "`DURATION` after which clean gives up on the objects that are still there, of all runs together, and names them")
 	verb.Flags().StringArrayVar(&c.namespaces, "namespace", []string{"default"}, "`NAMESPACE` in which to look for objects that the user may not list in all namespaces; repeatable")
 	_ = verb.MarkFlagRequired("kubeconfig") // it is there
+	standAlone(verb, []string{"dry-run"}, "yes", "within")
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() {})
 		defer cancel()
+		if c.within <= 0 {
+			return fmt.Errorf("--within %v: want more than 0s", c.within)
+		}
 		e, err := endpoint.FromKubeconfig(c.kubeconfig, "")
 		if err != nil {
 			return err

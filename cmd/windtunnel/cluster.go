@@ -13,7 +13,6 @@ import (
 // what may be done to it and to this machine.
 type clusterFlags struct {
 	kubeconfig string
-	given      func() bool // --kubeconfig stands on the command line
 	trust      flight.Trust
 }
 
@@ -26,7 +25,6 @@ func (c *clusterFlags) addFlags(verb *cobra.Command, what string) {
 	f.BoolVar(&c.trust.Destructive, "allow-destructive", false, "with --kubeconfig: allow requests that change or delete objects that the run did not create")
 	f.BoolVar(&c.trust.OwnPods, "own-pods", false, "with --kubeconfig: read and record only pods with the label of this run")
 	f.BoolVar(&c.trust.NoExec, "no-exec", false, "refuse scenarios that run programs or let the plane read files of this machine")
-	c.given = func() bool { return f.Changed("kubeconfig") }
 }
 
 // effectsWriter says at the head of a run what it does beside sending calls.
@@ -34,12 +32,8 @@ func (c *clusterFlags) effectsWriter(env *environment) func(plan.Effects) {
 	return func(e plan.Effects) { _ = e.Write(env.stderr, c.kubeconfig) } // who cannot be told is not there
 }
 
-// checkFlags refuses an empty name: of a variable that is not set, it would mean a plane
-// of the run's own.
+// checkFlags refuses what is about a cluster where none is named.
 func (c *clusterFlags) checkFlags() error {
-	if c.given != nil && c.given() && c.kubeconfig == "" {
-		return errors.New("--kubeconfig: the name that was given is empty")
-	}
 	if c.trust.AuditLog != "" && c.kubeconfig == "" {
 		return errors.New("--audit-log: it belongs to a cluster of --kubeconfig; for a plane that windtunnel starts, set plane.audit in the scenario")
 	}

@@ -68,6 +68,11 @@ func rootVerb(env *environment) *cobra.Command {
 		compareVerb(env), abVerb(env), bisectVerb(env), atlasVerb(env), assessVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), publishVerb(env), verifyVerb(env), reproduceVerb(env), siteVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
 		kubeletVerb(env), doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),
 	)
+	for _, verb := range root.Commands() {
+		if verb.Name() != fleetName { // it takes what kwok takes
+			refuseEmpty(verb)
+		}
+	}
 	root.AddCommand(planes.Verbs(env.planeHost())...)
 	addWelcome(env, root)
 	addCompletions(root)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,7 +88,10 @@ func exportGrafana(env *environment) *cobra.Command {
 			"  windtunnel export grafana runs/density/latest -o provisioning\n" +
 			"  grafana server --homepath /usr/share/grafana cfg:paths.provisioning=$PWD/provisioning",
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && out == "" && cmd.Flags().Changed("url") {
+				return errors.New("grafana: --url does nothing without RUN or --out: whoever imports the dashboard names the data source")
+			}
 			var o grafana.Options
 			if len(args) > 0 {
 				var err error

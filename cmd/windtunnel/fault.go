@@ -58,6 +58,12 @@ func faultVerb(env *environment) *cobra.Command {
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "taking it back", func() { os.Exit(exitUnknown) })
 		defer cancel()
+		if args[1] != "nodes" && args[1] != "pods" && (f.count != 0 || f.percent != 0 || f.selector != "") {
+			return fmt.Errorf("fault: --count, --percent and --selector choose nodes or pods, and do nothing to %s", args[1])
+		}
+		if flags.Changed("count") && f.count < 1 || flags.Changed("percent") && !(f.percent > 0 && f.percent <= 100) {
+			return errors.New("fault: want a --count of 1 or more, and a --percent above 0 and at most 100")
+		}
 		socket, err := controlSocket(f.folder)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,11 +43,14 @@ type fleetFlags struct {
 	records     string
 }
 
+// fleetName is the name of the verb fleet.
+const fleetName = "fleet"
+
 // fleetVerb keeps the nodes of any cluster alive, with kwok's flags.
 func fleetVerb(env *environment) *cobra.Command {
 	var own fleetFlags
 	verb := &cobra.Command{
-		Use:   "fleet",
+		Use:   fleetName,
 		Short: "Simulate nodes of any cluster, as a replacement of the kwok controller",
 		Long: "fleet accepts the flags and configuration files of kwok and replaces the kwok controller:\n" +
 			"it renews the leases of its nodes, reports them Ready, and plays stages on nodes, pods and\n" +
@@ -69,12 +74,38 @@ func fleetVerb(env *environment) *cobra.Command {
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		c, err := flags.Load(os.Stdin)
-		if err != nil {
+		if err = errors.Join(err, own.check()); err != nil {
 			return err
 		}
 		return runFleet(ctx, env, c, own)
 	}
 	return verb
+}
+
+// check says what is wrong with the flags.
+func (f *fleetFlags) check() error {
+	_, _, err := f.parseShard()
+	if err == nil && f.connections < 0 {
+		err = fmt.Errorf("--connections %d: want 0 or more", f.connections)
+	}
+	if _, unknown := builtin.Sets(f.stages, "."); err == nil && unknown != nil {
+		err = fmt.Errorf("--stages: %w", unknown)
+	}
+	return cmp.Or(err, wantOneOf("--traffic", f.traffic, fleet.MinimalTraffic, fleet.KubeletTraffic))
+}
+
+// parseShard returns which shard of how many is simulated; 0 of 0: all.
+func (f *fleetFlags) parseShard() (shard, of int, err error) {
+	if f.shard == "" {
+		return 0, 0, nil
+	}
+	k, s, _ := strings.Cut(f.shard, "/")
+	shard, err = strconv.Atoi(k)
+	of, second := strconv.Atoi(s)
+	if err = errors.Join(err, second); err != nil || shard < 1 || shard > of {
+		return 0, 0, fmt.Errorf("--shard %s: want K/S such as 1/3, K from 1 to S", f.shard)
+	}
+	return shard - 1, of, nil
 }
 
 // fleetRunID is the stamp of what fleets make that belong to no run: the instances
@@ -149,7 +180,10 @@ func (r *fleetRun) prepareOptions() error {
 		r.options.NodeIP = netip.MustParseAddr(o.NodeIP) // checked when it was read
 	}
 	r.config = scenario.Fleet{Lease: unit.Duration(time.Duration(o.NodeLeaseDurationSeconds) * time.Second), Traffic: r.own.traffic}
-	r.options.Manage, err = managedNodes(o, r.own.shard)
+	if r.options.Manage, err = managedNodes(o); err != nil {
+		return err
+	}
+	r.options.Manage.Shard, r.options.Manage.Shards, err = r.own.parseShard()
 	return err
 }
 
@@ -226,7 +260,7 @@ func clusterOf(o *configuration.Options) (endpoint.Endpoint, error) {
 }
 
 // managedNodes returns what the options say about which nodes are kept alive.
-func managedNodes(o *configuration.Options, shard string) (*fleet.ManagedNodes, error) {
+func managedNodes(o *configuration.Options) (*fleet.ManagedNodes, error) {
 	m := &fleet.ManagedNodes{All: o.ManageAllNodes, Single: o.ManageSingleNode}
 	for _, s := range []struct {
 		text string
@@ -245,12 +279,6 @@ func managedNodes(o *configuration.Options, shard string) (*fleet.ManagedNodes, 
 			return nil, fmt.Errorf("selector %q: %w", s.text, err)
 		}
 		*s.into = parsed
-	}
-	if shard != "" {
-		if _, err := fmt.Sscanf(shard, "%d/%d", &m.Shard, &m.Shards); err != nil || m.Shard < 1 || m.Shard > m.Shards {
-			return nil, fmt.Errorf("shard %q: want K/S such as 1/3, K from 1 to S", shard)
-		}
-		m.Shard--
 	}
 	if !m.All && m.Single == "" && m.Labels == nil && m.Annotations == nil {
 		return nil, errors.New("no nodes: give --manage-all-nodes, --manage-single-node, --manage-nodes-with-label-selector or --manage-nodes-with-annotation-selector")

@@ -236,7 +236,7 @@ func (h *historian) printHistory(f *history.File) error {
 	case "json":
 		err = r.JSON(h.env.stdout)
 	case "csv":
-		err = f.WriteCSV(h.env.stdout)
+		err = f.WriteCSV(h.env.stdout, h.options.Only)
 	default:
 		err = r.Write(h.env.stdout, h.output == "markdown", h.every)
 	}

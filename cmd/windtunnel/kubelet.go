@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,11 @@ func kubeletVerb(env *environment) *cobra.Command {
 	verb.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
+		for _, name := range o.Verbs {
+			if !slices.ContainsFunc(cmd.Root().Commands(), func(v *cobra.Command) bool { return v.Name() == name }) {
+				return fmt.Errorf("--allow-verb %s: windtunnel has no such verb", name)
+			}
+		}
 		if o.Endpoint, err = endpoint.FromKubeconfig(kubeconfig, ""); err != nil {
 			return err
 		}

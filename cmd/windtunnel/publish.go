@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,9 +43,6 @@ func publishVerb(env *environment) *cobra.Command {
 	flags.StringVar(&o.Control, "control", "", "include the A/A comparison in `DIR`, run on the same machine within one hour")
 	flags.StringArrayVar(&o.Remove, "remove", nil, "also take out this `TEXT` wherever it stands, such as a project's name; repeatable")
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if slices.Contains(o.Remove, "") {
-			return errors.New("--remove: the text that was given is empty: nothing would be taken out for it")
-		}
 		o.Source = args[0]
 		if claims != "" {
 			if o.Claims, err = os.ReadFile(claims); err != nil {

@@ -49,6 +49,9 @@ func runVerb(env *environment) *cobra.Command {
 	verb.Flags().BoolVar(&skew, "allow-unsupported-skew", false, "let upgrade steps also do what the version skew policy of Kubernetes does not allow")
 	verb.Flags().BoolVar(&plan, "plan", false, "print the requests that the run would send, and start nothing")
 	verb.Flags().BoolVar(&rbac, "print-rbac", false, "print the Role and ClusterRole that the scenario needs with --kubeconfig, and start nothing")
+	standAlone(verb, []string{"plan", "print-rbac"}, "print-manifests")
+	standAlone(verb, []string{"plan"}, "print-rbac")
+	standAlone(verb, []string{"print-rbac", "print-manifests"}, "output")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err == nil {
@@ -67,6 +70,9 @@ func runVerb(env *environment) *cobra.Command {
 			}
 			if rbac {
 				return printRBAC(env, options)
+			}
+			if err := wantOneOf("--output with --plan", left.output, "table", "json"); err != nil {
+				return err
 			}
 			return printPlan(env, options, left.output)
 		}

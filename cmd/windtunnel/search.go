@@ -79,6 +79,9 @@ func searchVerb(env *environment) *cobra.Command {
 		if plan.Resolution, err = parseShare("--resolution", resolution); err != nil {
 			return err
 		}
+		if cmd.Flags().Changed("columns") && len(vary) < 2 {
+			return errors.New("search: --columns does nothing without a second --vary")
+		}
 		plan.Seconds = budget.Seconds()
 		x := &searching{file: args[0], out: out, cluster: cluster, env: env, fly: flight.Run}
 		x.state.Plan, x.state.MaxNeighbours = plan, float64(others)

@@ -43,6 +43,9 @@ func subjectBuildVerb(env *environment) *cobra.Command {
 	verb.Flags().BoolVar(&again, "again", false, "build it also if the cache has it, and replace that")
 	verb.Flags().StringVar(&main, "main", "", "compile this Go `FILE`, a main package that imports the module, in place of PACKAGE")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
+		if main != "" && len(args) > 1 {
+			return fmt.Errorf("subject build: --main %s is compiled in place of PACKAGE %s: leave out one or the other", main, args[1])
+		}
 		cache, err := program.UserCache()
 		if err != nil {
 			return err

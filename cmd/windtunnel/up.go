@@ -102,6 +102,11 @@ func contextNames(all []scenario.Members) string {
 // upOptions returns what to boot: the plane and the fleet of a file, if one is named,
 // and what flags say.
 func (f *upFlags) upOptions(args []string, nodes bool) (flight.UpOptions, error) {
+	for name, n := range map[string]int{"nodes": f.nodes, "members": f.real, "hollow": f.hollow} {
+		if n < 0 {
+			return flight.UpOptions{}, fmt.Errorf("--%s %d: want 0 or more", name, n)
+		}
+	}
 	s, folder, err := f.readScenario(args)
 	if err != nil {
 		return flight.UpOptions{}, err

@@ -40,6 +40,9 @@ func (f *workerFlags) addFlags(verb *cobra.Command) {
 	verb.Flags().BoolVar(&p.OnPlane, "workers-on-plane", false, "allow worker pods in the cluster under test; the verdict says so")
 	verb.Flags().BoolVar(&f.print, "print-manifests", false, "print the manifests that --worker-kubeconfig would create, without the token, and start nothing")
 	verb.Flags().IntVar(&f.Tolerate, "tolerate-workers", 0, "judge the run if up to `NUMBER` workers are lost; the title says how many")
+	needOneOf(verb, []string{"worker-kubeconfig", "print-manifests"}, "worker-image", "worker-namespace", "worker-cpu", "worker-memory")
+	needOneOf(verb, []string{"worker-kubeconfig"}, "workers-on-plane")
+	needOneOf(verb, []string{"worker-kubeconfig", "worker-access"}, "leader-address")
 }
 
 func (f *workerFlags) checkFlags() error {

@@ -28,11 +28,11 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/fly":      {max: 28_365},
 		"plane":             {max: 47},
 		"planes":            {max: 28_510},
-		"cmd":               {max: 7290},
+		"cmd":               {max: 7420},
 	},
 	packages: map[string]budget{
 		"internal/opinion/slo": {3825, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
-		"cmd/windtunnel":       {7290, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"cmd/windtunnel":       {7420, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"scenario":             {6420, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{

@@ -41,7 +41,7 @@ func (p Plan) Validate() error {
 		return errors.New("good and bad do not differ: name what each sets, such as --good rate=10 --bad rate=20")
 	}
 	if p.Runs < 1 {
-		return fmt.Errorf("a budget of %d: want at least 1 run", p.Runs)
+		return fmt.Errorf("runs %d: want at least 1", p.Runs)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (p Plan) Validate() error {
 		bad("%s: want at least 2", unit.Count(p.Columns, "columns"))
 	}
 	if p.MaxRuns < 0 || p.Seconds < 0 {
-		bad("a budget below 0")
+		bad("runs or budget below 0")
 	}
 	return errors.Join(faults...)
 }

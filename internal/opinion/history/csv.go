@@ -33,15 +33,18 @@ const (
 )
 
 // WriteCSV writes what is kept of the runs as a table: time, run, versions, measures. A
-// measure that a run does not have is an empty cell.
-func (f *File) WriteCSV(w io.Writer) error {
+// measure that a run does not have is an empty cell. Of the measures it takes those whose keys
+// begin with one of only; all where there is none.
+func (f *File) WriteCSV(w io.Writer, only []string) error {
 	versions, measures := map[string]bool{}, map[string]bool{}
 	for _, e := range f.Entries {
 		for name := range e.Versions {
 			versions[name] = true
 		}
 		for key := range e.Measures {
-			measures[key] = true
+			if len(only) == 0 || slo.HasKey(key, only) {
+				measures[key] = true
+			}
 		}
 	}
 	names, keys := slices.Sorted(maps.Keys(versions)), slices.Sorted(maps.Keys(measures))

@@ -17,7 +17,7 @@ func TestCSVRoundTrip(t *testing.T) {
 	f := file(t, append(s.runs(20, 1, "v1.36.0"), s.runs(12, 1.3, "v1.37.0")...)...)
 	want := look(t, f, history.Options{})
 	var table bytes.Buffer
-	if err := f.WriteCSV(&table); err != nil {
+	if err := f.WriteCSV(&table, nil); err != nil {
 		t.Fatal(err)
 	}
 	again := &history.File{}
@@ -36,6 +36,23 @@ func TestCSVRoundTrip(t *testing.T) {
 	}
 	if c := got.Measures[0].Changes; len(c) != 1 || fmt.Sprint(c[0].Versions) != "[[kubernetes v1.36.0 v1.37.0]]" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestCSVOfSomeMeasures: a table has the measures that were asked for, and no others.
+func TestCSVOfSomeMeasures(t *testing.T) {
+	f := file(t, newSource(1).runs(2, 1, "v1.36.0")...)
+	r := look(t, f, history.Options{})
+	if len(r.Measures) < 2 {
+		t.Fatalf("%d measures", len(r.Measures))
+	}
+	var table bytes.Buffer
+	if err := f.WriteCSV(&table, []string{r.Measures[0].Key}); err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(table.String(), "\n")
+	if !strings.Contains(head, r.Measures[0].Key) || strings.Contains(head, r.Measures[1].Key) {
+		t.Errorf("want %s and no %s in %q", r.Measures[0].Key, r.Measures[1].Key, head)
 	}
 }
 
