@@ -21,21 +21,26 @@ func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*workload.W
 	return w, tryBodies(w)
 }
 
-// tryBodies renders the first object of every create step.
+// tryBodies renders the first object of every create step, and looks at the names of others.
 func tryBodies(w *workload.Workload) error {
 	var errs []error
+	made := map[string]*Objects{}
 	for step := range w.Scenario.AllSteps() {
 		if step.Create == nil || step.Create.Count+step.Create.PerNamespace == 0 {
 			continue
 		}
 		o := newObjects(w, step.Name, step.Create)
+		made[step.Name] = o
 		for k := range o.items {
 			if err := o.tryItem(k); err != nil {
 				errs = append(errs, fmt.Errorf("%w (the first object of step %q)", err, step.Name))
 			}
 		}
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return errors.Join(checkNames(w, made), workload.CheckFixedCreates(w))
 }
 
 // newObjects returns what a create step is to make; nothing of it is there yet.

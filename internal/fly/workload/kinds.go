@@ -310,6 +310,17 @@ func builtInKinds() (out []Definition) {
 	return append(out, Definition{scenario.Resource{Plural: "componentstatuses", Version: "v1"}, "ComponentStatus"})
 }
 
+// HasNoNamespace tells a kind of Kubernetes whose objects are in no namespace.
+func HasNoNamespace(apiVersion, name string) bool {
+	group, version := cutVersion(apiVersion)
+	for _, k := range kind.Builtin().All() {
+		if k.Group == group && k.Version == version && k.Kind == name {
+			return !k.Namespaced
+		}
+	}
+	return false
+}
+
 // cutVersion cuts an apiVersion.
 func cutVersion(apiVersion string) (group, version string) {
 	group, version, named := strings.Cut(apiVersion, "/")
