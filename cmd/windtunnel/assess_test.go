@@ -20,7 +20,7 @@ import (
 const assessScenario = `scenario: small
 parameters: {pods: 40, rate: 100, costly: false}
 bodies:
-  pod: {text: "{apiVersion: v1, kind: Pod, metadata: {name: x}}"}
+  pod: {text: "{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}'}}"}
 steps:
 - name: fill
   create: {body: pod, count: "${costly ? 2 * pods : pods}", pace: {constant: "${rate}"}}

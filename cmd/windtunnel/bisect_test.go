@@ -25,7 +25,7 @@ parameters:
   rate: 10
 bodies:
   pod:
-    text: "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
+    text: "{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}'}}"
 steps:
 - name: fill
   create: {body: pod, count: 200, pace: {constant: 1000}}

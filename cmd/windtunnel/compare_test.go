@@ -14,7 +14,7 @@ parameters:
   limiter: none
 bodies:
   pod:
-    text: "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
+    text: "{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}'}}"
 steps:
 - name: fill
   create: {body: pod, count: 200, pace: {constant: 1000}}

@@ -58,7 +58,7 @@ func makeRuns(dir string) error {
 	const file = `scenario: small
 bodies:
   pod:
-    text: "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
+    text: "{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}'}}"
 steps:
 - name: fill
   create: {body: pod, count: 200, pace: {constant: 1000}}

@@ -71,7 +71,7 @@ parameters:
   word: x
 bodies:
   pod:
-    text: "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
+    text: "{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}'}}"
 steps:
 - name: fill
   create: {body: pod, count: "${pods}", pace: {constant: 1000}}
