@@ -4,6 +4,7 @@
 package cleanup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,8 @@ var (
 // Object is one to be deleted, and no other that bears its name.
 type Object struct {
 	Path, UID string
-	orphan    bool // who would take its finalizers off is dead
+	orphan    bool   // who would take finalizers off is dead
+	keep      string // the finalizers that stay then, in JSON; empty: none
 }
 
 // deleteEach deletes objects, in their order, and waits until they are gone. One that
@@ -131,14 +133,14 @@ func keepReason(before, now error) error {
 	return before
 }
 
-// deleteOnce deletes an object once, with what belongs to it. An orphan loses its finalizers.
+// deleteOnce deletes an object once, with what belongs to it. An orphan loses finalizers.
 func (o Object) deleteOnce(ctx context.Context, client discovery.Doer) error {
 	body := fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","preconditions":{"uid":%q}}`, o.UID)
 	err := o.callUntilGone(ctx, client, &wire.Request{Method: http.MethodDelete, Path: o.Path, ContentType: "application/json", Body: []byte(body)})
 	if !o.orphan || !errors.Is(err, errStillThere) {
 		return err
 	}
-	body = fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":null}}`, o.UID)
+	body = fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":%s}}`, o.UID, cmp.Or(o.keep, "null"))
 	return o.callUntilGone(ctx, client, &wire.Request{Method: http.MethodPatch, Path: o.Path, ContentType: "application/merge-patch+json", Body: []byte(body)})
 }
 

@@ -30,7 +30,7 @@ type Found struct {
 	owners    []string  // their UIDs
 	by        []string  // the managers that have put the label there
 	managed   bool      // the server keeps managers of the object's fields
-	held      bool      // by finalizers
+	held      []string  // by these finalizers
 }
 
 // String is RESOURCE NAMESPACE/NAME.
@@ -158,20 +158,24 @@ func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, pa
 		if run == "" || o.UID == "" || only != "" && run != only {
 			return // a server that does not know of selectors
 		}
-		f := Found{
-			Object: Object{Path: r.Object(o.Namespace, o.Name), UID: o.UID}, Run: run, Resource: r.Name, Namespace: o.Namespace, Name: o.Name, Created: o.Created,
-			by: labeledBy(o), managed: len(o.ManagedFields) > 0, held: len(o.Finalizers) > 0,
-		}
-		for _, owner := range o.OwnerReferences {
-			f.owners = append(f.owners, owner.UID)
-		}
-		out = append(out, f)
+		out = append(out, foundOf(r, o))
 	})
 	var status *wire.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusMethodNotAllowed) {
 		return nil, nil // it is not served any more, or was never to be listed
 	}
 	return out, err
+}
+
+func foundOf(r discovery.Resource, o discovery.Metadata) Found {
+	f := Found{
+		Object: Object{Path: r.Object(o.Namespace, o.Name), UID: o.UID}, Run: o.Labels[object.RunLabel], Resource: r.Name, Namespace: o.Namespace, Name: o.Name, Created: o.Created,
+		by: labeledBy(o), managed: len(o.ManagedFields) > 0, held: o.Finalizers,
+	}
+	for _, owner := range o.OwnerReferences {
+		f.owners = append(f.owners, owner.UID)
+	}
+	return f
 }
 
 // uniqueByUID leaves out the objects that are served under a second name.
@@ -232,6 +236,9 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 		}
 		if before == nil {
 			within = newDeadline(s.Within)
+		}
+		if s.Orphaned {
+			made = append(made, s.findOrphans(ctx, made)...)
 		}
 		before = append(before, made...)
 		faults = s.remove(ctx, within, made)
@@ -300,7 +307,7 @@ func (s Sweeper) remove(ctx context.Context, all deadline, found []Found) error 
 	var parts [4][]Object
 	defined := definedBy(found)
 	for _, f := range found {
-		f.orphan = s.Orphaned && f.held && defined[f.Resource]
+		f.orphan = f.orphan || s.Orphaned && len(f.held) > 0 && defined[f.Resource]
 		if f.orphan || !f.goesWithOwner(byUID) && !spaces[f.Namespace] {
 			parts[s.deletionPart(f)] = append(parts[s.deletionPart(f)], f.Object)
 		}

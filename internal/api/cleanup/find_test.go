@@ -167,6 +167,55 @@ func TestNobodyIsWaitedForAfterAKill(t *testing.T) {
 	}
 }
 
+// TestWhatDeadControllersMade has objects without a label: one of a kind that a killed run has
+// defined, what that owns over another object, and what only looks like it.
+func TestWhatDeadControllersMade(t *testing.T) {
+	s := apitest.New(t,
+		apitest.Resource{Version: "v1", Plural: "nodes", Kind: "Node"},
+		apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		apitest.Resource{Version: "apiextensions.k8s.io/v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition"},
+		apitest.Resource{Version: "example.com/v1", Plural: "claims", Kind: "Any"},
+	)
+	const definition, claim, node = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/claims.example.com", "/apis/example.com/v1/claims/a", "/api/v1/nodes/made"
+	const between, unowned, held = "/api/v1/namespaces/default/configmaps/between", "/api/v1/nodes/unowned", "/api/v1/nodes/held"
+	for path, m := range map[string]metav1.ObjectMeta{
+		definition: {Labels: map[string]string{object.RunLabel: "r1"}},
+		claim:      {Finalizers: []string{"example.com/termination"}},
+		between:    {OwnerReferences: []metav1.OwnerReference{{UID: claim}}},
+		node:       {Finalizers: []string{"sub.example.com/node", "example.org/other"}, OwnerReferences: []metav1.OwnerReference{{UID: between}}},
+		unowned:    {Finalizers: []string{"example.com/node"}},
+		held:       {Finalizers: []string{"notexample.com/node"}, OwnerReferences: []metav1.OwnerReference{{UID: claim}}},
+	} {
+		m.Name, m.UID = path[strings.LastIndex(path, "/")+1:], types.UID(path)
+		s.Add(path, metav1.PartialObjectMetadata{ObjectMeta: m})
+	}
+	labelBy(s, definition, "windtunnel-load")
+	var mu sync.Mutex
+	changed, kept := map[string]bool{}, ""
+	s.Inject(func(r *http.Request) *apitest.Injection {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodGet {
+			changed[r.URL.Path] = true
+		}
+		if o := s.Get(node); o != nil && len(o.GetFinalizers()) == 1 {
+			kept = o.GetFinalizers()[0]
+			s.Remove(node) // whose finalizer that is lets it go
+		}
+		return nil
+	})
+	client := apitest.Client(t, s.Endpoint(), clock.Start())
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute, Orphaned: true}).Sweep(t.Context(), "r1", nil); err != nil {
+		t.Error(err)
+	}
+	if s.Get(definition) != nil || s.Get(claim) != nil || s.Get(node) != nil || kept != "example.org/other" {
+		t.Errorf("definition %v, claim %v, node %v, whose finalizer %q was kept", s.Get(definition), s.Get(claim), s.Get(node), kept)
+	}
+	if len(changed) != 3 || !changed[definition] || !changed[claim] || !changed[node] {
+		t.Errorf("changed %v", changed)
+	}
+}
+
 // TestPodsOfDeletedNodesEndAtOnce has a pod on a node of a killed run and one on a node with a
 // kubelet: only the first is deleted without a grace period, and after it was deleted as usual.
 func TestPodsOfDeletedNodesEndAtOnce(t *testing.T) {
