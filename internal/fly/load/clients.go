@@ -24,7 +24,7 @@ type Clients struct {
 	QPS         float64 // of the token bucket that each client has; 0: no limiter
 	Burst       int     // tokens of a full bucket
 	Accept      string  // media types of answers; empty: those of each call
-	Seed        uint64  // of what informers draw
+	Seed        uint64  // of what informers draw, and of pauses before watches
 	Identity    func(client int) Identity
 }
 

@@ -388,3 +388,23 @@ func TestClientsThatCannotConnectAreNotLate(t *testing.T) {
 		}
 	}
 }
+
+// TestPausesBeforeWatches: clients whose watches a server ended together come back apart.
+func TestPausesBeforeWatches(t *testing.T) {
+	c, seen := load.Clients{Seed: 7}, map[time.Duration]bool{}
+	for i := range 100 {
+		for failures, first := range []time.Duration{800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond} {
+			pause := c.PauseBefore(i, failures)
+			if pause < first || pause >= 2*first {
+				t.Fatalf("client %d after %d failures: %v", i, failures, pause)
+			}
+			seen[pause] = true
+		}
+		if pause := c.PauseBefore(i, 60); pause < 30*time.Second || pause > time.Minute {
+			t.Fatalf("client %d in the end: %v", i, pause)
+		}
+	}
+	if len(seen) < 290 {
+		t.Errorf("300 pauses have %d values", len(seen))
+	}
+}

@@ -38,7 +38,7 @@ func newInforming(now clock.Time, req *Request, seed uint64) *informing {
 // draw returns the next random number in [0, 1).
 func (n *informing) draw() float64 {
 	n.draws++
-	return float64(Draw(n.seed, n.draws)>>11) / (1 << 53)
+	return fraction(n.seed, n.draws)
 }
 
 // askQuery returns the query of a request, to which the form's may be added.

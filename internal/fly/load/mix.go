@@ -26,7 +26,7 @@ func (m Mix) Pick(i int) int {
 	if last < 1 {
 		return 0
 	}
-	at := float64(Draw(m.seed, i)>>11) / (1 << 53) * m.sums[last]
+	at := fraction(m.seed, i) * m.sums[last]
 	return min(sort.Search(last, func(k int) bool { return m.sums[k] > at }), last)
 }
 
@@ -37,6 +37,9 @@ func Draw(seed uint64, i int) uint64 {
 	z := mixBits(seed^0x6c6f6164) + uint64(i+1)*0x9e3779b97f4a7c15
 	return mixBits(z)
 }
+
+// fraction is the i-th of a row of random numbers, in [0, 1).
+func fraction(seed uint64, i int) float64 { return float64(Draw(seed, i)>>11) / (1 << 53) }
 
 func mixBits(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

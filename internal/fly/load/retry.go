@@ -77,7 +77,7 @@ func (s *slot) retryCall(o record.Outcome, r *wire.Response) (call, bool) {
 	c.charged, c.at, c.throttled = false, 0, 0
 	c.unsure = c.unsure || o == record.Unknown || r.Code >= http.StatusInternalServerError
 	if c.due = r.Done.Add(p.delayAfter(s.attempt, r.RetryAfter)); c.until > 0 {
-		c.due = r.Done.Add(max(reopenBackoff().Pause(s.attempt), r.RetryAfter))
+		c.due = r.Done.Add(max(f.plan.Clients.PauseBefore(s.index, s.attempt), r.RetryAfter))
 	}
 	if !s.req.Pages {
 		c.chain = 0
