@@ -139,7 +139,7 @@ func TestServices(t *testing.T) {
 		}
 		repotest.Eventually(t, "it rests again", m.idle)
 		got := calls() - before
-		if further := got - want; further < 0 || further > 0 && (way == tree.ImportDirect || further%(3+2*count) != 0) {
+		if further := got - want; further < 0 || further > 0 && way == tree.ImportDirect {
 			t.Errorf("a change of one slice took %d calls to members, want %d", got, want)
 		}
 		list, err := r.members[importing].DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{})
