@@ -30,6 +30,24 @@ func explainUsage(verb *cobra.Command) {
 	}
 }
 
+// checkChild refuses a verb that is none of those below another, such as plane's, for which cobra
+// prints the help of the other and is content.
+func checkChild(root *cobra.Command, args []string) error {
+	root.InitDefaultCompletionCmd()
+	verb, rest, err := root.Find(args)
+	if err != nil || verb == root || verb.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return nil // the rest is for cobra to say
+	}
+	var names []string
+	for _, child := range verb.Commands() {
+		if child.IsAvailableCommand() {
+			names = append(names, child.Name())
+		}
+	}
+	name, _ := verbWords(verb)
+	return fmt.Errorf("%s: there is no %q; there is %s", name, rest[0], strings.Join(names, ", "))
+}
+
 // verbWords returns a verb's own words, such as "stage test", and the names of its arguments.
 func verbWords(verb *cobra.Command) (name string, arguments []string) {
 	name = strings.TrimPrefix(verb.CommandPath(), verb.Root().Name()+" ")

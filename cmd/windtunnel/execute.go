@@ -96,7 +96,10 @@ func (env *environment) planeHost() planes.Host {
 func executeVerb(ctx context.Context, env *environment, args []string) int {
 	root := rootVerb(env)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := checkChild(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	var verdict verdictError
 	switch {
 	case err == nil:

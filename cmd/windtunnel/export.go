@@ -136,6 +136,10 @@ func writeOpenMetrics(env *environment, run, out string, maxBytes int64) error {
 	if _, _, err := record.OpenDir(run); err != nil {
 		return err
 	}
+	// A file of a run without series has only its end.
+	if err := checkReplaced(out, []byte("# TYPE ")); err != nil && checkReplaced(out, []byte("# EOF")) != nil {
+		return err
+	}
 	file, err := record.Dir(filepath.Dir(out)).Create(filepath.Base(out), 0o600)
 	if err != nil {
 		return err
