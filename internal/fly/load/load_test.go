@@ -114,15 +114,17 @@ func TestCallsLeaveWhenTheyAreDue(t *testing.T) {
 func TestAStallCountsFromDue(t *testing.T) {
 	const stall, gap, n = 400 * time.Millisecond, 2 * time.Millisecond, 300
 	var gate sync.RWMutex
+	var asked atomic.Int64
 	b := newBench(t, func(http.ResponseWriter, *http.Request) {
+		if asked.Add(1) == n/6 {
+			gate.Lock()
+			defer gate.Unlock()
+			time.Sleep(stall)
+			return
+		}
 		gate.RLock()
 		defer gate.RUnlock()
 	}, load.Options{Connections: 1, InFlight: 20})
-	time.AfterFunc(100*time.Millisecond, func() {
-		gate.Lock()
-		time.Sleep(stall)
-		gate.Unlock()
-	})
 	if err := b.Run(t.Context(), plan(n, gap)); err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +146,8 @@ func TestAStallCountsFromDue(t *testing.T) {
 	if want := int(stall/gap) / 2; slow < want*8/10 {
 		t.Errorf("%d calls are slow, want about %d", slow, want)
 	}
-	if longest < stall*9/10 || longest > stall+500*time.Millisecond {
-		t.Errorf("the longest took %v, want about %v", longest, stall)
+	if longest < stall {
+		t.Errorf("the longest took %v, want at least %v", longest, stall)
 	}
 	if late == 0 || b.Progress().Late != late {
 		t.Errorf("%d calls left late, progress says %d", late, b.Progress().Late)
