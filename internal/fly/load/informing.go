@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"container/heap"
 	"errors"
 	"io"
 	"net/http"
@@ -171,10 +170,7 @@ func (f *flight) queueAsk(c call) bool {
 	if f.stopped {
 		return false
 	}
-	heap.Push(&f.waiting, c)
-	if c.due < f.sleeping {
-		f.alarm.wakeUp()
-	}
+	f.waitLocked(c)
 	return true
 }
 

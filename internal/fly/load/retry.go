@@ -85,6 +85,14 @@ func (s *slot) retryCall(o record.Outcome, r *wire.Response) (call, bool) {
 	return c, c.due <= f.limit
 }
 
+// waitLocked puts a call among those that wait until they are due; callers hold mu.
+func (f *flight) waitLocked(c call) {
+	heap.Push(&f.waiting, c)
+	if c.due < f.sleeping {
+		f.alarm.wakeUp()
+	}
+}
+
 // waitForRetry puts a call among those that are sent again, and gives the slot back
 // that it had.
 func (s *slot) waitForRetry(c call) {
@@ -95,13 +103,10 @@ func (s *slot) waitForRetry(c call) {
 		s.endCall()
 		return
 	}
-	heap.Push(&f.waiting, c)
+	f.waitLocked(c)
 	aside := len(f.waiting) > maxWaiting
 	if aside {
 		f.waitingSlots = append(f.waitingSlots, s)
-	}
-	if c.due < f.sleeping {
-		f.alarm.wakeUp()
 	}
 	f.mu.Unlock()
 	s.g.stats.retries.Add(1)

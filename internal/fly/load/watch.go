@@ -1,7 +1,6 @@
 package load
 
 import (
-	"container/heap"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -190,11 +189,9 @@ func (h *hold) onClosed(r *wire.Response) {
 }
 
 // PauseBefore returns how long client i waits after so many failures before it opens its watch
-// again: 0.8 s to 30 s, and up to as much at random, as client-go's reflectors do, so that the
-// clients of a server that ended do not come back together.
+// again, as an informer does.
 func (c *Clients) PauseBefore(i, failures int) time.Duration {
-	pause := wire.Backoff{First: 800 * time.Millisecond, Last: 30 * time.Second}.Pause(failures)
-	return pause + time.Duration(fraction(c.Seed+uint64(i), failures)*float64(pause))
+	return informer.Pause(failures, fraction(c.Seed+uint64(i), failures))
 }
 
 // reopen has a client open its watch again that ended before its time, as an informer does:
@@ -207,9 +204,6 @@ func (h *hold) reopen(now clock.Time) bool {
 		return false
 	}
 	next := call{flight: f, index: h.index, attempt: 1, due: now.Add(f.plan.Clients.PauseBefore(h.index, 0)), until: h.until}
-	heap.Push(&f.waiting, next)
-	if next.due < f.sleeping {
-		f.alarm.wakeUp()
-	}
+	f.waitLocked(next)
 	return true
 }

@@ -180,10 +180,16 @@ func (i *Informer) pause(now clock.Time, random float64) time.Duration {
 	if now.Sub(i.since) > resetAfter {
 		i.doublings, i.since = 0, now
 	}
-	d := min(firstPause<<i.doublings, lastPause)
-	if d < lastPause {
-		i.doublings++
-	}
+	d := Pause(i.doublings, random)
+	i.doublings++
+	return d
+}
+
+// Pause returns the pause after so many failures: 0.8 s to 30 s, and up to as much again, so that
+// the clients of a server that ended do not come back together; random is in [0, 1).
+func Pause(failures int, random float64) time.Duration {
+	const doublings = 6 // one more than it takes to reach the last
+	d := min(firstPause<<min(failures, doublings), lastPause)
 	return d + time.Duration(random*float64(d))
 }
 
