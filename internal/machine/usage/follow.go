@@ -7,7 +7,7 @@ func (s *Sampler) Follow(p Process) {
 	defer s.mu.Unlock()
 	for _, w := range s.all {
 		if w.Name == p.Name {
-			w.Process, w.gone = p, false
+			w.Process, w.lost = p, nil
 			return
 		}
 	}

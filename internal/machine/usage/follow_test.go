@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
+// TestAComponentThatWasStartedAgainIsFollowed ends two components: the one that is started
+// again has samples and no warning, which would say that they are missing.
 func TestAComponentThatWasStartedAgainIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
 	w, err := record.Create(path)
@@ -17,14 +20,16 @@ func TestAComponentThatWasStartedAgainIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := 1 << 30 // no process has such a number
-	s := usage.New(w, clock.Start(), []usage.Process{{Name: "etcd", PID: gone}}, usage.Options{})
+	s := usage.New(w, clock.Start(), []usage.Process{{Name: "etcd", PID: gone}, {Name: "scheduler", PID: gone}}, usage.Options{})
 	s.Sample()
 	s.Follow(usage.Process{Name: "etcd", PID: os.Getpid()})
-	s.Sample()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	s.Run(ended)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	samples, warnings := 0, 0
+	samples, warned := 0, ""
 	_, err = record.Read(path, func(stream *record.Stream) record.Visitor {
 		return record.Visitor{
 			Sample: func(v record.Sample) {
@@ -34,12 +39,13 @@ func TestAComponentThatWasStartedAgainIsFollowed(t *testing.T) {
 			},
 			Event: func(m record.Event) {
 				if m.Type == record.EventWarned {
-					warnings++
+					warned += m.Name + ": " + m.Text
 				}
 			},
 		}
 	})
-	if err != nil || samples == 0 || warnings != 1 {
-		t.Errorf("%d samples and %d warnings, %v", samples, warnings, err)
+	const want = "scheduler: the CPU and memory of scheduler were not measured to the end: process 1073741824: the process has ended"
+	if err != nil || samples == 0 || warned != want {
+		t.Errorf("%d samples, warned %q, %v", samples, warned, err)
 	}
 }

@@ -76,7 +76,7 @@ type watched struct {
 	Process
 	series map[string]record.SeriesID
 	last   map[record.SeriesID]float64
-	gone   bool
+	lost   error // why it is not sampled; nil: it is
 }
 
 // New returns a sampler of these processes and of windtunnel itself. It writes
@@ -96,7 +96,8 @@ func newWatched(p Process) *watched {
 	return &watched{Process: p, series: map[string]record.SeriesID{}, last: map[record.SeriesID]float64{}}
 }
 
-// Run samples at once and then at the interval until ctx is done.
+// Run samples at once and then at the interval until ctx is done. Of a process that is not
+// sampled any more by then, and that none has replaced, it writes a warning.
 func (s *Sampler) Run(ctx context.Context) {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
@@ -105,24 +106,33 @@ func (s *Sampler) Run(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			s.warnOfLost()
 			return
 		}
 	}
 }
 
-// Sample samples everything now. A process that is gone is marked with a
-// warning once and sampled no more.
+// warnOfLost says which processes were not sampled to the end. A component that a fault
+// ends is missing only until it is started again, which nobody can know earlier.
+func (s *Sampler) warnOfLost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.all {
+		if p.lost != nil {
+			s.records.Event(record.Event{At: s.clock.Now(), Type: record.EventWarned, Name: p.Name,
+				Text: fmt.Sprintf("the CPU and memory of %s were not measured to the end: %v", p.Name, p.lost)})
+		}
+	}
+}
+
+// Sample samples everything now. A process that has ended is sampled no more, unless
+// another one replaces it.
 func (s *Sampler) Sample() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.all {
-		if p.gone {
-			continue
-		}
-		if err := s.sampleProcess(p); err != nil {
-			p.gone = true
-			s.records.Event(record.Event{At: s.clock.Now(), Type: record.EventWarned, Name: p.Name,
-				Text: fmt.Sprintf("the CPU and memory of %s are no longer measured: %v", p.Name, err)})
+		if p.lost == nil {
+			p.lost = s.sampleProcess(p)
 		}
 	}
 	at := s.clock.Now()

@@ -105,7 +105,9 @@ func TestChildThatEnds(t *testing.T) {
 		}
 		_, _ = child.Process.Wait()
 		s.Sample()
-		s.Sample()
+		ended, end := context.WithCancel(t.Context())
+		end()
+		s.Run(ended)
 	})
 	if cpu := got.values[`process_cpu_seconds_total{target="etcd"}`]; len(cpu) != 1 || cpu[0] <= 0 || cpu[0] > 10 {
 		t.Errorf("the child's CPU seconds %v", cpu)
