@@ -102,6 +102,7 @@ func (d *decoder) decodeSpecial(n *yaml.Node, v reflect.Value, at place) bool {
 		d.subjectList(n, x, at)
 	case *Holds:
 		d.decodeHolds(n, x, at)
+	case *Asked: // dropUnasked has read it
 	default:
 		return false
 	}

@@ -230,7 +230,7 @@ func (s *Step) setVerbs() []string {
 // stepVerbs are the fields of which a step has exactly one.
 func stepVerbs() []string {
 	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool {
-		return slices.Contains([]string{"name", "cluster", "beside", "expects", "clients", "onFailure"}, name)
+		return slices.Contains([]string{"name", "cluster", "beside", "expects", "clients", "onFailure", "when"}, name)
 	})
 }
 

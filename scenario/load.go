@@ -78,6 +78,8 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 	d := newDecoder(f)
 	d.decodeParameters(root, set)
 	s := Default()
+	unused := unusedParameters(root, d.vars.order)
+	leftOut := d.dropUnasked(root)
 	d.Value(root, reflect.ValueOf(&s).Elem(), place{Name: "scenario"})
 	s.File, s.Values, s.lines = file, d.vars.values, d.Lines
 	etcd := s.Plane.readMembers()
@@ -86,7 +88,7 @@ func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *
 	}
 	d.warnUnexpanded(s.Bodies)
 	s.Warnings = d.warnings
-	s.fragments, s.unused = f.fragments, unusedParameters(root, d.vars.order)
+	s.fragments, s.unused, s.leftOut = f.fragments, unused, leftOut
 	if len(fields) > 0 { // values in force, too, though no expression knows them
 		s.Values = maps.Clone(s.Values)
 		for name, value := range fields {

@@ -160,7 +160,7 @@ func (m *schemaMaker) value(t reflect.Type) object {
 		return object{"type": "string", "pattern": `^-?[0-9.]+(ns|us|µs|ms|s|m|h)|` + expression}
 	case reflect.TypeFor[unit.Bytes]():
 		return object{"type": []string{"string", "integer"}}
-	case reflect.TypeFor[Holds]():
+	case reflect.TypeFor[Holds](), reflect.TypeFor[Asked]():
 		return object{"type": []string{"string", "boolean"}}
 	case reflect.TypeFor[Parameters]():
 		return object{"type": "object", "propertyNames": object{"pattern": parameterName.String()},

@@ -78,7 +78,7 @@ func (r *referenceMaker) takes(t reflect.Type) string {
 		return "a size: `512Mi`"
 	case reflect.TypeFor[Parameters]():
 		return "name: default"
-	case reflect.TypeFor[Holds]():
+	case reflect.TypeFor[Holds](), reflect.TypeFor[Asked]():
 		return "a condition over parameters: `nodes >= 100`"
 	}
 	switch t.Kind() {

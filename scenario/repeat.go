@@ -195,6 +195,7 @@ func (d *decoder) repeatFields(item *yaml.Node, at place) repeat {
 			d.Value(val, reflect.ValueOf(&out.name).Elem(), at.Field(key))
 		case key == "onFailure":
 			d.Value(val, reflect.ValueOf(&out.onFailure).Elem(), at.Field(key))
+		case key == "when": // dropUnasked has read it
 		case key == "repeat":
 			d.decodeLoop(val, &out, at.Field(key))
 		case slices.Contains(strictyaml.Names(fields), key):

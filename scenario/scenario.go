@@ -46,10 +46,19 @@ type Scenario struct {
 
 	Warnings []string `yaml:"-"` // of Load and Parse, "FILE:LINE: TEXT": words that have other names since, an even number of etcd members
 
+	reading
+}
+
+// reading is what the file of a scenario says besides its values.
+type reading struct {
 	lines     map[string]int // where each value stands, for Validate
 	fragments []fragment     // which of these lines are of included files
 	unused    []string       // parameters that no expression names
+	leftOut   []string       // what has a condition (when) that does not hold
 }
+
+// LeftOut returns what has a condition (when) that does not hold, such as "step warm-up".
+func (s *Scenario) LeftOut() []string { return s.leftOut }
 
 // AllSteps yields every step in the order of the file, those that hold others
 // before what they hold.
@@ -119,6 +128,7 @@ type Objective struct {
 	Since       string `yaml:"since"`       // with query: start of this step; default: start of the run
 	Until       string `yaml:"until"`       // with query: end of this step, when the counters are read; default: end of the run
 	Unsupported string `yaml:"unsupported"` // the reason why this cannot be measured; only name is needed besides. The verdict is unknown
+	When        Asked  `yaml:"when"`        // condition on the parameters: the objective is left out unless it holds; default: always
 	Line        int    `yaml:"-"`
 }
 
@@ -139,6 +149,8 @@ type Measure struct {
 	Since  string `yaml:"since"`  // a step; default: start of the run
 	Until  string `yaml:"until"`  // a step; default: end of the run
 	Better string `yaml:"better"` // lower or higher is better: comparisons judge the measure; default: they show it as a count
+
+	When Asked `yaml:"when"` // condition on the parameters: the measure is left out unless it holds; default: always
 
 	Optional bool `yaml:"optional"` // a query without an answer does not change the verdict; default: the verdict is unknown
 }

@@ -51,6 +51,7 @@ type Step struct {
 	Expects   []int         `yaml:"expects"`   // for a step that sends requests: expected HTTP status codes of failures, such as 403; 0: no answer
 	Clients   *Clients      `yaml:"clients"`   // for create, scale, update, delete and requests: many clients that send the requests in turn, instead of windtunnel's own one
 	OnFailure string        `yaml:"onFailure"` // what a failed step does to later ones: "stop" (default) skips all but deletions, "continue" runs them; the verdict is not a pass either way
+	When      Asked         `yaml:"when"`      // condition on the parameters: the step is left out, with what is inside, unless it holds; default: always
 	Line      int           `yaml:"-"`
 }
 

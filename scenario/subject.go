@@ -47,6 +47,7 @@ type Subject struct {
 	Count      int               `yaml:"count"`      // number of equal subjects, NAME-1, NAME-2 ...; $(INDEX) in args, windtunnel, env and URLs is the number; 0: none; default: one, NAME
 	Sharable   bool              `yaml:"sharable"`   // only for subjects run by windtunnel: spread over fleet workers round-robin; no effect without --fleet-workers
 	Needs      Needs             `yaml:"needs"`      // resources that the program needs; --plan and the run say before the start if the machine lacks them
+	When       Asked             `yaml:"when"`       // condition on the parameters: the subject is left out unless it holds; default: always
 }
 
 // Needs are the resources that a program will use. 0 means unknown.

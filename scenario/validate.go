@@ -77,7 +77,7 @@ func (s *Scenario) checkAll(f *problems) {
 		c.checkBody(name, s.Bodies[name])
 	}
 	if len(s.Steps) == 0 {
-		c.reportAt("steps", "scenario: no steps")
+		c.reportAt("steps", "scenario: no steps%s", c.allLeftOut())
 	}
 	for i, g := range s.Groups {
 		c.checkGroup(fmt.Sprintf("groups[%d]", i), g)

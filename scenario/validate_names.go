@@ -21,7 +21,7 @@ func (c *checker) checkReference(path, name, step string, before createdSteps) *
 	case slices.Contains(c.creates, step):
 		c.reportAt(path, "%s: create step %q runs at the same time, in another branch", name, clipText(step))
 	default:
-		c.reportAt(path, "%s: %q is no earlier create step%s", name, clipText(step), suggestName(step, earlier))
+		c.reportAt(path, "%s: %q is no earlier create step%s", name, clipText(step), c.whyMissing("step", step, earlier))
 	}
 	return nil
 }

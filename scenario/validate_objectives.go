@@ -19,7 +19,7 @@ func (c objectiveChecker) checkObjective(path string, o *Objective) {
 		}
 	}
 	if _, ok := c.steps[o.Step]; o.Step != "" && !ok {
-		c.reportAt(path+".step", "objective.step: no step is called %q%s", clipText(o.Step), suggestName(o.Step, slices.Sorted(maps.Keys(c.steps))))
+		c.reportAt(path+".step", "objective.step: no step is called %q%s", clipText(o.Step), c.whyMissing("step", o.Step, slices.Sorted(maps.Keys(c.steps))))
 	}
 	if o.Measure != "" {
 		c.checkOfMeasure(path, o)
@@ -88,7 +88,7 @@ func (c objectiveChecker) checkOfMeasure(path string, o *Objective) {
 		}
 	}
 	if !slices.Contains(known, o.Measure) {
-		c.reportAt(path+".measure", "objective.measure: no measure with a query is called %q%s", clipText(o.Measure), suggestName(o.Measure, known))
+		c.reportAt(path+".measure", "objective.measure: no measure with a query is called %q%s", clipText(o.Measure), c.whyMissing("measure", o.Measure, known))
 	}
 	for _, field := range []string{"slo", "sli", "query", "unsupported", "unit", "since", "until", "step", "statistic", "labels", "per", "pods"} {
 		if c.isGiven(path + "." + field) {
@@ -132,7 +132,7 @@ func (c objectiveChecker) checkMeasure(path string, m Measure) {
 func (c objectiveChecker) checkSpan(path, what, since, until string) {
 	for _, f := range []struct{ name, step string }{{"since", since}, {"until", until}} {
 		if _, ok := c.steps[f.step]; f.step != "" && !ok {
-			c.reportAt(path+"."+f.name, "%s.%s: no step is called %q%s", what, f.name, clipText(f.step), suggestName(f.step, slices.Sorted(maps.Keys(c.steps))))
+			c.reportAt(path+"."+f.name, "%s.%s: no step is called %q%s", what, f.name, clipText(f.step), c.whyMissing("step", f.step, slices.Sorted(maps.Keys(c.steps))))
 		}
 	}
 	if from, to := c.orderOf(since), c.orderOf(until); to >= 0 && from > to {

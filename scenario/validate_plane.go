@@ -99,7 +99,7 @@ func (c fileChecker) checkAudit(p Plane) {
 func (c fileChecker) checkComponent(p Plane, name string, own Component) {
 	path := "plane.components." + name
 	if all := p.namesOfComponents(); !slices.Contains(all, name) {
-		c.reportAt(path, "component %q not found in plane%s", name, suggestName(name, all))
+		c.reportAt(path, "component %q not found in plane%s", name, c.whyMissing("subject", name, all))
 	}
 	c.checkNotNegativeNumber(path+".cpu", "component.cpu", own.CPU)
 	c.checkRunnable(path+".memory", "component.memory", own.Memory)

@@ -130,7 +130,7 @@ func (c stepChecker) checkHead(path string, s *Step) {
 		given bool
 	}{{"parallel", s.Parallel != nil}, {"sequence", s.Sequence != nil}} {
 		if at := path + "." + list.name; (c.isGiven(at) || list.given) && !slices.Contains(verbs, list.name) {
-			c.reportAt(at, "step.%s: no steps", list.name)
+			c.reportAt(at, "step.%s: no steps%s", list.name, c.allLeftOut())
 			verbs = append(verbs, list.name)
 		}
 	}

@@ -53,7 +53,8 @@ type Estimate struct {
 	Upgrades  []string      // what each upgrade step changes, in which order
 	Members   Members
 	Subjects  Subjects
-	Audit     bool // requests are counted by client
+	Audit     bool     // requests are counted by client
+	LeftOut   []string // what the scenario has under conditions that do not hold
 }
 
 // Count is a number of calls of one kind.
@@ -105,7 +106,7 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 	})
 	out.Objects, out.Pods, out.Watches = e.top.objects, e.top.pods, e.top.watches
 	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + peakGarbage(e.writes)))
-	out.Audit = s.Plane.Audit
+	out.Audit, out.LeftOut = s.Plane.Audit, s.LeftOut()
 	out.Processes, out.Members, out.Subjects = processesOf(s.Plane), membersOf(s), subjectsOf(s)
 	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + e.top.connections + out.Members.OpenFiles
 	return out, nil

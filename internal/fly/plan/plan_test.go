@@ -340,3 +340,14 @@ func TestUpgradesSayTheirOrder(t *testing.T) {
 		t.Errorf("API servers older than nodes: %v", err)
 	}
 }
+
+func TestWhatIsLeftOutIsSaid(t *testing.T) {
+	e, err := plan.Of(parse(t, "- {name: warm-up, pause: 1s, when: 1 > 2}\n- {pause: 1s}\n- {pause: 1s, when: false}\n"), plan.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := e.Write(&b); err != nil || !strings.Contains(b.String(), "\nleft out   by conditions (when): step warm-up, step in line 7\n") {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+}

@@ -74,6 +74,9 @@ func (e Estimate) writeWhole(b *strings.Builder) {
 	if e.Audit {
 		fmt.Fprintf(b, "clients    their requests are counted from the audit log of kube-apiserver\n")
 	}
+	if len(e.LeftOut) > 0 {
+		fmt.Fprintf(b, "left out   by conditions (when): %s\n", strings.Join(e.LeftOut, ", "))
+	}
 	for _, c := range e.Clients {
 		fmt.Fprintf(b, "clients    %v\n", c)
 	}
