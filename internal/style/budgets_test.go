@@ -50,6 +50,6 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"planes/clusters/internal/tree.Options":       {26, "one for each flag of the manager"},
 		"planes/edge/internal/fleet.Options":          {38, "one for each flag of the fleet of edges"},
 		"planes/edge/internal/hub.Options":            {39, "one for each flag of the hub"},
-		"scenario.Scenario":                           {31, "one for each key at the top of a scenario"},
+		"scenario.Scenario":                           {29, "one for each key at the top of a scenario"},
 	},
 }
