@@ -1,8 +1,10 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -368,6 +370,65 @@ func TestWatchesBreak(t *testing.T) {
 	if f.Stats().Lost != 0 {
 		t.Error("nodes were taken for lost")
 	}
+}
+
+// TestOneLineForEachOutage: a server that is away refuses each attempt to watch again,
+// and is told of once; when it was back and goes again, once more.
+func TestOneLineForEachOutage(t *testing.T) {
+	s := apitest.New(t)
+	lines := &lineCount{of: "watch interrupted"}
+	f, err := fleet.Start(t.Context(), config(1), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Log: slog.New(lines)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ready(t, f)
+	s.AddPod(apitest.Pod("first", "node-000000"))
+	repotest.Eventually(t, "it runs", func() bool { return f.Stats().Running == 1 })
+	for outage := int64(1); outage <= 2; outage++ {
+		var refused atomic.Int64
+		s.Inject(func(r *http.Request) *apitest.Injection {
+			if r.URL.Query().Get("watch") == "" || !strings.HasSuffix(r.URL.Path, "/pods") {
+				return nil
+			}
+			refused.Add(1)
+			return &apitest.Injection{Code: http.StatusServiceUnavailable}
+		})
+		s.CutWatches()
+		repotest.Eventually(t, "several attempts", func() bool { return refused.Load() >= 3 })
+		s.Inject(nil)
+		s.AddPod(apitest.Pod(fmt.Sprint("after", outage), "node-000000"))
+		repotest.Eventually(t, "it runs", func() bool { return f.Stats().Running == int(outage)+1 })
+		if got := lines.pods.Load(); got != outage {
+			t.Errorf("%d lines about the watch of pods after %d outages", got, outage)
+		}
+	}
+}
+
+// lineCount counts the lines of a log that are about the resource pods.
+type lineCount struct {
+	of   string
+	pods atomic.Int64
+}
+
+func (l *lineCount) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lineCount) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *lineCount) WithGroup(string) slog.Handler            { return l }
+
+func (l *lineCount) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == l.of {
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "resource" && a.Value.String() == "pods" {
+				l.pods.Add(1)
+			}
+			return true
+		})
+	}
+	return nil
 }
 
 // TestBusyServerEndsWatches: a server under load ends watches that work, and what

@@ -166,6 +166,7 @@ func watchBackoff() wire.Backoff {
 // list is taken for deleted, so nothing is lost either way.
 func (w *watches) followSource(ctx context.Context, s source, from string) {
 	reopening := wire.Reopening{Backoff: watchBackoff()}
+	down := false // the watch before failed as well: one line for each outage
 	for ctx.Err() == nil {
 		began, version := w.clock.Now(), from
 		whole, interrupt := context.WithCancel(ctx)
@@ -184,10 +185,12 @@ func (w *watches) followSource(ctx context.Context, s source, from string) {
 			err = errExpired
 		}
 		now := w.clock.Now()
-		if err != nil {
+		lasted, brought := now.Sub(began), from != version
+		if again := down && !brought && lasted < lastReconnect; err != nil && !again {
 			w.log.Warn("watch interrupted", "resource", s.name, "error", err)
 		}
-		if w.sleepAfter(ctx, reopening.Pause(now, now.Sub(began), from != version), err) != nil {
+		down = err != nil
+		if w.sleepAfter(ctx, reopening.Pause(now, lasted, brought), err) != nil {
 			return
 		}
 		if isExpired(err) {
