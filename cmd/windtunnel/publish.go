@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/calibrate"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
@@ -69,12 +70,31 @@ func calibration(ctx context.Context) (*publish.Calibration, error) {
 	return &publish.Calibration{Version: calibrate.Version, Seconds: seconds}, err
 }
 
+// findProgram returns where windtunnel and the executables of a run's plane are here;
+// empty: nowhere.
+func findProgram(name string, m record.Manifest) string {
+	tool, err := os.Executable()
+	switch {
+	case err != nil:
+		return ""
+	case name == "windtunnel":
+		return tool
+	case m.Plane.Build == nil || m.Plane.Build.Executables[name] == "":
+		return ""
+	}
+	p, err := release.Find(release.Wanted{Kubernetes: m.Versions["kubernetes"], Etcd: "v" + m.Versions["etcd"]}, tool)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(p.Folder, name)
+}
+
 // publish writes a bundle of this machine's runs and says what is in it.
 func (env *environment) publish(ctx context.Context, out string, o publish.Options) (*publish.Results, error) {
 	if err := checkReplaced(out, []byte(archive.Begin)); err != nil {
 		return nil, err
 	}
-	o.MadeBy, o.Machine = version, usage.Machine()
+	o.MadeBy, o.Machine, o.FindProgram = version, usage.Machine(), findProgram
 	if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
 		o.Remove = append(o.Remove, host)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,8 +86,9 @@ type Manifest struct {
 	Command    []string          `json:"command"`
 	Parameters map[string]any    `json:"parameters"` // values in force, defaults included
 	Seed       uint64            `json:"seed"`
-	Started    time.Time         `json:"started"`  // wall time of the run clock's zero, UTC
-	Versions   map[string]string `json:"versions"` // windtunnel, go, kubernetes, etcd as linked or as reported
+	Started    time.Time         `json:"started"`          // wall time of the run clock's zero, UTC
+	Versions   map[string]string `json:"versions"`         // windtunnel, go, kubernetes, etcd as linked or as reported
+	SHA256     string            `json:"sha256,omitempty"` // of the executable of windtunnel; empty: not known
 	Machine    Machine           `json:"machine"`
 	Plane      PlaneFacts        `json:"plane"`
 	Members    []MembersFact     `json:"members,omitempty"`
@@ -195,6 +197,32 @@ type SubjectFact struct {
 	Command string `json:"command"`           // the executable; empty: whoever started windtunnel, such as a test
 	Version string `json:"version,omitempty"` // as it prints it or as it was built; empty: it says none
 	Worker  *int   `json:"worker,omitempty"`  // whose process it is; nil: the leader's
+	SHA256  string `json:"sha256,omitempty"`  // of the executable; empty: not known, or it is windtunnel's own
+}
+
+// Program is an executable that took part in a run.
+type Program struct {
+	Name, SHA256 string
+	Path         string // where it was; empty: of windtunnel and of a plane's, which it finds itself
+}
+
+// Programs are the executables whose digests are known: windtunnel, those of the plane by
+// their names, and those of the subjects by the names of the subjects.
+func (m Manifest) Programs() (out []Program) {
+	if m.SHA256 != "" {
+		out = append(out, Program{Name: "windtunnel", SHA256: m.SHA256})
+	}
+	if b := m.Plane.Build; b != nil {
+		for _, name := range slices.Sorted(maps.Keys(b.Executables)) {
+			out = append(out, Program{Name: name, SHA256: b.Executables[name]})
+		}
+	}
+	for _, s := range m.Subjects {
+		if s.SHA256 != "" {
+			out = append(out, Program{s.Name, s.SHA256, s.Command})
+		}
+	}
+	return out
 }
 
 // Processes are the components of the plane and the subjects.

@@ -108,6 +108,27 @@ func (p *Product) Sum() error {
 	return nil
 }
 
+// SHA256Of returns the SHA-256 of a file in hexadecimal digits; empty: it cannot be read.
+func SHA256Of(path string) string {
+	sum, err := HashOf(path, sha256.New())
+	if err != nil {
+		return ""
+	}
+	return sum
+}
+
+// OwnSHA256 returns that of the executable of this process.
+func OwnSHA256() string {
+	if sum := SHA256Of("/proc/self/exe"); sum != "" { // of Linux: also where another has its path since
+		return sum
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return SHA256Of(path)
+}
+
 // HashOf returns the hash of a file in hexadecimal digits.
 func HashOf(path string, h hash.Hash) (string, error) {
 	file, err := os.Open(path)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/fly/flight/journal"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
@@ -87,7 +88,7 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 	out := record.Manifest{
 		Format: record.Format, Scenario: s.Name, File: filepath.Base(o.File), Imported: in.Format,
 		Command: commandWithoutSecrets(o.Command), Parameters: KeptParameters(s.Values), Seed: s.Seed, Started: c.Epoch(),
-		Versions: o.Versions, Machine: usage.Machine(), MaxNeighbours: o.MaxNeighbours,
+		Versions: o.Versions, SHA256: build.OwnSHA256(), Machine: usage.Machine(), MaxNeighbours: o.MaxNeighbours,
 		Fleet: record.FleetFacts{
 			Nodes: s.Fleet.Nodes, LeaseSeconds: time.Duration(s.Fleet.Lease).Seconds(),
 			RenewEverySeconds:  time.Duration(s.Fleet.Lease).Seconds() / 4,

@@ -22,6 +22,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -151,7 +152,7 @@ func (p *Prepared) newFact(ctx context.Context, c plane.Component, path string, 
 	if len(p.subject.Windtunnel) > 0 {
 		f.Version = p.options.Self
 	} else {
-		f.Version = programVersion(ctx, path, p.subject.Version)
+		f.Version, f.SHA256 = programVersion(ctx, path, p.subject.Version), build.SHA256Of(path)
 	}
 	return f
 }
@@ -227,7 +228,8 @@ func (p *Prepared) Joined(ctx context.Context, pid int) (fact record.SubjectFact
 		return record.SubjectFact{}, nil, err
 	}
 	f := record.SubjectFact{ComponentFact: record.ComponentFact{Name: c.Name, Args: []string{}}}
-	f.Version = programVersion(ctx, "/proc/"+strconv.Itoa(pid)+"/exe", nil)
+	executable := "/proc/" + strconv.Itoa(pid) + "/exe"
+	f.Version, f.SHA256 = programVersion(ctx, executable, nil), build.SHA256Of(executable)
 	return f, unread, nil
 }
 

@@ -2,6 +2,7 @@ package publish_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -31,6 +32,28 @@ type forger struct {
 	names  []string
 	author ssh.Signer
 	other  ssh.Signer
+	sum    string // of the executable of the runs
+}
+
+// expand and compress undo and do what a bundle does to records and lists of components.
+func expand(t testing.TB, raw []byte) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	must(t, err)
+	out, err := io.ReadAll(z)
+	must(t, err)
+	return out
+}
+
+func compress(t testing.TB, raw []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	must(t, err)
+	_, err = z.Write(raw)
+	must(t, err)
+	must(t, z.Close())
+	return out.Bytes()
 }
 
 type inMemory struct{ *bytes.Reader }
@@ -76,6 +99,22 @@ func (f *forger) repack(files map[string][]byte, how int, key ssh.Signer) []byte
 	return out.Bytes()
 }
 
+// filesOf are the files of a bundle.
+func filesOf(t testing.TB, bundle []byte) map[string][]byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.wtb")
+	must(t, os.WriteFile(path, bundle, 0o600))
+	a, err := archive.Open(path)
+	must(t, err)
+	defer a.Close()
+	files := map[string][]byte{}
+	for name := range a.Digests() {
+		files[name], err = a.Read(name)
+		must(t, err)
+	}
+	return files
+}
+
 // alter returns a bundle with one thing changed, and what that is.
 func (f *forger) alter(rnd *rand.Rand) (raw []byte, what string) {
 	files := maps.Clone(f.files)
@@ -90,12 +129,13 @@ func (f *forger) alter(rnd *rand.Rand) (raw []byte, what string) {
 		files[name] = bytes.Replace(files[name], []byte(was), []byte(now), 1)
 	}
 	how := []int{0, 0, 0, 1, 1, 1, 2, 3, 3, 3}[rnd.IntN(10)]
-	switch rnd.IntN(9) {
+	switch rnd.IntN(10) {
 	case 0:
 		return damage(f.whole, rnd), "a byte"
 	case 1:
-		name := pick(func(n string) bool { return strings.HasSuffix(n, ".wt") })
-		files[name], _ = recordtest.Damage(files[name], rnd)
+		name := pick(func(n string) bool { return strings.HasSuffix(n, ".wt.gz") })
+		damaged, _ := recordtest.Damage(expand(f.t, files[name]), rnd)
+		files[name] = compress(f.t, damaged)
 		return f.repack(files, how, f.other), "a record"
 	case 2:
 		run := "runs/" + []string{"a-01", "b-01"}[rnd.IntN(2)]
@@ -119,6 +159,24 @@ func (f *forger) alter(rnd *rand.Rand) (raw []byte, what string) {
 	case 7:
 		delete(files, pick(func(n string) bool { return true }))
 		return f.repack(files, rnd.IntN(2), nil), "a file left out"
+	case 8:
+		name := pick(func(n string) bool { return strings.HasPrefix(n, "components/") })
+		list := expand(f.t, files[name])
+		switch rnd.IntN(3) {
+		case 0: // by somebody else: another module
+			list = bytes.Replace(list, []byte("pkg:golang/"), []byte("pkg:golang/example.com/"), 1+rnd.IntN(9))
+		case 1: // by the author: the list of another executable
+			how, list = 4, bytes.Replace(list, []byte(f.sum), []byte(strings.Repeat("0", len(f.sum))), 1)
+		default:
+			how = 4
+			delete(files, name)
+			return f.repack(files, 3, f.author), "components"
+		}
+		files[name] = compress(f.t, list)
+		if how == 4 {
+			return f.repack(files, 3, f.author), "components"
+		}
+		return f.repack(files, how, f.other), "components"
 	}
 	// The author himself says something else than the records do.
 	name := pick(func(n string) bool {
@@ -147,30 +205,25 @@ func damage(raw []byte, rnd *rand.Rand) []byte {
 
 // TestAltered verifies bundles that were altered after they were made: none is accepted.
 func TestAltered(t *testing.T) {
-	f := &forger{t: t, author: signer(t, "author"), other: signer(t, "somebody"), files: map[string][]byte{}}
+	f := &forger{t: t, author: signer(t, "author"), other: signer(t, "somebody")}
+	var path string
+	path, f.sum = built(t)
 	f.whole = made(t, publish.Options{
-		Source: experiment(t, 1, nil), Key: f.author, MadeBy: "v1",
+		Source: experiment(t, 1, func(x *flown) { x.sum = f.sum }), Key: f.author, MadeBy: "v1", FindProgram: func(string, record.Manifest) string { return path },
 		Claims: []byte("claims: [{says: Calls are quick, measure: call_latency_p50_seconds_fill, of: A, max: 11ms, confidence: 50%}]\n"),
 	})
 	if v := verify(t, f.whole, "v1", f.author); v.State != publish.Holds {
 		t.Fatalf("the bundle itself: %+v", v.Checks)
 	}
-	path := filepath.Join(t.TempDir(), "x.wtb")
-	must(t, os.WriteFile(path, f.whole, 0o600))
-	a, err := archive.Open(path)
-	must(t, err)
-	defer a.Close()
-	f.names = slices.Sorted(maps.Keys(a.Digests()))
-	for _, name := range f.names {
-		f.files[name], err = a.Read(name)
-		must(t, err)
-	}
+	path = filepath.Join(t.TempDir(), "x.wtb")
+	f.files = filesOf(t, f.whole)
+	f.names = slices.Sorted(maps.Keys(f.files))
 	if again := f.repack(f.files, 3, f.author); !bytes.Equal(again, f.whole) {
 		t.Fatal("the forger cannot put the bundle together as it was")
 	}
 	newer := maps.Clone(f.files)
-	newer[publish.IndexFile] = bytes.Replace(newer[publish.IndexFile], []byte(`"format": 1`), []byte(`"format": 2`), 1)
-	if v := verify(t, f.repack(newer, 3, f.author), "v1", f.author); v.State != publish.Unknown || !strings.Contains(v.Checks[len(v.Checks)-1].Why, "format 2") {
+	newer[publish.IndexFile] = bytes.Replace(newer[publish.IndexFile], []byte(`"format": 2`), []byte(`"format": 3`), 1)
+	if v := verify(t, f.repack(newer, 3, f.author), "v1", f.author); v.State != publish.Unknown || !strings.Contains(v.Checks[len(v.Checks)-1].Why, "format 3") {
 		t.Errorf("a newer format: %+v", v.Checks)
 	}
 	seed := repotest.Seed(t)
@@ -200,7 +253,7 @@ func TestAltered(t *testing.T) {
 		}
 	}
 	t.Logf("seed %d: %v, %v", seed, tried, states)
-	if len(tried) != 9 {
+	if len(tried) != 10 {
 		t.Errorf("not every kind was tried: %v", tried)
 	}
 }

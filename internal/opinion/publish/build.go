@@ -21,19 +21,21 @@ import (
 
 // Results is the content of results.json: what follows from the runs.
 type Results struct {
-	Scenario string           `json:"scenario"`
-	Rules    int              `json:"run_rules"` // version
-	Level    string           `json:"level"`
-	Checked  []Rule           `json:"rules"`
-	Claims   []ClaimResult    `json:"claims"`
-	Runs     []RunLine        `json:"runs"`
-	LeftOut  []LeftOut        `json:"left_out"`
-	Missing  []string         `json:"missing"` // runs that are mentioned and not there
-	Settings []Setting        `json:"settings"`
-	Machines []record.Machine `json:"machines"`
-	Real     []string         `json:"real"`
-	Modeled  []string         `json:"modeled"`
-	Removed  []redact.Removed `json:"removed"`
+	Scenario string        `json:"scenario"`
+	Rules    int           `json:"run_rules"` // version
+	Level    string        `json:"level"`
+	Checked  []Rule        `json:"rules"`
+	Claims   []ClaimResult `json:"claims"`
+	Runs     []RunLine     `json:"runs"`
+	LeftOut  []LeftOut     `json:"left_out"`
+	Missing  []string      `json:"missing"` // runs that are mentioned and not there
+	// Executables of the runs; none of a bundle of format 1.
+	Executables []Executable     `json:"executables,omitempty"`
+	Settings    []Setting        `json:"settings"`
+	Machines    []record.Machine `json:"machines"`
+	Real        []string         `json:"real"`
+	Modeled     []string         `json:"modeled"`
+	Removed     []redact.Removed `json:"removed"`
 }
 
 // RunLine is one run.
@@ -171,6 +173,10 @@ func (b *built) setResults(dir record.Dir, x *Index, r rules, all [][]compare.Ru
 		LeftOut: append([]LeftOut{}, x.Experiment.LeftOut...), Missing: append([]string{}, r.missing...), Settings: []Setting{}, Real: []string{}, Modeled: []string{},
 	}
 	out.Checked, out.Level = r.check()
+	var err error
+	if out.Executables, err = checkComponents(dir, x, slices.Concat(r.all, r.flown)); err != nil {
+		return err
+	}
 	for i, side := range all {
 		for _, run := range side {
 			out.Runs = append(out.Runs, newLine(run, sideLetter(i)))

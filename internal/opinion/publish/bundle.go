@@ -23,8 +23,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// Format is the version of the layout of bundles.
-const Format = 1
+// Format is the version of the layout of bundles that are made. Older ones are read, too:
+// in format 1 records are not compressed, and executables have no components.
+const Format = 2
 
 // The files of a bundle. Those of a run have the names that they have in a run directory.
 const (
@@ -62,6 +63,8 @@ type Index struct {
 	Logs       []Log       `json:"logs"`
 	// Calibration is of the machine that the runs were flown on; nil: it was not measured there.
 	Calibration *Calibration `json:"calibration,omitempty"`
+	// WithoutComponents are the lists of components that are not in the bundle.
+	WithoutComponents []LeftOut `json:"without_components,omitempty"`
 }
 
 // Calibration says how fast a machine does the fixed work of package calibrate.
@@ -211,7 +214,7 @@ func decodeIndex(raw []byte) (x Index, err error) {
 	if x.Format > Format {
 		return x, nil
 	}
-	if again, err := encodeFile(x); x.Format != Format || err != nil || !bytes.Equal(again, raw) {
+	if again, err := encodeFile(x); x.Format < 1 || err != nil || !bytes.Equal(again, raw) {
 		return x, fmt.Errorf("%w: %s is not as it is written", ErrIndex, IndexFile)
 	}
 	for _, e := range []*Experiment{&x.Experiment, x.Control} {
@@ -233,7 +236,7 @@ func decodeIndex(raw []byte) (x Index, err error) {
 
 var (
 	runPath = regexp.MustCompile(`^(` + runsFolder + `|` + controlFolder + `)/[A-Za-z0-9][A-Za-z0-9._=-]*$`)
-	runFile = regexp.MustCompile(`^(manifest\.json|scenario\.yaml|records\.wt|verdict\.json|workers/\d+\.wt)$`)
+	runFile = regexp.MustCompile(`^(manifest\.json|scenario\.yaml|verdict\.json|(records|workers/\d+)\.wt(\.gz)?)$`)
 )
 
 // unknownFiles lists files that have no place in a bundle with this index.
@@ -243,9 +246,9 @@ func (x *Index) unknownFiles(names []string) (out []string) {
 	for _, name := range names {
 		inRun := slices.ContainsFunc(runs, func(run string) bool {
 			rest, ok := strings.CutPrefix(name, run+"/")
-			return ok && runFile.MatchString(rest)
+			return ok && runFile.MatchString(rest) && (!strings.Contains(rest, streamSuffix) || strings.HasSuffix(rest, compressedSuffix) == (x.Format > 1))
 		})
-		if !inRun && !slices.Contains(top, name) && !reproductionFile.MatchString(name) {
+		if !inRun && !slices.Contains(top, name) && !reproductionFile.MatchString(name) && (x.Format < 2 || !componentsFile.MatchString(name)) {
 			out = append(out, name)
 		}
 	}

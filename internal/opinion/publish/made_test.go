@@ -48,6 +48,8 @@ type flown struct {
 	measured bool   // what others used
 	cpu      string // of the machine; default: one
 	release  string // of Kubernetes; empty: not told
+	sum      string // of windtunnel's executable; empty: not told
+	plane    *record.BuildFact
 }
 
 // write makes the run directory.
@@ -69,9 +71,11 @@ func (f flown) write(t testing.TB, path string) {
 	if f.release != "" {
 		m.Versions = map[string]string{"kubernetes": f.release, "windtunnel": "v1"}
 	}
+	m.SHA256 = f.sum
 	if f.fsync {
 		m.Plane = record.PlaneFacts{Kind: "embedded", Durability: "fsync", Components: []record.ComponentFact{{Name: "etcd"}}}
 	}
+	m.Plane.Build = f.plane
 	raw, err := json.Marshal(m)
 	must(t, err)
 	must(t, os.WriteFile(d.File(record.ManifestFile), raw, 0o600))

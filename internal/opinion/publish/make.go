@@ -36,6 +36,10 @@ type Options struct {
 	Remove  []string   // texts that are taken out wherever they stand
 	MadeBy  string     // version of windtunnel
 
+	// FindProgram returns where a program of the runs is that windtunnel itself brings or
+	// finds, such as kube-plane; empty: nowhere. Nil: they are not at hand.
+	FindProgram func(name string, m record.Manifest) string
+
 	Calibration *Calibration   // of Machine; nil: none
 	Machine     record.Machine // runs of another have no calibration
 }
@@ -263,14 +267,12 @@ func (m *maker) addRun(ctx context.Context, e *Experiment, side int, source, fol
 			return os.RemoveAll(m.dir.File(to))
 		}
 	}
-	if e.Seed == 0 {
-		var manifest record.Manifest
-		if err := readJSON(m.dir, to+"/"+record.ManifestFile, &manifest); err != nil {
-			return err
-		}
-		e.Seed = manifest.Seed
+	var manifest record.Manifest // as it was flown: with the paths of its programs
+	if err := readJSON(from, record.ManifestFile, &manifest); err != nil {
+		return err
 	}
-	return m.addLogs(from, to)
+	e.Seed = cmp.Or(e.Seed, manifest.Seed)
+	return errors.Join(m.addLogs(from, to), m.addComponents(manifest))
 }
 
 // copyFile copies a file of a run without what is to be taken out.
@@ -342,6 +344,9 @@ func (m *maker) write(w io.Writer, b *built) error {
 		if err := m.writeFile(name, b.files[name]); err != nil {
 			return err
 		}
+	}
+	if err := compressStreams(m.dir); err != nil {
+		return err
 	}
 	digests, err := digestFolder(string(m.dir))
 	if err != nil {

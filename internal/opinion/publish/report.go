@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -64,6 +65,14 @@ func (r *Results) writeConditions(b *strings.Builder) {
 	}
 	line("- real: %s", text.Escape(listOr(r.Real)))
 	line("- simulated: %s", text.Escape(listOr(r.Modeled)))
+	if len(r.Executables) > 0 {
+		line("\n## Executables\n")
+		rows = nil
+		for _, e := range r.Executables {
+			rows = append(rows, []string{e.Name, fmt.Sprintf("%.12s", e.SHA256), cmp.Or(e.Components, "none: "+cmp.Or(e.Why, "missing"))})
+		}
+		text.Table{Head: []string{"executable", "SHA-256", "components"}, Rows: rows, Left: 3}.Markdown(b)
+	}
 	line("\n## Taken out before publication\n")
 	totals := map[string]int{}
 	for _, x := range r.Removed {

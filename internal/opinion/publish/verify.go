@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -187,6 +188,14 @@ func (v *verifier) checkResults(ctx context.Context, x *Index, statement []byte)
 	if err := v.archive.Unpack(record.Dir(folder)); err != nil {
 		return err
 	}
+	if err := expandStreams(record.Dir(folder)); err != nil {
+		var disk *fs.PathError
+		if errors.As(err, &disk) {
+			return err
+		}
+		v.add("results", Fails, err.Error())
+		return nil
+	}
 	b, err := build(ctx, record.Dir(folder), x)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -219,6 +228,7 @@ func (v *verifier) checkResults(ctx context.Context, x *Index, statement []byte)
 	} else {
 		v.add("complete", Holds, fmt.Sprintf("every run that is mentioned is there, or left out with a reason (%d)", len(b.results.LeftOut)))
 	}
+	v.checkExecutables(b.results.Executables)
 	v.checkReproductions()
 	return nil
 }
