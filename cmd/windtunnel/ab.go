@@ -58,7 +58,7 @@ func abVerb(env *environment) *cobra.Command {
 		if err := errors.Join(err, cluster.checkFlags()); err != nil {
 			return err
 		}
-		arms := &arms{file: args[0], repeats: repeats, out: out, cluster: cluster, others: float64(others), options: options, env: env, fly: flight.Run}
+		arms := &arms{file: args[0], repeats: repeats, out: out, cluster: cluster, others: float64(others), options: options, env: env, fly: calibrated(flight.Run)}
 		if len(a) != 1 || len(b) != 1 {
 			return errors.New("ab: want one --a and one --b, two values of one parameter")
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/calibrate"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
@@ -61,9 +62,30 @@ func publishVerb(env *environment) *cobra.Command {
 	return verb
 }
 
+// calibrated returns fly with a calibration of this machine before and after each run, which
+// it leaves beside the records.
+func calibrated(fly flyFunc) flyFunc {
+	return func(ctx context.Context, o flight.Options) (flight.Result, error) {
+		before, err := calibration(ctx, calibrate.BesideRun)
+		if err != nil {
+			return flight.Result{}, err
+		}
+		r, err := fly(ctx, o)
+		if err != nil || before == nil || ctx.Err() != nil {
+			return r, err
+		}
+		after, err := calibration(ctx, calibrate.BesideRun)
+		if err != nil {
+			return r, nil // stopped after the run: it has none
+		}
+		before.Seconds = append(before.Seconds, after.Seconds...)
+		return r, r.Dir.WriteJSON(publish.CalibrationFile, before)
+	}
+}
+
 // calibration measures this machine; nil where the system does not let it.
-func calibration(ctx context.Context) (*publish.Calibration, error) {
-	seconds, err := calibrate.Measure(ctx)
+func calibration(ctx context.Context, repeats int) (*publish.Calibration, error) {
+	seconds, err := calibrate.Measure(ctx, repeats)
 	if errors.Is(err, calibrate.ErrSystem) {
 		return nil, nil
 	}
@@ -94,12 +116,12 @@ func (env *environment) publish(ctx context.Context, out string, o publish.Optio
 	if err := checkReplaced(out, []byte(archive.Begin)); err != nil {
 		return nil, err
 	}
-	o.MadeBy, o.Machine, o.FindProgram = version, usage.Machine(), findProgram
+	o.MadeBy, o.Machine, o.FindProgram = buildName(), usage.Machine(), findProgram
 	if host, err := os.Hostname(); err == nil && len(host) > 3 && host != "localhost" {
 		o.Remove = append(o.Remove, host)
 	}
 	var err error
-	if o.Calibration, err = calibration(ctx); err != nil {
+	if o.Calibration, err = calibration(ctx, calibrate.Repeats); err != nil {
 		return nil, err
 	}
 	file, err := record.Dir(filepath.Dir(out)).Create(filepath.Base(out), 0o644)
@@ -169,7 +191,7 @@ func verifyVerb(env *environment) *cobra.Command {
 			}
 			ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 			defer cancel()
-			v, err := publish.Verify(ctx, args[0], trust, version)
+			v, err := publish.Verify(ctx, args[0], trust, buildName())
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ import (
 
 // reproduceVerb flies a bundle again and holds the figures of both flights against each other.
 func reproduceVerb(env *environment) *cobra.Command {
-	x := &reproducing{env: env, fly: flight.Run}
+	x := &reproducing{env: env, fly: calibrated(flight.Run)}
 	var signers []string
 	var output, key string
 	var exec bool
@@ -34,7 +35,7 @@ func reproduceVerb(env *environment) *cobra.Command {
 		Long: "reproduce checks a bundle as verify does, runs its experiment with the same parameters, seeds\n" +
 			"and releases, and says of each claim whether the figure agrees, differs, or cannot be told.\n" +
 			"Counts must be equal. Times are expected to differ as the two machines do, which a short\n" +
-			"calibration measures on both. It exits with 0 if all claims agree, with 1 if one differs, and\n" +
+			"calibration before and after each run measures. It exits with 0 if all claims agree, with 1 if one differs, and\n" +
 			"with 2 otherwise. The same command resumes where an earlier one was stopped.",
 		Example: "  windtunnel reproduce density.wtb --signer SHA256:jZ2qmQ7hYk3yKpLwQm1cZ8mC0y8v8kq1y4S1m2b7oXk\n" +
 			"  windtunnel reproduce density.wtb --key ~/.ssh/id_ed25519 --add density-reproduced.wtb",
@@ -86,7 +87,7 @@ type reproducing struct {
 }
 
 func (x *reproducing) reproduce(ctx context.Context) error {
-	p, v, err := publish.Open(ctx, x.bundle, x.signers, version)
+	p, v, err := publish.Open(ctx, x.bundle, x.signers, buildName())
 	if err != nil {
 		return err
 	}
@@ -114,10 +115,6 @@ func (x *reproducing) reproduce(ctx context.Context) error {
 	if err := x.placeScenario(arms); err != nil {
 		return err
 	}
-	here, err := calibration(ctx)
-	if err != nil {
-		return err
-	}
 	flown, stopped, err := arms.flyAll(ctx, turns)
 	if err != nil {
 		return err
@@ -126,7 +123,7 @@ func (x *reproducing) reproduce(ctx context.Context) error {
 		fmt.Fprintf(x.env.stderr, "not all runs were flown: the same command goes on from here: %s\n", x.out)
 		return verdictError{slo.Unknown}
 	}
-	return x.conclude(p, flown[:sidesOf(turns)], here)
+	return x.conclude(p, flown[:sidesOf(turns)])
 }
 
 // sidesOf is on how many sides these turns are.
@@ -235,8 +232,12 @@ func (x *reproducing) placeScenario(a *arms) error {
 }
 
 // conclude says what the flights give.
-func (x *reproducing) conclude(p *publish.Published, flown [][]compare.Run, here *publish.Calibration) error {
-	r, err := p.Reproduce(flown, here)
+func (x *reproducing) conclude(p *publish.Published, flown [][]compare.Run) error {
+	var folders []string
+	for _, r := range slices.Concat(flown...) {
+		folders = append(folders, r.Name)
+	}
+	r, err := p.Reproduce(flown, publish.CalibrationOf(folders))
 	if err != nil {
 		return err
 	}

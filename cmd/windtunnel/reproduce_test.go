@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/machine/calibrate"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -104,6 +107,39 @@ func TestReproduceVerb(t *testing.T) {
 	rest := &againFlights{latency: 10 * time.Millisecond}
 	if said, err := again(t.Context(), t, &reproducing{bundle: bundle, out: out}, rest); len(rest.flown) != 3 {
 		t.Errorf("after a stop %q were flown: %v\n%s", rest.flown, err, said)
+	}
+}
+
+// TestCalibrated leaves beside a run how fast the machine was before and after it, and
+// nothing beside one that was not flown.
+func TestCalibrated(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		stop bool
+		want int
+	}{{name: "flown", want: 2 * calibrate.BesideRun}, {name: "not flown", err: flight.ErrBoot}, {name: "stopped", stop: true}} {
+		dir := record.Dir(t.TempDir())
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := calibrated(func(context.Context, flight.Options) (flight.Result, error) {
+			if c.stop {
+				cancel()
+			}
+			return flight.Result{Dir: dir}, c.err
+		})(ctx, flight.Options{})
+		cancel()
+		got := 0
+		if made := publish.CalibrationOf([]string{string(dir)}); made != nil {
+			var all publish.Calibration
+			raw, err := dir.Read(publish.CalibrationFile)
+			if err := errors.Join(err, json.Unmarshal(raw, &all)); err != nil {
+				t.Fatal(err)
+			}
+			got = len(all.Seconds)
+		}
+		if !errors.Is(err, c.err) || got != c.want {
+			t.Errorf("%s: %v, %d repeats, want %d", c.name, err, got, c.want)
+		}
 	}
 }
 

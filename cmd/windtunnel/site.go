@@ -35,7 +35,7 @@ func siteVerb(env *environment) *cobra.Command {
 			ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 			defer cancel()
 			var page bytes.Buffer
-			made, err := site.Write(ctx, &page, site.Options{Sources: args, Signers: trust, Version: version, Folder: filepath.Dir(out)})
+			made, err := site.Write(ctx, &page, site.Options{Sources: args, Signers: trust, Version: buildName(), Folder: filepath.Dir(out)})
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 )
 
@@ -28,6 +29,18 @@ func ownVersion() string {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && isRelease(info.Main.Version) {
 		return strings.TrimPrefix(info.Main.Version, "v")
+	}
+	return version
+}
+
+// buildName names what computes the results of a bundle: a release, or the very executable
+// that was built of a checkout, where one version has many builds.
+func buildName() string {
+	if v := ownVersion(); v != version {
+		return v
+	}
+	if sum := build.OwnSHA256(); sum != "" {
+		return version + "+" + sum[:12]
 	}
 	return version
 }

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"regexp"
+	"testing"
+)
 
 func TestIsRelease(t *testing.T) {
 	for v, want := range map[string]bool{
@@ -10,5 +13,12 @@ func TestIsRelease(t *testing.T) {
 		if got := isRelease(v); got != want {
 			t.Errorf("%q: %v", v, got)
 		}
+	}
+}
+
+// Two builds of one checkout compute different results: a bundle names the executable.
+func TestBuildName(t *testing.T) {
+	if got := buildName(); !regexp.MustCompile(`^` + regexp.QuoteMeta(version) + `\+[0-9a-f]{12}$`).MatchString(got) {
+		t.Error(got)
 	}
 }

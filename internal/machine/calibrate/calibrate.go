@@ -19,9 +19,13 @@ import (
 // Version is that of the work. Figures of two versions cannot be compared.
 const Version = 1
 
-// Repeats is how often the work is done: enough for an interval of a ratio, and for its
-// median not to be one disturbed repeat.
-const Repeats = 9
+// Repeats is how often the work is done where that stands for a machine: enough for an
+// interval of a ratio. BesideRun is how often before and after a run, whose other runs have
+// their own: enough for a median that is not one disturbed repeat.
+const (
+	Repeats   = 9
+	BesideRun = 3
+)
 
 // ErrSystem says that threads have no clock of their CPU time here.
 var ErrSystem = errors.New("calibrate: this system does not tell the CPU time of a thread")
@@ -30,14 +34,14 @@ var ErrSystem = errors.New("calibrate: this system does not tell the CPU time of
 // 2024.
 const objects = 3000
 
-// Measure does the work and returns the seconds of CPU of each repeat. A first repeat, which
-// warms caches up, is left out.
-func Measure(ctx context.Context) ([]float64, error) {
+// Measure does the work so often and returns the seconds of CPU of each repeat. A first
+// repeat, which warms caches up, is left out.
+func Measure(ctx context.Context, repeats int) ([]float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	text := sample()
 	var out []float64
-	for n := range Repeats + 1 {
+	for n := range repeats + 1 {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

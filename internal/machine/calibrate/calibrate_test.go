@@ -9,7 +9,7 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	seconds, err := calibrate.Measure(t.Context())
+	seconds, err := calibrate.Measure(t.Context(), calibrate.Repeats)
 	if errors.Is(err, calibrate.ErrSystem) {
 		t.Skip(err)
 	}
@@ -24,7 +24,7 @@ func TestMeasure(t *testing.T) {
 	stopped := errors.New("stopped")
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(stopped)
-	if _, err := calibrate.Measure(ctx); !errors.Is(err, stopped) {
+	if _, err := calibrate.Measure(ctx, 1); !errors.Is(err, stopped) {
 		t.Errorf("it goes on after its context's end: %v", err)
 	}
 }

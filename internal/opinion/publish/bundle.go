@@ -67,12 +67,6 @@ type Index struct {
 	WithoutComponents []LeftOut `json:"without_components,omitempty"`
 }
 
-// Calibration says how fast a machine does the fixed work of package calibrate.
-type Calibration struct {
-	Version int       `json:"version"`
-	Seconds []float64 `json:"cpu_seconds"` // of each repeat
-}
-
 // Experiment is a set of runs of one scenario, on one side or two.
 type Experiment struct {
 	Sides     []Side    `json:"sides"`
@@ -153,8 +147,9 @@ var turnName = regexp.MustCompile(`^([ab])-(\d+)$`)
 // maxRuns is how many runs a bundle may have: a comparison looks at each pair of them.
 const maxRuns = 1000
 
-// maxRepeats is how many repeats a calibration may have: each is held against each of another.
-const maxRepeats = 100
+// maxRepeats is how many repeats a calibration may have, one for each run: each is held
+// against each of another.
+const maxRepeats = maxRuns
 
 // maxTurns is up to which number runs are looked for.
 const maxTurns = 10_000

@@ -50,6 +50,7 @@ type maker struct {
 	dir    record.Dir
 	redact *redact.Redactor
 	index  Index
+	folder []string // of each run of the experiment as it was flown
 }
 
 // Make writes a bundle to w and returns what is in it. Where a claim does not hold, or its
@@ -87,8 +88,12 @@ func Make(ctx context.Context, w io.Writer, o Options) (*Results, error) {
 	return &b.results, m.write(w, b)
 }
 
-// calibrate keeps the calibration if it is of the machine of all runs.
+// calibrate keeps the calibration beside the runs or, if one has none, that of now if it
+// is of the machine of all runs.
 func (m *maker) calibrate() error {
+	if m.index.Calibration = CalibrationOf(m.folder); m.index.Calibration != nil {
+		return nil
+	}
 	for _, p := range m.index.Experiment.paths() {
 		var manifest record.Manifest
 		if err := readJSON(m.dir, p+"/"+record.ManifestFile, &manifest); err != nil {
@@ -270,6 +275,9 @@ func (m *maker) addRun(ctx context.Context, e *Experiment, side int, source, fol
 	var manifest record.Manifest // as it was flown: with the paths of its programs
 	if err := readJSON(from, record.ManifestFile, &manifest); err != nil {
 		return err
+	}
+	if e == &m.index.Experiment {
+		m.folder = append(m.folder, source)
 	}
 	e.Seed = cmp.Or(e.Seed, manifest.Seed)
 	return errors.Join(m.addLogs(from, to), m.addComponents(manifest))
