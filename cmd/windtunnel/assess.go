@@ -30,7 +30,7 @@ import (
 
 // assessVerb answers the scalability questions that a project is asked.
 func assessVerb(env *environment) *cobra.Command {
-	x := &assessing{env: env, fly: flight.Run, asked: assess.Asked{}}
+	x := &assessing{env: env, fly: calibrated(flight.Run), asked: assess.Asked{}}
 	var set, off, on, programs []string
 	var output, key string
 	var seed uint64
@@ -53,7 +53,7 @@ func assessVerb(env *environment) *cobra.Command {
 	flags := verb.Flags()
 	for topic, usage := range map[assess.Topic]string{
 		assess.Size: "number of managed objects: `PARAMETER=VALUES`, separated by commas (default: the one that changes the number of created objects)",
-		assess.Rate: "rate of changes, as `PARAMETER=VALUES` (default: rate)", assess.Workers: "number of workers, as `PARAMETER=VALUES` (default: workers, concurrency)",
+		assess.Rate: "rate of changes, as `PARAMETER=VALUES` (default: a search over rate)", assess.Workers: "number of workers, as `PARAMETER=VALUES` (default: workers, threads, concurrency)",
 		assess.Limiter: "client-side rate limit, as `PARAMETER=VALUES` (default: qps, limiter)", assess.Restart: "restart of the program, as `PARAMETER=VALUES` (default: restart)",
 		assess.Resync: "time between resyncs, as `PARAMETER=VALUES` (default: resync)", assess.Webhook: "admission webhooks, as `PARAMETER=VALUES` (default: webhook, webhooks)",
 	} {
@@ -165,17 +165,25 @@ func (x *assessing) checkInput(set, off, on []string) error {
 		return err
 	}
 	for _, arm := range f.Plan.Arms {
-		all := maps.Clone(values)
-		maps.Copy(all, arm.Set)
-		sc, err := scenario.Parse(x.name, x.text, all)
-		if err != nil {
-			return err
-		}
-		if err := cmp.Or(sc.CheckSet(all), x.arms.addArm(all, sc)); err != nil {
+		if err := x.addArm(arm); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addArm makes an arm of the plan one that can be flown.
+func (x *assessing) addArm(arm assess.Arm) error {
+	all := maps.Clone(x.file.Set)
+	maps.Copy(all, arm.Set)
+	sc, err := scenario.Parse(x.name, x.text, all)
+	if err != nil {
+		return err
+	}
+	if x.file.Kind != assess.Feature {
+		x.arms.names = append(x.arms.names, arm.Name)
+	}
+	return cmp.Or(sc.CheckSet(all), x.arms.addArm(all, sc))
 }
 
 // planSweeps plans the runs of an operator or a release.
@@ -191,9 +199,6 @@ func (x *assessing) planSweeps(sc *scenario.Scenario, off, on []string) (err err
 		n, err := x.objectsWith(name, value)
 		return err == nil && n > objects
 	})
-	for _, arm := range x.file.Plan.Arms {
-		x.arms.names = append(x.arms.names, arm.Name)
-	}
 	return err
 }
 
@@ -252,7 +257,11 @@ func (x *assessing) sayPlan(w io.Writer, full bool) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s: about %s, or longer if the program does not keep up\n", unit.Count(p.Runs(), "runs"), whole.Round(time.Second))
+	more := ""
+	if p.Search != nil {
+		more = fmt.Sprintf(", and then up to %s that search for the sustained %s", unit.Count(p.Search.MaxRuns, "runs"), p.Search.Axes[0].Name)
+	}
+	_, err := fmt.Fprintf(w, "%s: about %s%s, or longer if the program does not keep up\n", unit.Count(p.Runs(), "runs"), whole.Round(time.Second), more)
 	return err
 }
 
@@ -274,6 +283,15 @@ func (x *assessing) flyAssessment(ctx context.Context, output string) error {
 	if err != nil {
 		return err
 	}
+	var all []assess.Observation
+	if x.file.Kind != assess.Feature {
+		if all, err = x.observe(flown); err == nil && !stopped {
+			flown, all, stopped, err = x.searchRate(ctx, flown, all)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	x.file.LeftOut = append(x.file.LeftOut, x.arms.options.Notes...)
 	for _, r := range slices.Concat(flown...) {
 		if why := r.Unfit(); why != "" {
@@ -286,37 +304,71 @@ func (x *assessing) flyAssessment(ctx context.Context, output string) error {
 		fmt.Fprintf(x.env.stderr, "no run finished: %s\n", strings.Join(x.file.LeftOut, "; "))
 		return verdictError{slo.Unknown}
 	}
-	answer := x.answerSweeps
-	if x.file.Kind == assess.Feature {
-		answer = x.answerFeature
-	}
-	if err := answer(flown); err != nil {
+	if x.file.Kind != assess.Feature {
+		x.answerSweeps(all)
+	} else if err := x.answerFeature(flown); err != nil {
 		return err
 	}
 	return x.saveAssessment(ctx, stopped, output)
 }
 
-// answerSweeps answers from the runs of an operator or a release.
-func (x *assessing) answerSweeps(flown [][]compare.Run) error {
-	var all []assess.Observation
+// searchRate flies the rates that the runs so far make worth a look, until the sustained
+// rate is found.
+func (x *assessing) searchRate(ctx context.Context, flown [][]compare.Run, all []assess.Observation) ([][]compare.Run, []assess.Observation, bool, error) {
+	for {
+		arm, ok := x.file.Plan.NextRate(all)
+		if !ok {
+			return flown, all, false, nil
+		}
+		if arm == len(flown) {
+			if err := x.addArm(x.file.Plan.Arms[arm]); err != nil {
+				return flown, all, false, err
+			}
+			flown = append(flown, nil)
+		}
+		var turns []turn
+		for repeat := range x.file.Plan.Repeats {
+			turns = append(turns, turn{arm, repeat})
+		}
+		more, stopped, err := x.arms.flyAll(ctx, turns)
+		if err != nil {
+			return flown, all, false, err
+		}
+		flown[arm] = more[arm]
+		one := make([][]compare.Run, len(flown))
+		one[arm] = more[arm]
+		seen, err := x.observe(one)
+		all = append(all, seen...)
+		if err != nil || stopped || len(seen) == 0 { // of runs that could not be flown nothing follows
+			return flown, all, stopped, err
+		}
+	}
+}
+
+// observe reads runs by arm.
+func (x *assessing) observe(flown [][]compare.Run) (all []assess.Observation, err error) {
 	for arm, runs := range flown {
 		for _, r := range runs {
 			read, err := run.Open(r.Name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			j, err := slo.Judge(read)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			r.Judgement.Rates = j.Rates
 			all = append(all, assess.Observe(arm, r, read.Facts))
 		}
 	}
+	return all, nil
+}
+
+// answerSweeps answers from the runs of an operator or a release.
+func (x *assessing) answerSweeps(all []assess.Observation) {
 	x.file.Noise = assess.Noise(all)
 	x.file.Answers = assess.Answers(x.file.Plan, x.file.Subject, all)
 	x.file.Claims = assess.Claims(x.file.Plan, x.file.Subject, all)
-	return nil
 }
 
 // answerFeature answers from pairs of runs.

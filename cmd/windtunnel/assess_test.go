@@ -100,6 +100,37 @@ func TestAssessGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
+// Where the user names no rates, those are flown that the runs make worth a look, also by a
+// call that goes on where another was stopped.
+func TestAssessSearchesForTheRate(t *testing.T) {
+	folder := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	first, asked := &assessFlights{stop: 6, cancel: cancel}, assess.Asked{assess.Size: "pods=20,40"}
+	x, _, err := newAssessing(t, folder, assess.Operator, first, asked, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan strings.Builder
+	if err := x.sayPlan(&plan, false); err != nil || !strings.Contains(plan.String(), "4 runs: about") || !strings.Contains(plan.String(), "then up to 18 runs that search for the sustained rate") {
+		t.Errorf("%v: %s", err, plan.String())
+	}
+	if err := x.flyAssessment(ctx, "text"); err == nil || err.Error() != "verdict unknown" {
+		t.Errorf("stopped: %v", err)
+	}
+	second := &assessFlights{}
+	if x, _, err = newAssessing(t, folder, assess.Operator, second, asked, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.flyAssessment(t.Context(), "text"); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(append(first.flown, second.flown...), " ")
+	want := "pods=20-01 pods=40-01 pods=40-02 pods=20-02 rate=200-01 rate=200-02 rate=200-02 rate=400-01 rate=400-02 rate=800-01"
+	if !strings.HasPrefix(got, want) || x.file.Finished != x.file.Plan.Runs() {
+		t.Errorf("flown %s, want %s; finished %d of %d", got, want, x.file.Finished, x.file.Plan.Runs())
+	}
+}
+
 // A feature is flown off and on in pairs, and the seven questions of a KEP are answered.
 func TestAssessFeature(t *testing.T) {
 	folder := t.TempDir()

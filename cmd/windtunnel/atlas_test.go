@@ -70,6 +70,9 @@ func writeAtlasRun(o flight.Options, calls, n int) error {
 	}
 	w.Event(record.Event{Type: record.EventRunBegan, Name: "small"})
 	w.Event(record.Event{Type: record.EventStepBegan, Name: "fill"})
+	if rate, ok := sc.Values["rate"].(int64); ok {
+		w.Event(record.Event{Type: record.EventLoadAsked, Name: "fill", Detail: record.Detail{Count: calls, Rate: float64(rate)}})
+	}
 	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"})
 	for i := range clock.Time(calls) {
 		due := i * clock.Time(time.Millisecond)

@@ -303,14 +303,7 @@ func (x *answering) churn() Answer {
 	if !ok {
 		return notMeasured(string(Rate), x.missing(Rate))
 	}
-	var runs []capacity.Run
-	for i, arm := range s.Arms {
-		for _, o := range x.runs[arm] {
-			if o.Run.Judgement.Verdict != slo.Unknown { // as search does: a late instrument sends less than was asked for
-				runs = append(runs, capacity.Run{Point: []float64{toNumber(s.Values[i])}, Rates: o.Run.Judgement.Rates})
-			}
-		}
-	}
+	runs := slices.DeleteFunc(rateRuns(s, slices.Concat(x.runs...)), func(r capacity.Run) bool { return r.Verdict == slo.Unknown }) // a late instrument sends less than was asked for
 	name := capacity.Plan{Goal: capacity.ThroughputGoal}.RateName(runs)
 	a := x.table(s, string(Rate))
 	var loads []capacity.Load
@@ -334,6 +327,18 @@ func (x *answering) churn() Answer {
 	}
 	a.Sentences = append([]string{churnSentence(capacity.Sustained(loads), s.Param, name, of)}, x.knee(s, a.Rows)...)
 	return a
+}
+
+// rateRuns are the runs of a sweep of rates, by ascending rate.
+func rateRuns(s Sweep, all []Observation) (out []capacity.Run) {
+	for i, arm := range s.Arms {
+		for _, o := range all {
+			if o.Arm == arm && o.Run.Unfit() == "" {
+				out = append(out, capacity.Run{Point: []float64{toNumber(s.Values[i])}, Rates: o.Run.Judgement.Rates, Verdict: o.Run.Judgement.Verdict, Seconds: o.Run.Judgement.Measures["run_seconds"].Value})
+			}
+		}
+	}
+	return out
 }
 
 // churnSentence says what rate is sustained.

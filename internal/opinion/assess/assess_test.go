@@ -2,9 +2,11 @@ package assess_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +33,7 @@ func TestPlan(t *testing.T) {
 		grows func(name, value string) bool
 		want  string // arms; of an error a part
 	}{
-		{"found by names and effect", nil, grows, "[objects=25 objects=50 objects=100 rate=10 rate=40 rate=80 rate=160 workers=1 workers=16 restart=true]"},
+		{"found by names and effect", nil, grows, "[objects=25 objects=50 objects=100 workers=1 workers=16 restart=true]"},
 		{"values of the user", assess.Asked{assess.Size: "objects=200,50", assess.Rate: "rate=20", assess.Workers: "workers=4,1", assess.Limiter: "qps=5,-1"}, nil,
 			"[objects=50 objects=200 workers=1 qps=5 restart=true]"},
 		{"another size", assess.Asked{assess.Size: "bytes", assess.Rate: "rate=20", assess.Workers: "workers=4", assess.Restart: "restart=true"}, nil, "[bytes=3 bytes=5 bytes=10]"},
@@ -106,6 +108,85 @@ func made(p assess.Plan, arm, repeat int) assess.Observation {
 			Judgement: slo.Judgement{Verdict: verdict, Objectives: []slo.Result{result}, Rates: []run.Rate{{Name: "objects ready of fill", Unit: "objects/s", Asked: asked, Achieved: min(asked, 35*noise)}},
 				Measures: slo.Measures{"peak_rss_bytes_operator": {Value: memory, Unit: "bytes"}, "cpu_seconds_operator": {Value: 0.01 * n * noise, Unit: "seconds"}}},
 		},
+	}
+}
+
+// The search for the sustained rate goes where the runs lead it, and finds what a program
+// sustains: fewer runs than a ladder that is as fine.
+func TestNextRate(t *testing.T) {
+	for _, c := range []struct {
+		name, flown, says string
+		sustains          float64
+		unknown           bool
+	}{
+		{name: "within", sustains: 35, flown: "20 40 80 25.2 31.75", says: "at most 35"},
+		{name: "below the scenario's own", sustains: 12, flown: "20 40 12.6 15.87", says: "at most 12"},
+		{name: "below all", sustains: 1, flown: "20 40 12.6 10", says: "at most 1 "},
+		{name: "above all", sustains: 1e6, flown: "20 40 80 160 320 640", says: "no knee among these rates"},
+		{name: "no verdict", sustains: 35, unknown: true, flown: "20", says: "two are needed"},
+	} {
+		p, err := assess.NewPlan(values(), assess.Asked{assess.Size: "objects=50,100", assess.Workers: "workers=4,1", assess.Limiter: "qps=-1", assess.Restart: "restart=false"}, 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []assess.Observation
+		fly := func(arm, repeat int) {
+			o := made(p, arm, repeat)
+			for i := range o.Run.Judgement.Rates {
+				r := &o.Run.Judgement.Rates[i]
+				r.Achieved = min(r.Asked, c.sustains*(1+0.01*float64(repeat)))
+			}
+			if c.unknown {
+				o.Run.Judgement.Verdict = slo.Unknown
+			}
+			all = append(all, o)
+		}
+		for _, turn := range p.Turns() {
+			fly(turn[0], turn[1])
+		}
+		flown := []string{p.Arms[1].Set["rate"]}
+		for arm, ok := p.NextRate(all); ok && len(flown) < 20; arm, ok = p.NextRate(all) {
+			flown = append(flown, p.Arms[arm].Set["rate"])
+			fly(arm, 0)
+			fly(arm, 1)
+		}
+		says := ""
+		for _, a := range assess.Answers(p, assess.Subject{Programs: []string{"operator"}}, all) {
+			if a.About == string(assess.Rate) {
+				says = strings.Join(a.Sentences, " ")
+			}
+		}
+		if got := strings.Join(flown, " "); got != c.flown || !strings.Contains(says, c.says) {
+			t.Errorf("%s: flown %s, want %s; %s", c.name, got, c.flown, says)
+		}
+		if s, _ := p.Sweep(assess.Rate); len(s.Values) != len(flown) || !slices.IsSortedFunc(s.Values, func(a, b string) int { return cmp.Compare(numberOf(a), numberOf(b)) }) {
+			t.Errorf("%s: %v", c.name, s.Values)
+		}
+	}
+}
+
+func numberOf(s string) (v float64) {
+	_, _ = fmt.Sscan(s, &v)
+	return v
+}
+
+// Parameters that are texts have values of their own.
+func TestTexts(t *testing.T) {
+	all := values()
+	all["limiter"], all["resync"], all["threads"] = "5/10", "30s", int64(10)
+	delete(all, "qps")
+	delete(all, "workers")
+	p, err := assess.NewPlan(all, nil, 2, grows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, topic := range []assess.Topic{assess.Workers, assess.Limiter, assess.Resync} {
+		s, _ := p.Sweep(topic)
+		got += fmt.Sprint(s.Param, s.Values, " ")
+	}
+	if want := "threads[3 10 40] limiter[1.25/3 5/10 20/40] resync[30s 1m0s] "; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

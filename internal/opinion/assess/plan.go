@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 
@@ -50,7 +52,7 @@ func Topics() []Topic { return []Topic{Size, Rate, Workers, Limiter, Restart, Re
 // names are the parameters that are taken for a topic where the user names none.
 func (t Topic) names() []string {
 	return map[Topic][]string{
-		Rate: {"rate"}, Workers: {"workers", "concurrency"}, Limiter: {"qps", "limiter"},
+		Rate: {"rate"}, Workers: {"workers", "threads", "concurrency"}, Limiter: {"qps", "limiter"},
 		Restart: {"restart"}, Resync: {"resync"}, Webhook: {"webhook", "webhooks"},
 	}[t]
 }
@@ -77,6 +79,9 @@ type Plan struct {
 	Sweeps  []Sweep `json:"sweeps"`
 	Arms    []Arm   `json:"arms"`
 	Repeats int     `json:"repeats"` // runs of each arm
+	// Search finds the sustained rate of changes: its arms join the sweep of Rate one by one,
+	// as runs show where to look. Nil: the user named the rates, or there is no such parameter.
+	Search *capacity.Plan `json:"rate_search,omitempty"`
 }
 
 // Asked are the parameters that a user names for topics, as NAME or NAME=VALUES.
@@ -98,7 +103,10 @@ func NewPlan(values map[string]any, asked Asked, repeats int, grows func(name, v
 				return p, err
 			}
 		}
-		if len(s.Values) > 1 {
+		if t == Rate && len(s.Values) > 0 && !strings.Contains(asked[t], "=") {
+			p.Search, s.Values = newRateSearch(s, values[s.Param], repeats)
+		}
+		if len(s.Values) > 1 || t == Rate && p.Search != nil {
 			p.Sweeps = append(p.Sweeps, s)
 		}
 	}
@@ -107,6 +115,65 @@ func NewPlan(values map[string]any, asked Asked, repeats int, grows func(name, v
 	}
 	p.addArms(values)
 	return p, nil
+}
+
+// Bounds of the search for a sustained rate: from half of the scenario's own rate to 32
+// times, in thirds of an octave, so that the scenario's is one of them, by this many points at most.
+const (
+	rateBelow, rateAbove = 2, 32
+	maxRates             = 9
+)
+
+// newRateSearch plans a search around the scenario's rate, which is its first value.
+func newRateSearch(s Sweep, v any, repeats int) (*capacity.Plan, []string) {
+	base, _ := number(v)
+	_, whole := v.(int64)
+	from := base / rateBelow
+	if whole {
+		from = max(1, math.Floor(from))
+	}
+	axis := capacity.Axis{Name: s.Param, From: from, To: rateAbove * base, Log: true, Whole: whole}
+	return &capacity.Plan{
+		Goal: capacity.ThroughputGoal, Axes: []capacity.Axis{axis}, Resolution: math.Cbrt(2) - 1, Repeats: repeats, MaxRuns: maxRates * repeats,
+	}, []string{textOf(v, base)}
+}
+
+// NextRate returns the arm of the rate that the runs so far make the next to look at, which
+// it adds to the plan; false: the search is at its end, or there is none.
+func (p *Plan) NextRate(all []Observation) (arm int, ok bool) {
+	at := slices.IndexFunc(p.Sweeps, func(s Sweep) bool { return s.Topic == Rate })
+	if p.Search == nil || at < 0 {
+		return 0, false
+	}
+	s := &p.Sweeps[at]
+	step := capacity.Next(*p.Search, rateRuns(*s, all))
+	if step.Point == nil {
+		return 0, false
+	}
+	value := capacity.Text(step.Point[0])
+	if i := slices.IndexFunc(s.Values, func(v string) bool { return toNumber(v) == step.Point[0] }); i >= 0 {
+		return s.Arms[i], !flownWhole(s.Arms[i], all, p.Repeats)
+	}
+	set := maps.Clone(p.Arms[s.Arms[0]].Set)
+	set[s.Param] = value
+	i := slices.IndexFunc(s.Values, func(v string) bool { return toNumber(v) > step.Point[0] })
+	if i < 0 {
+		i = len(s.Values)
+	}
+	s.Values, s.Arms = slices.Insert(s.Values, i, value), slices.Insert(s.Arms, i, len(p.Arms))
+	p.Arms = append(p.Arms, Arm{s.Param + "=" + value, set})
+	return len(p.Arms) - 1, true
+}
+
+// flownWhole tells whether an arm has all of its runs: a search that wants more of it ends.
+func flownWhole(arm int, all []Observation, repeats int) bool {
+	n := 0
+	for _, o := range all {
+		if o.Arm == arm {
+			n++
+		}
+	}
+	return n >= repeats
 }
 
 // findSize returns the one parameter that changes the number of created objects.
@@ -172,8 +239,11 @@ func (t Topic) defaults(v any) []string {
 	}
 	d, ok := number(v)
 	factors := map[Topic][]float64{Size: {0.25, 0.5, 1}, Rate: {0.5, 1, 2, 4, 8}, Workers: {0.25, 1, 4}, Limiter: {0.25, 1, 4}}[t]
-	if !ok || d <= 0 {
+	if _, text := v.(string); !text && (!ok || d <= 0) {
 		return nil // no limit, for example: no value stands out
+	}
+	if text, ok := v.(string); ok {
+		return t.defaultsOfText(text)
 	}
 	var out []string
 	for _, f := range factors {
@@ -182,6 +252,25 @@ func (t Topic) defaults(v any) []string {
 		}
 	}
 	return out
+}
+
+// defaultsOfText are the values of a parameter that is a text: a limit as QPS/BURST, or the
+// time between resyncs.
+func (t Topic) defaultsOfText(text string) []string {
+	qps, burst, pair := strings.Cut(text, "/")
+	a, b := toNumber(qps), toNumber(burst)
+	every, err := time.ParseDuration(text)
+	switch {
+	case t == Limiter && pair && a > 0 && b > 0:
+		var out []string
+		for _, f := range []float64{0.25, 1, 4} {
+			out = append(out, capacity.Text(f*a)+"/"+capacity.Text(math.Round(f*b)))
+		}
+		return out
+	case t == Resync && err == nil && every > 0:
+		return []string{text, (2 * every).String()}
+	}
+	return nil
 }
 
 // number is a parameter's value where it is one.
