@@ -9,7 +9,6 @@ package site
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -211,12 +210,9 @@ func (c *collector) readRun(f runFolder) (oneRun, error) {
 	if err != nil {
 		return oneRun{}, err
 	}
-	var verdict struct { // the objectives, the larger part, are not looked at
-		Verdict  slo.Verdict            `json:"verdict"`
-		Measures map[string]slo.Measure `json:"measures"` // slo.Measures would read them twice
-	}
-	if err := json.Unmarshal(raw, &verdict); err != nil {
-		return oneRun{}, fmt.Errorf("%s: %w", record.VerdictFile, err)
+	verdict, err := readVerdict(raw)
+	if err != nil {
+		return oneRun{}, err
 	}
 	scenario, err := dir.Read(record.ScenarioFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
