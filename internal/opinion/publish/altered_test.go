@@ -163,19 +163,15 @@ func (f *forger) alter(rnd *rand.Rand) (raw []byte, what string) {
 		name := pick(func(n string) bool { return strings.HasPrefix(n, "components/") })
 		list := expand(f.t, files[name])
 		switch rnd.IntN(3) {
-		case 0: // by somebody else: another module
-			list = bytes.Replace(list, []byte("pkg:golang/"), []byte("pkg:golang/example.com/"), 1+rnd.IntN(9))
-		case 1: // by the author: the list of another executable
-			how, list = 4, bytes.Replace(list, []byte(f.sum), []byte(strings.Repeat("0", len(f.sum))), 1)
-		default:
-			how = 4
+		case 0: // by the author: the list of another executable
+			files[name] = compress(f.t, bytes.Replace(list, []byte(f.sum), []byte(strings.Repeat("0", len(f.sum))), 1))
+			return f.repack(files, 3, f.author), "components"
+		case 1: // by the author: no list, and no reason
 			delete(files, name)
 			return f.repack(files, 3, f.author), "components"
 		}
-		files[name] = compress(f.t, list)
-		if how == 4 {
-			return f.repack(files, 3, f.author), "components"
-		}
+		// By somebody else: another module.
+		files[name] = compress(f.t, bytes.Replace(list, []byte("pkg:golang/"), []byte("pkg:golang/example.com/"), 1+rnd.IntN(9)))
 		return f.repack(files, how, f.other), "components"
 	}
 	// The author himself says something else than the records do.

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"debug/buildinfo"
@@ -132,8 +131,12 @@ func decodeComponents(raw []byte) (b bom, err error) {
 	if err != nil {
 		return b, err
 	}
-	if raw, err = io.ReadAll(io.LimitReader(z, record.MaxFile+1)); err != nil || len(raw) > record.MaxFile {
-		return b, cmp.Or(err, error(record.ErrTooLarge))
+	raw, err = io.ReadAll(io.LimitReader(z, record.MaxFile+1))
+	if err == nil && len(raw) > record.MaxFile {
+		err = record.ErrTooLarge
+	}
+	if err != nil {
+		return b, err
 	}
 	return b, json.Unmarshal(raw, &b)
 }
