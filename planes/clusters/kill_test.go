@@ -100,8 +100,11 @@ func TestKilledWhileItCreates(t *testing.T) {
 					r.create(pod(fmt.Sprint("p", pods), withSettings))
 					pods++
 				}
-				before := made()
-				m := planetest.Spawn(t, append(args, "--limiter=5/1")...) // at most ten pods a second in both members
+				before, burst := made(), 1
+				if name == "default" {
+					burst = pods // calls on the settings of pods, before the first of them is made
+				}
+				m := planetest.Spawn(t, append(args, fmt.Sprint("--limiter=5/", burst))...) // from then on at most ten pods a second in both members
 				repotest.Eventually(t, "some more pods are made", func() bool { return made() > before })
 				_ = m.End(syscall.SIGKILL)
 				if made() < pods {
