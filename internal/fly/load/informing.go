@@ -96,7 +96,7 @@ func (s *slot) endList(r *wire.Response) {
 	if r.Outcome() == record.OK {
 		e.How, e.Version, e.Continue = informer.Answered, s.scan.version, s.scan.nextToken()
 	}
-	s.endAsk(r, e, r.Outcome())
+	s.endAsk(r, requestEnd{End: e, at: r.Done, outcome: r.Outcome()})
 }
 
 // endOf says how a request ended that brought no list and was no watch that was open.
@@ -128,35 +128,64 @@ func isTooLarge(status []byte) bool {
 	return bytes.Contains(status, []byte("ResourceVersionTooLarge"))
 }
 
-// endAsk takes the end of an informer's request that has a slot, and sends what it asks for
-// next when that is due.
-func (s *slot) endAsk(r *wire.Response, e informer.End, outcome record.Outcome) {
+// requestEnd is how a request of an informer ended.
+type requestEnd struct {
+	informer.End
+	at      clock.Time
+	outcome record.Outcome
+	watch   bool // it was a watch
+	open    bool // which was open
+	stopped bool // the client itself closed its connection
+}
+
+// followUp is what follows from the end of a request of an informer.
+type followUp struct {
+	outcome record.Outcome // that is recorded of the request
+	lost    bool           // an open watch ended before its time
+	over    bool           // the informer's time is over: it sends nothing more
+	due     clock.Time     // of the next request
+	charged bool           // the client's rate limiter does not count the next request
+	failed  bool           // the next request is another attempt
+}
+
+// follow decides what follows from the end of the request under way.
+func (n *informing) follow(e requestEnd) followUp {
+	early := e.at < n.until && !e.stopped
+	next := followUp{outcome: e.outcome, lost: e.open && early, failed: e.How != informer.Answered && e.How != informer.Closed}
+	if e.watch && !e.open && early && e.outcome == record.OK {
+		next.outcome = record.Failed // it ended before it was open
+	}
+	ask := n.End(e.at, e.End, n.draw())
+	next.due, next.charged = e.at.Add(ask.Pause), !ask.Limited
+	next.over = next.due >= n.until
+	return next
+}
+
+// callAfter returns the call that sends an informer's next request.
+func (c *call) callAfter(f followUp) call {
+	next := call{flight: c.flight, index: c.index, informing: c.informing, due: f.due, charged: f.charged}
+	if f.failed {
+		next.attempt = min(c.attempt+1, maxAttempt)
+	}
+	return next
+}
+
+// endAsk does what follows from the end of an informer's request that has a slot.
+func (s *slot) endAsk(r *wire.Response, e requestEnd) {
 	f, n := s.flight, s.informing
 	if n.Asked().Relist {
 		f.watches.informers.Load().countRelist(r.ReceivedBytes, e.How == informer.Answered && e.Continue == "")
 	}
-	next, over := s.nextAsk(r.Done, e)
-	result := s.recordCall(outcome, r, outcome != record.OK && !over)
-	result.Last = over
+	next := n.follow(e)
+	result := s.recordCall(next.outcome, r, next.outcome != record.OK && !next.over)
+	result.Last = next.over
 	s.reportResult(result)
-	if over || !f.queueAsk(next) {
+	if next.over || !f.queueAsk(s.callAfter(next)) {
 		s.endCall()
 		return
 	}
 	s.g.releaseSlot(s)
 	f.sendDue()
-}
-
-// nextAsk returns the call that follows a request of an informer, and whether none does:
-// its time is over.
-func (c *call) nextAsk(now clock.Time, e informer.End) (next call, over bool) {
-	n := c.informing
-	ask := n.End(now, e, n.draw())
-	next = call{flight: c.flight, index: c.index, informing: n, due: now.Add(ask.Pause), charged: !ask.Limited}
-	if e.How != informer.Answered && e.How != informer.Closed {
-		next.attempt = min(c.attempt+1, maxAttempt)
-	}
-	return next, next.due >= n.until
 }
 
 // maxAttempt is the highest number of an attempt: the records have a byte for it.
@@ -192,40 +221,30 @@ func (h *hold) seeEvent(head []byte, isProtobuf bool) {
 
 // endInforming is told the end of an informer's watch.
 func (h *hold) endInforming(r *wire.Response) {
-	f, n := h.flight, h.informing
-	w := &f.watches
-	over := r.Done >= n.until || errors.Is(r.Err, wire.ErrClosed)
 	if len(h.seen) > 0 {
-		n.See(informer.Changed, string(h.seen))
+		h.informing.See(informer.Changed, string(h.seen))
 	}
-	e := h.watchEnd(r)
-	if s := h.slot; s != nil {
-		if h.failed != nil {
-			r.Code, r.Body = h.failed.Code, []byte(h.refusal)
-		}
-		outcome := r.Outcome()
-		if outcome == record.OK && !over {
-			outcome = record.Failed // it ended before it was open
-		}
-		s.endAsk(r, e, outcome)
+	if h.slot != nil && h.failed != nil {
+		r.Code, r.Body = h.failed.Code, []byte(h.refusal)
+	}
+	e := requestEnd{End: h.watchEnd(r), at: r.Done, outcome: r.Outcome(), watch: true, open: h.slot == nil, stopped: errors.Is(r.Err, wire.ErrClosed)}
+	if h.slot != nil {
+		h.slot.endAsk(r, e)
 		return
 	}
-	w.open.Add(-1)
-	if r.Err != nil {
-		w.broken.Add(1)
+	h.endOpen(r, e)
+}
+
+// endOpen does what follows from the end of an informer's watch that was open.
+func (h *hold) endOpen(r *wire.Response, e requestEnd) {
+	f := h.flight
+	next := h.informing.follow(e)
+	if next.lost && !f.isStopped() {
+		h.informing.ended = r.Done
+		f.watches.informers.Load().countEnd(e.End)
 	}
-	next, last := h.nextAsk(r.Done, e)
-	if !over && !f.isStopped() {
-		n.ended = r.Done
-		w.informers.Load().countEnd(e)
-	}
-	if done := f.plan.Done; done != nil {
-		done(Result{
-			Index: h.index, Op: h.req.Op, Attempt: h.attempt, Last: last, Outcome: r.Outcome(), Response: r,
-			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
-		})
-	}
-	if last || !f.queueAsk(next) {
+	h.reportClosed(r, next.over)
+	if next.over || !f.queueAsk(h.callAfter(next)) {
 		f.endCall()
 		return
 	}

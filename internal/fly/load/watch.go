@@ -173,18 +173,25 @@ func (h *hold) onClosed(r *wire.Response) {
 		s.handleResponse(r)
 		return
 	}
-	f.watches.open.Add(-1)
-	if r.Err != nil {
-		f.watches.broken.Add(1)
-	}
-	if done := f.plan.Done; done != nil {
-		done(Result{
-			Index: h.index, Op: h.req.Op, Attempt: h.attempt, Chain: h.chain, Last: true, Outcome: r.Outcome(), Response: r,
-			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
-		})
-	}
+	h.reportClosed(r, true)
 	if !h.reopen(r.Done) {
 		f.endCall()
+	}
+}
+
+// reportClosed counts and reports that a watch that was open is closed; last says that its
+// client sends nothing more.
+func (h *hold) reportClosed(r *wire.Response, last bool) {
+	w := &h.flight.watches
+	w.open.Add(-1)
+	if r.Err != nil {
+		w.broken.Add(1)
+	}
+	if done := h.flight.plan.Done; done != nil {
+		done(Result{
+			Index: h.index, Op: h.req.Op, Attempt: h.attempt, Chain: h.chain, Last: last, Outcome: r.Outcome(), Response: r,
+			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
+		})
 	}
 }
 
