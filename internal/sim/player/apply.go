@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
@@ -34,41 +35,60 @@ func (a *play) applyObject(ctx context.Context, e machine.Effect) bool {
 		a.result.kind = retry
 		return false
 	}
-	namespace := metadataText(target, "namespace")
-	if namespace == "" {
-		namespace = metadataText(a.object, "namespace")
+	w, err := writesOf(e, target, r, metadataText(a.object, "namespace"), a.options.Stamp)
+	if err != nil {
+		return a.blameStage(err)
 	}
-	path := r.Object(namespace, metadataText(target, "name"))
-	if e.Subresource == "" {
-		made, err := a.options.Stamp.MarkJSON(e.Body)
-		if err != nil {
-			return a.blameStage(err)
-		}
-		req := &wire.Request{Method: http.MethodPost, Path: r.Collection(namespace), ContentType: "application/json", Body: made, Impersonate: e.User}
-		answer := a.sendRequest(ctx, req, opKey{verb: "create", resource: r.Name})
+	if w.create != nil {
+		answer := a.sendRequest(ctx, w.create, opKey{verb: "create", resource: r.Name})
 		if a.succeeded(answer) {
 			return true
 		}
 		if answer.Err != nil || answer.Code != http.StatusConflict {
-			return a.settleRefusal(ctx, req, answer)
+			return a.settleRefusal(ctx, w.create, answer)
 		}
-	} else {
-		path += "/" + e.Subresource
 	}
-	if ok := a.mayChange(ctx, path, e.User, r.Name); !ok {
+	if ok := a.mayChange(ctx, w.path, e.User, r.Name); !ok {
 		return false
 	}
-	key := opKey{verb: "patch", resource: r.Name, subresource: e.Subresource}
-	if e.Type == machine.ApplyPatch {
-		path, key.verb = path+"?fieldManager="+manager+"&force=true", "apply"
-	}
-	req := &wire.Request{Method: http.MethodPatch, Path: path, ContentType: string(e.Type), Body: e.Body, Impersonate: e.User}
-	if answer := a.sendRequest(ctx, req, key); !a.succeeded(answer) {
-		return a.settleRefusal(ctx, req, answer)
+	if answer := a.sendRequest(ctx, w.change, w.changeKey); !a.succeeded(answer) {
+		return a.settleRefusal(ctx, w.change, answer)
 	} else if r == a.served {
 		a.takeChanged(answer.Body) // it may have been the object itself
 	}
 	return true
+}
+
+// writes are the requests that apply an object.
+type writes struct {
+	create    *wire.Request // nil: of an object that exists a part is changed
+	path      string        // of what is changed
+	change    *wire.Request // when it exists
+	changeKey opKey
+}
+
+// writesOf decides on the requests that apply the target of an effect, for an object in a
+// namespace.
+func writesOf(e machine.Effect, target map[string]any, r discovery.Resource, namespace string, stamp object.Stamp) (w writes, err error) {
+	if own := metadataText(target, "namespace"); own != "" {
+		namespace = own
+	}
+	w.path = r.Object(namespace, metadataText(target, "name"))
+	if e.Subresource == "" {
+		made, err := stamp.MarkJSON(e.Body)
+		if err != nil {
+			return w, err
+		}
+		w.create = &wire.Request{Method: http.MethodPost, Path: r.Collection(namespace), ContentType: "application/json", Body: made, Impersonate: e.User}
+	} else {
+		w.path += "/" + e.Subresource
+	}
+	w.change = &wire.Request{Method: http.MethodPatch, Path: w.path, ContentType: string(e.Type), Body: e.Body, Impersonate: e.User}
+	w.changeKey = opKey{verb: "patch", resource: r.Name, subresource: e.Subresource}
+	if e.Type == machine.ApplyPatch {
+		w.change.Path, w.changeKey.verb = w.path+"?fieldManager="+manager+"&force=true", "apply"
+	}
+	return w, nil
 }
 
 var errForeign = errors.New("it exists already, and this run has not made it: it is left alone")
