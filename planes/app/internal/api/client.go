@@ -56,13 +56,13 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	}
 	c := &Client{
 		Core:         core,
-		Applications: resource.New(byKind[KindApplication], Resource(KindApplication), func() *Application { return &Application{} }),
-		Revisions:    resource.New(byKind[KindRevision], Resource(KindRevision), func() *Revision { return &Revision{} }),
-		Trackers:     resource.New(byKind[KindTracker], Resource(KindTracker), func() *Tracker { return &Tracker{} }),
+		Applications: resource.New[*Application](byKind[KindApplication], Resource(KindApplication)),
+		Revisions:    resource.New[*Revision](byKind[KindRevision], Resource(KindRevision)),
+		Trackers:     resource.New[*Tracker](byKind[KindTracker], Resource(KindTracker)),
 		Definitions:  map[string]resource.Client[*Definition]{},
 	}
 	for _, kind := range DefinitionKinds() {
-		c.Definitions[kind] = resource.New(byKind[kind], Resource(kind), func() *Definition { return &Definition{TypeMeta: TypeOf(kind)} })
+		c.Definitions[kind] = resource.New[*Definition](byKind[kind], Resource(kind))
 	}
 	return c, nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // The API of the gateway.
@@ -97,8 +98,5 @@ func FromSecret(s *corev1.Secret) (Member, error) {
 // Informer knows the clusters that have joined. Of the Secrets only those with a
 // credential's label are watched: KubeVela caches all that there are.
 func Informer(client cache.Getter, resync time.Duration) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(client, "secrets", api.SystemNamespace, func(o *metav1.ListOptions) {
-		o.LabelSelector = LabelCredential
-	})
-	return cache.NewSharedIndexInformer(lw, &corev1.Secret{}, resync, cache.Indexers{})
+	return resource.NewInformer[*corev1.Secret](client, "secrets", api.SystemNamespace, metav1.ListOptions{LabelSelector: LabelCredential}, resync, nil)
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -30,6 +31,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/unseen"
 )
 
@@ -156,7 +158,7 @@ func newController(o Options) (*Controller, error) {
 		c.definitions[kind] = client.Definitions[kind].Informer("", o.InformerResync, nil)
 	}
 	if !o.Features.UncachedConfigMaps {
-		c.configMaps = configMapInformer(client, o.InformerResync)
+		c.configMaps = resource.New[*corev1.ConfigMap](client.Core.RESTClient(), "configmaps").Informer("", o.InformerResync, nil)
 	}
 	if err := c.setTransforms(); err != nil {
 		return nil, err

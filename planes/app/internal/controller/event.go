@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -147,9 +146,4 @@ func ownerOf(o metav1.Object) string {
 		namespace = o.GetLabels()[api.LabelNamespace]
 	}
 	return namespace + "/" + o.GetLabels()[api.LabelName]
-}
-
-func configMapInformer(client *api.Client, resync time.Duration) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(client.Core.RESTClient(), "configmaps", metav1.NamespaceAll, func(*metav1.ListOptions) {})
-	return cache.NewSharedIndexInformer(lw, &corev1.ConfigMap{}, resync, cache.Indexers{})
 }

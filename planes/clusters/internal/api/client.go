@@ -90,35 +90,30 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	of := func(kind string) sender { return b.newSender(kind, typed.rest) }
 	group := b.newREST(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion())
 	c := &Client{
-		Nodes:           Kind[*corev1.Node]{typed, "nodes", func() *corev1.Node { return &corev1.Node{} }},
-		Leases:          Kind[*coordinationv1.Lease]{leases, "leases", func() *coordinationv1.Lease { return &coordinationv1.Lease{} }},
-		ConfigMaps:      Kind[*corev1.ConfigMap]{dynamic, "configmaps", func() *corev1.ConfigMap { return &corev1.ConfigMap{} }},
-		Secrets:         Kind[*corev1.Secret]{dynamic, "secrets", func() *corev1.Secret { return &corev1.Secret{} }},
-		Services:        Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
-		Pods:            Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
-		Accounts:        Kind[*corev1.ServiceAccount]{of("serviceaccounts"), "serviceaccounts", func() *corev1.ServiceAccount { return &corev1.ServiceAccount{} }},
-		Namespaces:      Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
-		Clusters:        Kind[*Cluster]{b.newSender(ResourceClusters, group), ResourceClusters, func() *Cluster { return &Cluster{} }},
-		Policies:        Kind[*ConvertPolicy]{b.newSender(ResourcePolicies, group), ResourcePolicies, newPolicy},
-		ClusterPolicies: Kind[*ConvertPolicy]{b.newSender(ResourceClusterPolicies, group), ResourceClusterPolicies, newPolicy},
-		Slices: Kind[*discoveryv1.EndpointSlice]{b.newSender("endpointslices", b.newREST(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices",
-			func() *discoveryv1.EndpointSlice { return &discoveryv1.EndpointSlice{} }},
-		Exports:      b.newMarkKind(ResourceExports, "ServiceExport"),
-		Imports:      b.newMarkKind(ResourceImports, "ServiceImport"),
-		Events:       Kind[*corev1.Event]{typed, "events", func() *corev1.Event { return &corev1.Event{} }},
-		Claims:       Kind[*corev1.PersistentVolumeClaim]{dynamic, resourceClaims, newClaim},
-		Volumes:      Kind[*corev1.PersistentVolume]{typed, "persistentvolumes", func() *corev1.PersistentVolume { return &corev1.PersistentVolume{} }},
-		ClaimsStatus: Kind[*corev1.PersistentVolumeClaim]{typed, resourceClaims, newClaim},
-		typed:        typed,
+		Nodes:           newKind[*corev1.Node](typed, "nodes"),
+		Leases:          newKind[*coordinationv1.Lease](leases, "leases"),
+		ConfigMaps:      newKind[*corev1.ConfigMap](dynamic, "configmaps"),
+		Secrets:         newKind[*corev1.Secret](dynamic, "secrets"),
+		Services:        newKind[*corev1.Service](dynamic, "services"),
+		Pods:            newKind[*corev1.Pod](of("pods"), "pods"),
+		Accounts:        newKind[*corev1.ServiceAccount](of("serviceaccounts"), "serviceaccounts"),
+		Namespaces:      newKind[*corev1.Namespace](of("namespaces"), "namespaces"),
+		Clusters:        newKind[*Cluster](b.newSender(ResourceClusters, group), ResourceClusters),
+		Policies:        newKind[*ConvertPolicy](b.newSender(ResourcePolicies, group), ResourcePolicies),
+		ClusterPolicies: newKind[*ConvertPolicy](b.newSender(ResourceClusterPolicies, group), ResourceClusterPolicies),
+		Slices:          newKind[*discoveryv1.EndpointSlice](b.newSender("endpointslices", b.newREST(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices"),
+		Exports:         b.newMarkKind(ResourceExports, "ServiceExport"),
+		Imports:         b.newMarkKind(ResourceImports, "ServiceImport"),
+		Events:          newKind[*corev1.Event](typed, "events"),
+		Claims:          newKind[*corev1.PersistentVolumeClaim](dynamic, resourceClaims),
+		Volumes:         newKind[*corev1.PersistentVolume](typed, "persistentvolumes"),
+		ClaimsStatus:    newKind[*corev1.PersistentVolumeClaim](typed, resourceClaims),
+		typed:           typed,
 	}
 	return c, b.err
 }
 
 const resourceClaims = "persistentvolumeclaims"
-
-func newClaim() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} }
-
-func newPolicy() *ConvertPolicy { return &ConvertPolicy{} }
 
 // builder makes the parts of a client; the first error stays.
 type builder struct {
@@ -145,7 +140,7 @@ func (b *builder) newREST(gv schema.GroupVersion, media string, codecs runtime.N
 
 func (b *builder) newMarkKind(resource, kind string) Kind[*Mark] {
 	r := b.newREST(servicesVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newMarkScheme(kind)).WithoutConversion())
-	return Kind[*Mark]{b.newSender(resource, r), resource, func() *Mark { return &Mark{} }}
+	return newKind[*Mark](b.newSender(resource, r), resource)
 }
 
 func (b *builder) newSender(name string, r rest.Interface) sender {
@@ -221,16 +216,13 @@ type Object = resource.Object
 
 // Kind are the calls on one kind.
 type Kind[T Object] struct {
+	resource.Client[T]
 	sender
 	name string
-	make func() T
 }
 
-// Get reads one object.
-func (k Kind[T]) Get(ctx context.Context, namespace, name string) (T, error) {
-	out := k.make()
-	err := k.sendCall(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name), out)
-	return out, err
+func newKind[T Object](s sender, name string) Kind[T] {
+	return Kind[T]{resource.NewSent[T](s.rest, name, s.sendCall), s, name}
 }
 
 // List reads those of a namespace, or of all, that options select.
@@ -238,26 +230,11 @@ func (k Kind[T]) List(ctx context.Context, namespace string, into runtime.Object
 	return k.sendCall(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).VersionedParams(&o, scheme.ParameterCodec), into)
 }
 
-// Create makes an object.
-func (k Kind[T]) Create(ctx context.Context, o T) (T, error) {
-	out := k.make()
-	err := k.sendCall(ctx, k.rest.Post().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Body(o), out)
-	return out, err
-}
-
-// Update writes a whole object, or a part of it such as "status".
-func (k Kind[T]) Update(ctx context.Context, o T, part ...string) (T, error) {
-	out := k.make()
-	err := k.sendCall(ctx, k.rest.Put().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Name(o.GetName()).SubResource(part...).Body(o), out)
-	return out, err
-}
-
 // PatchIn sends a strategic merge patch for an object of a namespace, and returns what
 // came of it.
 func (k Kind[T]) PatchIn(ctx context.Context, namespace, name string, body []byte) (T, error) {
-	out := k.make()
-	err := k.sendCall(ctx, k.rest.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource(k.name).Name(name).Body(body), out)
-	return out, err
+	of := &metav1.ObjectMeta{Namespace: namespace, Name: name}
+	return k.Client.Patch(ctx, of, resource.Patch{Type: types.StrategicMergePatchType, Body: body})
 }
 
 // Patch sends a strategic merge patch for an object without a namespace, or for a part of it.
@@ -279,5 +256,5 @@ func (k Kind[T]) DeleteAll(ctx context.Context, namespace, selector string) erro
 // Informer returns an informer over all namespaces, of the objects with a label
 // selector; the empty one selects all. Its calls pass no limiter.
 func (k Kind[T]) Informer(selector string, indexers cache.Indexers) cache.SharedIndexInformer {
-	return resource.New(k.rest, k.name, k.make).Informer(selector, 0, indexers)
+	return k.Client.Informer(selector, 0, indexers)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
@@ -116,13 +117,11 @@ func RunAgent(ctx context.Context, o AgentOptions, m Machine) error {
 
 // watchConfigs returns an informer over what an agent watches.
 func (c *client) watchConfigs(scope, node string) cache.SharedIndexInformer {
-	if scope == WatchAll {
-		return c.configs.Informer("", 0, cache.Indexers{})
+	var with metav1.ListOptions
+	if scope != WatchAll {
+		with.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 	}
-	lw := cache.NewFilteredListWatchFromClient(c.rest, resourceConfigs, metav1.NamespaceAll, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
-	})
-	return cache.NewSharedIndexInformer(lw, &NodeConfig{}, 0, cache.Indexers{})
+	return resource.NewInformer[*NodeConfig](c.rest, resourceConfigs, metav1.NamespaceAll, with, 0, nil)
 }
 
 // agent is one that runs.

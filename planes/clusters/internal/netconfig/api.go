@@ -108,9 +108,9 @@ func newClient(config *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{r, resource.New(r, api.ResourceClusters, func() *cluster { return &cluster{} }),
-		resource.New(r, resourceNodes, func() *ClusterNode { return &ClusterNode{} }),
-		resource.New(r, resourceConfigs, func() *NodeConfig { return &NodeConfig{} })}, nil
+	return &client{r, resource.New[*cluster](r, api.ResourceClusters),
+		resource.New[*ClusterNode](r, resourceNodes),
+		resource.New[*NodeConfig](r, resourceConfigs)}, nil
 }
 
 //go:embed crds/*.yaml

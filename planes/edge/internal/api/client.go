@@ -89,7 +89,7 @@ const ByNode = "node"
 
 // SyncInformer returns an informer of ObjectSyncs, or of ClusterObjectSyncs.
 func (c *Client) SyncInformer(plural string) cache.SharedIndexInformer {
-	return resource.New(c.syncs, plural, func() *Sync { return &Sync{} }).Informer("", 0, cache.Indexers{ByNode: func(o any) ([]string, error) {
+	return resource.New[*Sync](c.syncs, plural).Informer("", 0, cache.Indexers{ByNode: func(o any) ([]string, error) {
 		node, _ := o.(*Sync).Parts()
 		return []string{node}, nil
 	}})

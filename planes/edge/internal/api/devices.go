@@ -117,7 +117,7 @@ func ModelAt(node, namespace, model string) string { return node + "/" + namespa
 
 // DeviceInformer returns an informer of devices.
 func (c *Client) DeviceInformer(indexers cache.Indexers) cache.SharedIndexInformer {
-	return resource.New(c.devices, ResourceDevices, func() *Device { return &Device{} }).Informer("", 0, indexers)
+	return resource.New[*Device](c.devices, ResourceDevices).Informer("", 0, indexers)
 }
 
 // DeviceIndexers let a cache of devices find these by their node, and by their model there.
@@ -138,12 +138,12 @@ func DeviceIndexers() cache.Indexers {
 
 // ModelInformer returns an informer of models.
 func (c *Client) ModelInformer() cache.SharedIndexInformer {
-	return resource.New(c.devices, ResourceModels, func() *DeviceModel { return &DeviceModel{} }).Informer("", 0, cache.Indexers{})
+	return resource.New[*DeviceModel](c.devices, ResourceModels).Informer("", 0, cache.Indexers{})
 }
 
 // Statuses returns the calls on what devices report.
 func (c *Client) Statuses() resource.Client[*DeviceStatus] {
-	return resource.New(c.devices, ResourceStatuses, func() *DeviceStatus { return &DeviceStatus{} })
+	return resource.New[*DeviceStatus](c.devices, ResourceStatuses)
 }
 
 // CreateDeviceStatus makes the status of a device, which belongs to it.

@@ -28,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
@@ -88,12 +89,10 @@ func newAgents(o Options) (*Agents, error) {
 	if a.kubelet, err = a.newClient(nil, "windtunnel-vm-kubelet"); err != nil {
 		return nil, err
 	}
-	a.nodeInformer = api.CoreInformer(a.kubelet.Core, "nodes", install.Own(o.Nodes), api.InformerOptions{Example: &corev1.Node{}})
-	a.pods = api.CoreInformer(a.kubelet.Core, "pods", api.LabelApp+"="+api.Launcher, api.InformerOptions{
-		Example: &corev1.Pod{}, Indexers: cache.Indexers{byOwner: func(o any) ([]string, error) {
-			return []string{o.(*corev1.Pod).Labels[api.LabelCreatedBy]}, nil
-		}},
-	})
+	a.nodeInformer = resource.New[*corev1.Node](a.kubelet.Core.RESTClient(), "nodes").Informer(install.Own(o.Nodes), 0, nil)
+	a.pods = resource.New[*corev1.Pod](a.kubelet.Core.RESTClient(), "pods").Informer(api.LabelApp+"="+api.Launcher, 0, cache.Indexers{byOwner: func(o any) ([]string, error) {
+		return []string{o.(*corev1.Pod).Labels[api.LabelCreatedBy]}, nil
+	}})
 	a.installations = a.kubelet.Installations.Informer("", 0, nil)
 	a.podLoop = o.Loop("kubelet-pods", 4, a.endPod)
 	return a, nil

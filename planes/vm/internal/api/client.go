@@ -3,15 +3,12 @@ package api
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
@@ -50,19 +47,15 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	}
 	return &Client{
 		Core:          core,
-		Instances:     resourceOf(r, ResourceInstances, func() *Instance { return &Instance{} }),
-		Machines:      resourceOf(r, ResourceMachines, func() *Machine { return &Machine{} }),
-		Migrations:    resourceOf(r, ResourceMigrations, func() *Migration { return &Migration{} }),
-		Installations: resourceOf(r, ResourceInstallation, func() *Installation { return &Installation{} }),
+		Instances:     Resource[*Instance]{resource.New[*Instance](r, ResourceInstances)},
+		Machines:      Resource[*Machine]{resource.New[*Machine](r, ResourceMachines)},
+		Migrations:    Resource[*Migration]{resource.New[*Migration](r, ResourceMigrations)},
+		Installations: Resource[*Installation]{resource.New[*Installation](r, ResourceInstallation)},
 	}, nil
 }
 
 // Resource are the calls on one kind.
 type Resource[T resource.Object] struct{ resource.Client[T] }
-
-func resourceOf[T resource.Object](r rest.Interface, name string, make func() T) Resource[T] {
-	return Resource[T]{resource.New(r, name, make)}
-}
 
 // Patch sends a JSON Patch for the object that o names.
 func (r Resource[T]) Patch(ctx context.Context, o metav1.Object, p *Patch, part ...string) (T, error) {
@@ -72,19 +65,4 @@ func (r Resource[T]) Patch(ctx context.Context, o metav1.Object, p *Patch, part 
 		return none, err
 	}
 	return r.Client.Patch(ctx, o, resource.Patch{Type: types.JSONPatchType, Body: body}, part...)
-}
-
-// CoreInformer returns an informer of pods or nodes, as Informer does.
-func CoreInformer(c typedcore.CoreV1Interface, resource, selector string, o InformerOptions) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(c.RESTClient(), resource, metav1.NamespaceAll, func(l *metav1.ListOptions) {
-		l.LabelSelector, l.FieldSelector = selector, fields.Everything().String()
-	})
-	return cache.NewSharedIndexInformer(lw, o.Example, o.Resync, o.Indexers)
-}
-
-// InformerOptions say what an informer keeps.
-type InformerOptions struct {
-	Example  runtime.Object
-	Resync   time.Duration
-	Indexers cache.Indexers
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/unseen"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
@@ -123,10 +124,10 @@ func newController(o Options) (*Controller, error) {
 		machines:      client.Machines.Informer("", resync, nil),
 		migrations:    client.Migrations.Informer("", resync, cache.Indexers{byInstance: indexInstance}),
 		installations: client.Installations.Informer("", resync, nil),
-		launchers: api.CoreInformer(client.Core, "pods", api.LabelApp, api.InformerOptions{
-			Example: &corev1.Pod{}, Resync: resync, Indexers: cache.Indexers{byOwner: indexLabel(api.LabelCreatedBy), byJob: indexLabel(api.LabelMigrationJob)},
+		launchers: resource.New[*corev1.Pod](client.Core.RESTClient(), "pods").Informer(api.LabelApp, resync, cache.Indexers{
+			byOwner: indexLabel(api.LabelCreatedBy), byJob: indexLabel(api.LabelMigrationJob),
 		}),
-		nodes: api.CoreInformer(client.Core, "nodes", nodes, api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
+		nodes: resource.New[*corev1.Node](client.Core.RESTClient(), "nodes").Informer(nodes, resync, nil),
 	}
 	switch o.Election {
 	case ElectionOwn:
