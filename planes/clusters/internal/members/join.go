@@ -20,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -28,7 +27,6 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
@@ -103,11 +101,7 @@ func Run(ctx context.Context, o Options) error {
 
 // watchMembers joins what there are kubeconfigs of.
 func (w *watch) watchMembers(ctx context.Context, files []string, o Options) error {
-	informers := []cache.SharedIndexInformer{w.pods, w.nodes, w.clusters, w.configs, w.secrets, w.claims, w.volumes}
-	if w.exports != nil {
-		informers = append(informers, w.exports.allInformers()...)
-	}
-	if err := errors.Join(w.slim(), loop.Start(ctx, &w.wait, informers...)); err != nil {
+	if err := w.own.caches.Start(ctx, &w.wait); err != nil {
 		return fmt.Errorf("watch the host: %w", err)
 	}
 	o.Registry.MustRegister(w.joined, w)

@@ -1,8 +1,6 @@
 package members
 
 import (
-	"errors"
-
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/tools/cache"
@@ -17,17 +15,12 @@ import (
 // they are the copies.
 type imports struct{ marks, services, slices cache.SharedIndexInformer }
 
-func (i *imports) allInformers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{i.marks, i.services, i.slices}
-}
-
-func importsOf(c *api.Client, marks api.Kind[*api.Mark], selector string) *imports {
-	return &imports{marks: marks.Informer("", nil), services: c.Services.Informer(selector, nil), slices: c.Slices.Informer(selector, nil)}
-}
-
-// slim lets the caches keep what is compared.
-func (i *imports) slim() error {
-	return errors.Join(slim.Keep(i.marks, slim.Always(keepMark)), slim.Keep(i.services, slim.Always(keepName[*corev1.Service])), slim.Keep(i.slices, slim.Always(keepSlice)))
+func importsOf(c *api.Client, marks api.Kind[*api.Mark], selector string, caches *slim.Set) *imports {
+	return &imports{
+		marks:    slim.Add(caches, marks.Informer("", nil), slim.Always(keepMark)),
+		services: slim.Add(caches, c.Services.Informer(selector, nil), slim.Always(keepName[*corev1.Service])),
+		slices:   slim.Add(caches, c.Slices.Informer(selector, nil), slim.Always(keepSlice)),
+	}
 }
 
 // isMarked tells whether a service is exported, or imported. One whose mark is being deleted

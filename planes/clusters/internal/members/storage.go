@@ -47,7 +47,7 @@ func (w *watch) leftStorage(member string, s *side) (out []agree.Difference) {
 		out = append(out, agree.Difference{How: copies, Object: object, Where: []string{member}})
 	}
 	for _, c := range slim.All[*claim](s.claims) {
-		if key := c.Namespace + "/" + c.Name; c.copied && !slim.Has(w.claims, key) {
+		if key := c.Namespace + "/" + c.Name; c.copied && !slim.Has(w.own.claims, key) {
 			tell("claim " + key)
 		}
 	}
@@ -59,7 +59,7 @@ func (w *watch) leftStorage(member string, s *side) (out []agree.Difference) {
 			tell("volume " + v.Name)
 		}
 	}
-	for _, v := range slim.All[*volume](w.volumes) {
+	for _, v := range slim.All[*volume](w.own.volumes) {
 		if v.owner == member && !slim.Has(s.volumes, v.Name) {
 			tell("volume " + v.Name + " of the host")
 		}

@@ -2,7 +2,6 @@ package members
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/agree"
-	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/slim"
 )
 
@@ -39,9 +37,8 @@ type watch struct {
 	joined prometheus.Gauge
 	wait   sync.WaitGroup
 
-	pods, nodes, clusters, configs, secrets cache.SharedIndexInformer
-	claims, volumes                         cache.SharedIndexInformer
-	exports                                 *imports // nil unless members get services
+	own             *side // what the host has; its imports are what it exports
+	nodes, clusters cache.SharedIndexInformer
 
 	mu      sync.Mutex
 	members map[string]*side
@@ -49,36 +46,23 @@ type watch struct {
 	held    *prometheus.Desc
 }
 
-// side is what a member has.
+// side is what a member, or the host, has of what is copied.
 type side struct {
+	caches                                  slim.Set
 	pods, configs, secrets, claims, volumes cache.SharedIndexInformer
 	imports                                 *imports // nil unless members get services
 }
 
-// slim lets the caches keep what is compared. It is called before they are started.
-func (w *watch) slim() error {
-	errs := []error{
-		slim.Keep(w.pods, slim.Always(keepPod)), slim.Keep(w.nodes, slim.Always(keepNode)), slim.Keep(w.clusters, slim.Always(keepName[*api.Cluster])),
-		slim.Keep(w.configs, slim.Always(keepName[*corev1.ConfigMap])), slim.Keep(w.secrets, slim.Always(keepName[*corev1.Secret])),
-		slim.Keep(w.claims, slim.Always(keepClaim)), slim.Keep(w.volumes, slim.Always(keepVolume)),
-	}
-	if w.exports != nil {
-		errs = append(errs, w.exports.slim())
-	}
-	return errors.Join(errs...)
-}
-
-// slim does the same for the caches of a member.
-func (s *side) slim() error {
-	errs := []error{
-		slim.Keep(s.pods, slim.Always(keepPod)),
-		slim.Keep(s.configs, slim.Always(keepName[*corev1.ConfigMap])), slim.Keep(s.secrets, slim.Always(keepName[*corev1.Secret])),
-		slim.Keep(s.claims, slim.Always(keepClaim)), slim.Keep(s.volumes, slim.Always(keepVolume)),
-	}
-	if s.imports != nil {
-		errs = append(errs, s.imports.slim())
-	}
-	return errors.Join(errs...)
+// newSide makes the caches of the pods and copies that selectors select, which keep what is
+// compared.
+func newSide(c *api.Client, pods, copies string) *side {
+	s := &side{}
+	s.pods = slim.Add(&s.caches, c.Pods.Informer(pods, nil), slim.Always(keepPod))
+	s.configs = slim.Add(&s.caches, c.ConfigMaps.Informer(copies, nil), slim.Always(keepName[*corev1.ConfigMap]))
+	s.secrets = slim.Add(&s.caches, c.Secrets.Informer(copies, nil), slim.Always(keepName[*corev1.Secret]))
+	s.claims = slim.Add(&s.caches, c.Claims.Informer("", nil), slim.Always(keepClaim))
+	s.volumes = slim.Add(&s.caches, c.Volumes.Informer("", nil), slim.Always(keepVolume))
+	return s
 }
 
 // newWatch returns a watch that compares services too where members get these.
@@ -90,25 +74,23 @@ func newWatch(host *api.Client, services bool) *watch {
 		desc:    prometheus.NewDesc("tree_disagreements", "Objects in which host and members disagree, by how.", []string{"how"}, nil),
 		held:    prometheus.NewDesc("tree_pods", "Pods on virtual nodes of the host, and pods of the tree in members.", []string{"side"}, nil),
 	}
-	w.pods, w.nodes, w.clusters = host.Pods.Informer("", nil), host.Nodes.Informer(api.LabelNode+"=true", nil), host.Clusters.Informer("", nil)
-	w.configs, w.secrets = host.ConfigMaps.Informer("", nil), host.Secrets.Informer("", nil)
-	w.claims, w.volumes = host.Claims.Informer("", nil), host.Volumes.Informer("", nil)
+	w.own = newSide(host, "", "")
+	w.nodes = slim.Add(&w.own.caches, host.Nodes.Informer(api.LabelNode+"=true", nil), slim.Always(keepNode))
+	w.clusters = slim.Add(&w.own.caches, host.Clusters.Informer("", nil), slim.Always(keepName[*api.Cluster]))
 	if services {
-		w.exports = importsOf(host, host.Exports, "")
+		w.own.imports = importsOf(host, host.Exports, "", &w.own.caches)
 	}
 	return w
 }
 
 // addMember begins to watch a member.
 func (w *watch) addMember(ctx context.Context, name string, c *api.Client) error {
-	s := &side{pods: c.Pods.Informer(api.LabelPod+"=true", nil), configs: c.ConfigMaps.Informer(api.LabelGlobal+"=true", nil), secrets: c.Secrets.Informer(api.LabelGlobal+"=true", nil)}
-	s.claims, s.volumes = c.Claims.Informer("", nil), c.Volumes.Informer("", nil)
-	informers := []cache.SharedIndexInformer{s.pods, s.configs, s.secrets, s.claims, s.volumes}
-	if w.exports != nil {
-		s.imports = importsOf(c, c.Imports, api.LabelGlobal+"=true")
-		informers = append(informers, s.imports.allInformers()...)
+	const copiesOnly = api.LabelGlobal + "=true"
+	s := newSide(c, api.LabelPod+"=true", copiesOnly)
+	if w.own.imports != nil {
+		s.imports = importsOf(c, c.Imports, copiesOnly, &s.caches)
 	}
-	if err := errors.Join(s.slim(), loop.Start(ctx, &w.wait, informers...)); err != nil {
+	if err := s.caches.Start(ctx, &w.wait); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	w.mu.Lock()
@@ -149,15 +131,15 @@ func (w *watch) compareAll() (out []agree.Difference, host, inMembers int) {
 	var have inventory
 	for name, s := range members {
 		have.addPods(name, slim.All[*pod](s.pods))
-		out = append(out, leftCopies(name, s.configs, w.configs)...)
-		out = append(out, leftCopies(name, s.secrets, w.secrets)...)
+		out = append(out, leftCopies(name, s.configs, w.own.configs)...)
+		out = append(out, leftCopies(name, s.secrets, w.own.secrets)...)
 		out = append(out, w.leftStorage(name, s)...)
 		if s.imports != nil {
-			out = append(out, s.imports.compareImports(name, w.exports)...)
+			out = append(out, s.imports.compareImports(name, w.own.imports)...)
 		}
 	}
 	inMembers = have.count
-	for _, p := range slim.All[*pod](w.pods) {
+	for _, p := range slim.All[*pod](w.own.pods) {
 		if !slim.Has(w.nodes, p.node) {
 			continue
 		}

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ const byNode = "node" // index of the hub's pods
 // hub is the cluster that users speak to, Kosmos' host: its client and its caches.
 type hub struct {
 	client *api.Client
+	caches slim.Set
 
 	clusters, nodes, pods      cache.SharedIndexInformer
 	configs, secrets, services cache.SharedIndexInformer
@@ -27,39 +27,22 @@ type hub struct {
 
 // newHub makes the caches, which are filled when they are started.
 func newHub(client *api.Client, importing bool) *hub {
+	h := &hub{client: client}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	h := &hub{
-		client:   client,
-		clusters: client.Clusters.Informer("", nil), nodes: client.Nodes.Informer("", nil), pods: client.Pods.Informer("", cache.Indexers{byNode: nodeOf}),
-		configs: client.ConfigMaps.Informer("", nil), secrets: client.Secrets.Informer("", nil), services: client.Services.Informer("", byNamespace),
-		claims: client.Claims.Informer("", nil), volumes: client.Volumes.Informer("", nil),
-		policies: client.Policies.Informer("", byNamespace), clusterPolicies: client.ClusterPolicies.Informer("", nil),
+	keep := func(i cache.SharedIndexInformer) cache.SharedIndexInformer {
+		return slim.Add(&h.caches, i, slim.WithoutManagedFields)
 	}
+	h.pods = slim.Add(&h.caches, client.Pods.Informer("", cache.Indexers{byNode: nodeOf}), slim.Always(keepHubPod))
+	h.nodes = slim.Add(&h.caches, client.Nodes.Informer("", nil), slim.Always(keepHubNode))
+	h.clusters, h.configs, h.secrets = keep(client.Clusters.Informer("", nil)), keep(client.ConfigMaps.Informer("", nil)), keep(client.Secrets.Informer("", nil))
+	h.services, h.claims, h.volumes = keep(client.Services.Informer("", byNamespace)), keep(client.Claims.Informer("", nil)), keep(client.Volumes.Informer("", nil))
+	h.policies = slim.Add(&h.caches, client.Policies.Informer("", byNamespace), slim.Whole)
+	h.clusterPolicies = slim.Add(&h.caches, client.ClusterPolicies.Informer("", nil), slim.Whole)
 	if importing {
-		h.slices = client.Slices.Informer("", cache.Indexers{byService: indexByService})
-		h.exports = client.Exports.Informer("", nil)
+		h.slices = keep(client.Slices.Informer("", cache.Indexers{byService: indexByService}))
+		h.exports = slim.Add(&h.caches, client.Exports.Informer("", nil), slim.Whole)
 	}
 	return h
-}
-
-// allInformers are all caches of the hub.
-func (h *hub) allInformers() []cache.SharedIndexInformer {
-	all := []cache.SharedIndexInformer{h.clusters, h.nodes, h.pods, h.configs, h.secrets, h.services, h.claims, h.volumes, h.policies, h.clusterPolicies}
-	if h.slices != nil {
-		all = append(all, h.slices, h.exports)
-	}
-	return all
-}
-
-// setTransforms lets caches keep what is used.
-func (h *hub) setTransforms() error {
-	errs := []error{slim.Keep(h.pods, slim.Always(keepHubPod)), slim.Keep(h.nodes, slim.Always(keepHubNode))}
-	for _, whole := range []cache.SharedIndexInformer{h.configs, h.secrets, h.services, h.clusters, h.claims, h.volumes, h.slices} {
-		if whole != nil {
-			errs = append(errs, slim.Keep(whole, slim.WithoutManagedFields))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // podByKey returns the pod of a key as the cache has it, nil if there is none.

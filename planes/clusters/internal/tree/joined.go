@@ -63,7 +63,7 @@ func (j *joined) podChanged(old, now *memberPod) {
 // startCaches starts the member's caches and waits until they are full; they end with ctx,
 // and wait waits for that.
 func (j *joined) startCaches(ctx context.Context, wait *sync.WaitGroup) error {
-	if err := loop.Start(ctx, wait, j.member.allInformers()...); err != nil {
+	if err := j.member.caches.Start(ctx, wait); err != nil {
 		return fmt.Errorf("watch member %s: %w", j.member.name, err)
 	}
 	return nil

@@ -38,7 +38,7 @@ func (m *manager) run(ctx context.Context) error {
 		if err := m.addHandlers(); err != nil {
 			return err
 		}
-		if err := g.Sync(ctx, m.tree.hub.allInformers()...); err != nil {
+		if err := m.tree.hub.caches.Start(ctx, &g.WaitGroup); err != nil {
 			return err
 		}
 		g.Run(ctx, m.allLoops()...)
@@ -79,7 +79,7 @@ func (m *manager) allLoops() []*loop.Loop {
 func (m *manager) addHandlers() error {
 	hub := m.tree.hub
 	errs := []error{
-		hub.setTransforms(), loop.WatchEach(hub.clusters, enqueueTo(m.joins, "")), loop.WatchEach(hub.pods, m.tree.hubPodSeen),
+		loop.WatchEach(hub.clusters, enqueueTo(m.joins, "")), loop.WatchEach(hub.pods, m.tree.hubPodSeen),
 		m.copies.addHandlers(),
 	}
 	if m.exports != nil {

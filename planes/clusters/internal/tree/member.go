@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -19,6 +18,7 @@ type member struct {
 	client *api.Client
 	leaves []*leaf
 	byNode map[string]*leaf // by the member's node, of leaves that stand for one
+	caches slim.Set
 
 	nodes, pods      cache.SharedIndexInformer
 	configs, secrets cache.SharedIndexInformer // copies of the hub's; nil unless dependents are cached
@@ -51,49 +51,29 @@ func newMember(t *tree, c *api.Cluster) (*member, error) {
 		}
 	}
 	m.makeCaches(&t.o)
-	return m, m.setTransforms()
+	return m, nil
 }
 
 // copiesOnly selects the objects of a member that are copies of the hub's.
 const copiesOnly = api.LabelGlobal + "=true"
 
 func (m *member) makeCaches(o *Options) {
-	m.nodes, m.pods = m.client.Nodes.Informer("", nil), m.client.Pods.Informer("", nil)
-	m.claims, m.volumes = m.client.Claims.Informer("", nil), m.client.Volumes.Informer("", cache.Indexers{byClaim: claimOf})
+	copies := func(i cache.SharedIndexInformer) cache.SharedIndexInformer { return slim.Add(&m.caches, i, slim.Whole) }
+	m.nodes = slim.Add(&m.caches, m.client.Nodes.Informer("", nil), slim.Always(keepMemberNode))
+	m.pods = slim.Add(&m.caches, m.client.Pods.Informer("", nil), keepMemberPod)
+	m.claims = slim.Add(&m.caches, m.client.Claims.Informer("", nil), slim.WithoutManagedFields)
+	m.volumes = slim.Add(&m.caches, m.client.Volumes.Informer("", cache.Indexers{byClaim: claimOf}), slim.WithoutManagedFields)
 	if o.Dependents == DependentsCached {
-		m.configs, m.secrets = m.client.ConfigMaps.Informer(copiesOnly, nil), m.client.Secrets.Informer(copiesOnly, nil)
+		m.configs, m.secrets = copies(m.client.ConfigMaps.Informer(copiesOnly, nil)), copies(m.client.Secrets.Informer(copiesOnly, nil))
 	}
 	if o.Import == ImportOff {
 		return
 	}
-	m.imports = m.client.Imports.Informer("", nil)
+	m.imports = copies(m.client.Imports.Informer("", nil))
 	if o.ImportEnd == ImportEndAll {
-		m.services = m.client.Services.Informer(copiesOnly, nil)
-		m.slices = m.client.Slices.Informer(copiesOnly, cache.Indexers{byService: indexByService})
+		m.services = slim.Add(&m.caches, m.client.Services.Informer(copiesOnly, nil), slim.WithoutManagedFields)
+		m.slices = slim.Add(&m.caches, m.client.Slices.Informer(copiesOnly, cache.Indexers{byService: indexByService}), slim.Always(keepCopy))
 	}
-}
-
-// setTransforms lets caches keep what is used.
-func (m *member) setTransforms() error {
-	errs := []error{
-		slim.Keep(m.nodes, slim.Always(keepMemberNode)), slim.Keep(m.pods, keepMemberPod),
-		slim.Keep(m.claims, slim.WithoutManagedFields), slim.Keep(m.volumes, slim.WithoutManagedFields),
-	}
-	if m.services != nil {
-		errs = append(errs, slim.Keep(m.services, slim.WithoutManagedFields), slim.Keep(m.slices, slim.Always(keepCopy)))
-	}
-	return errors.Join(errs...)
-}
-
-// allInformers are all caches of the member.
-func (m *member) allInformers() []cache.SharedIndexInformer {
-	all := []cache.SharedIndexInformer{m.nodes, m.pods, m.claims, m.volumes}
-	for _, optional := range []cache.SharedIndexInformer{m.configs, m.secrets, m.imports, m.services, m.slices} {
-		if optional != nil {
-			all = append(all, optional)
-		}
-	}
-	return all
 }
 
 // podByKey returns the pod of a key as the cache has it, nil if there is none.

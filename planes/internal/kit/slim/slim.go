@@ -8,8 +8,14 @@
 package slim
 
 import (
+	"context"
+	"errors"
+	"sync"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 // Keep lets an informer store keep(o) in place of each object o of type T; objects of
@@ -29,6 +35,30 @@ func Transform[T, K any](keep func(T) (K, error)) cache.TransformFunc {
 		return o, nil
 	}
 }
+
+// Set are caches that are started together.
+type Set struct {
+	All []cache.SharedIndexInformer
+	err error
+}
+
+// Add adds a cache to a set, which is to keep keep(o) in place of each object o.
+func Add[T, K any](s *Set, informer cache.SharedIndexInformer, keep func(T) (K, error)) cache.SharedIndexInformer {
+	s.All, s.err = append(s.All, informer), errors.Join(s.err, Keep(informer, keep))
+	return informer
+}
+
+// Start runs the caches until ctx ends, and returns when all of them hold what their servers
+// hold. The caller waits on wait.
+func (s *Set) Start(ctx context.Context, wait *sync.WaitGroup) error {
+	if s.err != nil {
+		return s.err
+	}
+	return loop.Start(ctx, wait, s.All...)
+}
+
+// Whole keeps an object as it is.
+func Whole(o any) (any, error) { return o, nil }
 
 // Always makes of a function that cannot fail one for Keep.
 func Always[T, K any](keep func(T) K) func(T) (K, error) {
