@@ -272,7 +272,7 @@ type outage struct {
 	name       string
 	begin, end func()
 	message    string
-	silent     bool // each request waits 10 s: nothing is published or deleted meanwhile
+	silent     bool // each read waits until it is given up: nothing is published or deleted meanwhile
 }
 
 // TestFaultyMembers holds the same of members that cannot be reached, answer nothing,
@@ -280,7 +280,7 @@ type outage struct {
 // published, kept and deleted, and that what was to be done is done when they are back.
 func TestFaultyMembers(t *testing.T) {
 	t.Parallel()
-	rig, apps := newGuardedRig(t)
+	rig, apps := newGuardedRig(t, 2*time.Second)
 	link := rig.links["m-1"]
 	secret := repotest.Must(apps.hub().CoreV1().Secrets(api.SystemNamespace).Get(t.Context(), "m-1", metav1.GetOptions{}))(t)
 	credential := func(token []byte) func() {
@@ -348,8 +348,9 @@ func (apps *faultyApps) outlastOutage(o outage, maps typedcore.ConfigMapInterfac
 	}
 }
 
-// newGuardedRig is a member that takes one token only, and a controller that delivers to it.
-func newGuardedRig(t *testing.T) (*killRig, *faultyApps) {
+// newGuardedRig is a member that takes one token only, and a controller that delivers to it
+// and gives up a read after a time.
+func newGuardedRig(t *testing.T, read time.Duration) (*killRig, *faultyApps) {
 	t.Helper()
 	r, _ := hollowRig(t)
 	m := planetest.Cluster(t, "m-1", available())
@@ -357,7 +358,7 @@ func newGuardedRig(t *testing.T) (*killRig, *faultyApps) {
 	rig := newKillRig(t, r, map[string]memberEndpoint{"m-1": newMemberEndpoint(t, m)}, true)
 	return rig, newFaultyApps(t, r, func(o *controller.Options) {
 		direct(o)
-		o.Resync = time.Second
+		o.Resync, o.ReadTimeout = time.Second, read
 	})
 }
 
@@ -367,8 +368,8 @@ func newGuardedRig(t *testing.T) (*killRig, *faultyApps) {
 // twice that. With its return they have their pace again.
 func TestProofASilentMemberTakesWorkers(t *testing.T) {
 	repotest.Proof(t)
-	rig, apps := newGuardedRig(t)
 	const silent, workers, read = 8, 4, 10 * time.Second
+	rig, apps := newGuardedRig(t, read)
 	for i := range silent {
 		apps.make(to(t, fmt.Sprint("far-", i), `{"clusters":["m-1"]}`))
 	}

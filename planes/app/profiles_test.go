@@ -30,7 +30,7 @@ func TestProfiles(t *testing.T) {
 		"improved": {Features: improved, MaxDispatch: 10},
 	} {
 		want.WebhookListen = "127.0.0.1:0"
-		want.Workers, want.Resync, want.InformerResync, want.RevisionLimit, want.Gateway.Connections = 4, 5*time.Minute, 10*time.Hour, 2, 1
+		want.Workers, want.Resync, want.InformerResync, want.ReadTimeout, want.RevisionLimit, want.Gateway.Connections = 4, 5*time.Minute, 10*time.Hour, 10*time.Second, 2, 1
 		want.Limiter, want.LimiterScope, want.Events, want.Install = limiter.Rate{QPS: 400, Burst: 600}, "kind", true, true
 		got, _ := profiled(t, profile)
 		if !reflect.DeepEqual(got, want) {

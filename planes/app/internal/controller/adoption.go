@@ -72,9 +72,8 @@ func (a adoption) lacksLatest() bool {
 // checkShard asks the server whether the application is this shard's: where it was moved
 // away, its trackers and revisions may leave the caches before it does.
 func (a adoption) checkShard(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	defer a.app.c.metrics.timeOwnRequest("Get", api.KindApplication)()
+	ctx, done := a.app.c.requests.beginOwn(ctx, "Get", api.KindApplication)
+	defer done()
 	app, err := a.app.c.client.Applications.Get(ctx, a.app.object.Namespace, a.app.object.Name)
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
@@ -142,9 +141,8 @@ func (a adoption) adoptTracker(ctx context.Context, name string) (*api.Tracker, 
 // listObjects asks the server, in one namespace or with an empty one in all, for objects
 // with labels.
 func listObjects[T resource.Object](ctx context.Context, c *Controller, client resource.Client[T], kind, namespace string, with labels.Set) ([]T, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	defer c.metrics.timeOwnRequest("List", kind)()
+	ctx, done := c.requests.beginOwn(ctx, "List", kind)
+	defer done()
 	all, err := client.List(ctx, namespace, with.String())
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", kind, err)
@@ -170,9 +168,8 @@ func claimAll[T resource.Object](ctx context.Context, app *application, client r
 // the cache shows it.
 func claimObject[T resource.Object](ctx context.Context, app *application, client resource.Client[T], kind string, o T) (T, error) {
 	if shard := app.c.o.ShardID; o.GetLabels()[api.LabelShard] != shard {
-		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-		defer cancel()
-		defer app.c.metrics.timeOwnRequest("Patch", kind)()
+		ctx, done := app.c.requests.beginOwn(ctx, "Patch", kind)
+		defer done()
 		body := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, api.LabelShard, shard)
 		var err error
 		if o, err = client.Patch(ctx, o, resource.Patch{Type: types.MergePatchType, Body: body}); err != nil {

@@ -28,9 +28,8 @@ type application struct {
 
 // writeObject writes the application without its status.
 func (a *application) writeObject(ctx context.Context) error {
-	defer a.c.metrics.timeOwnRequest("Update", api.KindApplication)()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, done := a.c.requests.beginOwn(ctx, "Update", api.KindApplication)
+	defer done()
 	a.object.TypeMeta = api.TypeOf(api.KindApplication)
 	got, err := a.c.client.Applications.Update(ctx, a.object)
 	if err != nil {
@@ -56,9 +55,8 @@ func (a *application) patchStatus(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
-	defer a.c.metrics.timeOwnRequest("StatusPatch", api.KindApplication)()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, done := a.c.requests.beginOwn(ctx, "StatusPatch", api.KindApplication)
+	defer done()
 	got, err := a.c.client.Applications.Patch(ctx, a.object, resource.Patch{Type: types.MergePatchType, Body: body}, "status")
 	return a.setStored(got, err)
 }
@@ -70,9 +68,8 @@ func (a *application) updateStatus(ctx context.Context) error {
 		return nil
 	}
 	a.object.TypeMeta = api.TypeOf(api.KindApplication)
-	defer a.c.metrics.timeOwnRequest("StatusUpdate", api.KindApplication)()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, done := a.c.requests.beginOwn(ctx, "StatusUpdate", api.KindApplication)
+	defer done()
 	got, err := a.c.client.Applications.Update(ctx, a.object, "status")
 	return a.setStored(got, err)
 }

@@ -51,9 +51,8 @@ func (s *contextStore) openContext(ctx context.Context) error {
 		Name: contextName(s.app.object), Namespace: s.app.object.Namespace,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.app.object, api.GroupVersion().WithKind(api.KindApplication))},
 	}, Data: map[string]string{"vars": "{}"}}
-	defer s.app.c.metrics.timeRequest("Create", "ConfigMap", "v1")()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, done := s.app.c.requests.begin(ctx, "Create", "ConfigMap", "v1")
+	defer done()
 	if _, err := s.app.c.client.Core.ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("workflow context: %w", err)
 	}
@@ -67,9 +66,8 @@ func (s *contextStore) readConfigMap(ctx context.Context) (*corev1.ConfigMap, er
 		defer s.app.c.metrics.timeRequest("GetCache", "ConfigMap", "v1")()
 		return slim.Get[*corev1.ConfigMap](s.app.c.configMaps, namespace+"/"+name), nil
 	}
-	defer s.app.c.metrics.timeRequest("Get", "ConfigMap", "v1")()
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
+	ctx, done := s.app.c.requests.begin(ctx, "Get", "ConfigMap", "v1")
+	defer done()
 	cm, err := s.app.c.client.Core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -101,9 +99,8 @@ func (s *contextStore) saveStep(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("workflow context: %w", err)
 	}
-	defer s.app.c.metrics.timeRequest("Patch", "ConfigMap", "v1")()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, done := s.app.c.requests.begin(ctx, "Patch", "ConfigMap", "v1")
+	defer done()
 	if _, err := s.app.c.client.Core.ConfigMaps(s.app.object.Namespace).Patch(ctx, contextName(s.app.object), types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("workflow context: %w", err)
 	}

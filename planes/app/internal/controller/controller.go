@@ -42,6 +42,7 @@ type Controller struct {
 	objects  objects
 	events   record.EventRecorder
 	metrics  *metrics
+	requests requests
 	memory   *memories
 	unseen   *unseen.Writes
 	tools    plan.Tools
@@ -152,7 +153,8 @@ func newController(o Options) (*Controller, error) {
 		clusters:     members{cluster.Informer(client.Core.RESTClient(), o.InformerResync)},
 		rng:          newChance(o.Seed),
 	}
-	c.objects = objects{client: dynamic.New(raw), raw: raw, mapper: o.Mapper, known: &sync.Map{}, metrics: c.metrics, features: o.Features}
+	c.requests = requests{c.metrics, o.ReadTimeout}
+	c.objects = objects{client: dynamic.New(raw), raw: raw, mapper: o.Mapper, known: &sync.Map{}, requests: c.requests, features: o.Features}
 	c.tools = plan.Tools{Find: c.findDefinition, Namespaced: c.objects.isNamespaced}
 	for _, kind := range api.DefinitionKinds() {
 		c.definitions[kind] = client.Definitions[kind].Informer("", o.InformerResync, nil)

@@ -36,9 +36,8 @@ func (c *Controller) findWorkflow(ctx context.Context, app *api.Application) (*a
 	if len(own.Steps) > 0 {
 		return nil, fmt.Errorf("workflow: ref %s beside steps of its own: want one of them", own.Ref)
 	}
-	defer c.metrics.timeRequest("Get", api.KindWorkflow, api.ExternalVersion().String())()
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
+	ctx, done := c.requests.begin(ctx, "Get", api.KindWorkflow, api.ExternalVersion().String())
+	defer done()
 	gvr := api.ExternalVersion().WithResource(api.Resource(api.KindWorkflow))
 	o, err := c.objects.client.Resource(gvr).Namespace(app.Namespace).Get(ctx, own.Ref, metav1.GetOptions{})
 	if err != nil {

@@ -90,8 +90,8 @@ func (g *garbage) isForeign(o *unstructured.Unstructured) bool {
 }
 
 func (g *garbage) deleteTracker(ctx context.Context, t *api.Tracker) error {
-	done := g.app.c.metrics.timeOwnRequest("Delete", api.KindTracker)
-	err := g.app.c.client.Trackers.Delete(ctx, t)
+	within, done := g.app.c.requests.beginOwn(ctx, "Delete", api.KindTracker)
+	err := g.app.c.client.Trackers.Delete(within, t)
 	done()
 	if ignoreNotFound(err) != nil {
 		return err
@@ -103,8 +103,8 @@ func (g *garbage) deleteTracker(ctx context.Context, t *api.Tracker) error {
 func (g *garbage) releaseTracker(ctx context.Context, t *api.Tracker) error {
 	t = t.Copy()
 	t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return f == api.FinalizerTracker })
-	done := g.app.c.metrics.timeOwnRequest("Update", api.KindTracker)
-	_, err := g.app.c.client.Trackers.Update(ctx, t)
+	within, done := g.app.c.requests.beginOwn(ctx, "Update", api.KindTracker)
+	_, err := g.app.c.client.Trackers.Update(within, t)
 	done()
 	if ignoreNotFound(err) != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,13 +29,6 @@ import (
 	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 )
 
-// Bounds of single requests.
-const (
-	readTimeout  = 10 * time.Second
-	listTimeout  = 30 * time.Second
-	writeTimeout = 15 * time.Second
-)
-
 // objects are the calls on what applications are made of. They are never cached:
 // nobody knows beforehand which kinds there will be.
 type objects struct {
@@ -44,7 +36,7 @@ type objects struct {
 	raw      rest.Interface // of the same limiter, for reads
 	mapper   meta.RESTMapper
 	known    *sync.Map // what it found: *meta.RESTMapping by GroupVersionKind
-	metrics  *metrics
+	requests requests
 	features Features
 }
 
@@ -109,9 +101,8 @@ func (c objects) readObject(ctx context.Context, o *unstructured.Unstructured, b
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	ctx, cancel := context.WithTimeout(inBucket(ctx, o), readTimeout)
-	defer cancel()
-	defer c.metrics.timeRequestTo(ctx, "Get", o.GetKind(), o.GetAPIVersion())()
+	ctx, done := c.requests.beginOn(ctx, "Get", o)
+	defer done()
 	result := c.raw.Get().AbsPath(pathSegments(m, o)...).Do(ctx)
 	if err := inMember(ctx, result.Error()); apierrors.IsNotFound(err) {
 		return nil, nil
@@ -257,13 +248,12 @@ func (c objects) writeObject(ctx context.Context, want *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(inBucket(ctx, want), writeTimeout)
-	defer cancel()
+	ctx, done := c.requests.beginOn(ctx, w.verb, want)
+	defer done()
 	var dry []string
 	if dryRun {
 		dry = []string{metav1.DryRunAll}
 	}
-	defer c.metrics.timeRequestTo(ctx, w.verb, want.GetKind(), want.GetAPIVersion())()
 	if w.verb == "Create" {
 		_, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry})
 	} else {
@@ -297,9 +287,8 @@ func (c objects) deleteObject(ctx context.Context, o *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(inBucket(ctx, o), writeTimeout)
-	defer cancel()
-	defer c.metrics.timeRequestTo(ctx, "Delete", o.GetKind(), o.GetAPIVersion())()
+	ctx, done := c.requests.beginOn(ctx, "Delete", o)
+	defer done()
 	uid := o.GetUID()
 	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground),

@@ -177,9 +177,9 @@ func TestWrites(t *testing.T) {
 func readerOf(t *testing.T, server string) objects {
 	t.Helper()
 	raw := repotest.Must(rest.UnversionedRESTClientFor(dynamic.ConfigFor(&rest.Config{Host: server, QPS: -1})))(t)
-	return objects{raw: raw, mapper: configMaps(), known: &sync.Map{}, metrics: &metrics{
+	return objects{raw: raw, mapper: configMaps(), known: &sync.Map{}, requests: requests{readTimeout: 10 * time.Second, metrics: &metrics{
 		clock: clock.Start(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{}, []string{"controller", "cluster", "verb", "kind", "apiVersion", "unstructured"}),
-	}}
+	}}}
 }
 
 // aConfigMap returns an object with fields.

@@ -22,8 +22,9 @@ type Options struct {
 	ShardID        string        // handles what is labelled with it; empty: everything
 	Resync         time.Duration // between two passes over an application that is as it should be
 	InformerResync time.Duration
-	RevisionLimit  int // kept of an application beside the one in use
-	MaxDispatch    int // objects of an application that are applied or kept at the same time
+	ReadTimeout    time.Duration // of one object
+	RevisionLimit  int           // kept of an application beside the one in use
+	MaxDispatch    int           // objects of an application that are applied or kept at the same time
 	Events         bool
 	Webhook        bool // applications are reviewed before they are stored
 	WebhookListen  string
@@ -120,6 +121,7 @@ func (o *Options) Words() words.Set {
 			words.Default(ScopeKind, "the requests on one kind, untyped ones and those for members apart"), words.Or(ScopeClient, "all requests")),
 		words.Of(&o.Resync, "application-re-sync-period", "`DURATION` between two resyncs of an application without drift", words.Default(5*time.Minute, "")).Above(0),
 		words.Of(&o.InformerResync, "informer-sync-period", "`DURATION` between two resyncs of the informers", words.Default(10*time.Hour, "")).Above(0),
+		words.Of(&o.ReadTimeout, "read-timeout", "`DURATION` after which the read of an object fails, for example in a member that does not answer", words.Default(10*time.Second, "")).Above(0),
 		words.Of(&o.RevisionLimit, "application-revision-limit", "`NUMBER` of old revisions to keep", words.Default(2, "")).AtLeast(0),
 		words.Of(&o.MaxDispatch, "max-dispatch-concurrent", "`NUMBER` of objects of an application applied in parallel", words.Default(10, ""), words.In(ProfileV175, 1, "")).AtLeast(1),
 		words.Of(&o.ShardID, "shard-id", "handle applications labeled with this `SHARD` only; default all"),

@@ -218,9 +218,8 @@ func (r *revisions) applyRevision(ctx context.Context) error {
 	want.ResourceVersion, want.UID = r.stored.ResourceVersion, r.stored.UID
 	want.Spec.Compression.Type = f.RevisionCompression
 	want.Status = r.stored.Status
-	defer r.app.c.metrics.timeOwnRequest("Update", api.KindRevision)()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, done := r.app.c.requests.beginOwn(ctx, "Update", api.KindRevision)
+	defer done()
 	got, err := r.app.c.client.Revisions.Update(ctx, want)
 	if err != nil {
 		return fmt.Errorf("revision %s: %w", want.Name, err)
@@ -230,10 +229,8 @@ func (r *revisions) applyRevision(ctx context.Context) error {
 }
 
 func (r *revisions) createRevision(ctx context.Context, want *api.Revision) error {
-	done := r.app.c.metrics.timeOwnRequest("Create", api.KindRevision)
-	within, cancel := context.WithTimeout(ctx, writeTimeout)
+	within, done := r.app.c.requests.beginOwn(ctx, "Create", api.KindRevision)
 	got, err := r.app.c.client.Revisions.Create(within, want)
-	cancel()
 	done()
 	if apierrors.IsAlreadyExists(err) { // a killed self made it: the cache is behind
 		return fmt.Errorf("revision %s: %w", want.Name, adoption{r.app}.adoptUnreported(ctx, err))
@@ -276,9 +273,8 @@ func (r *revisions) finishRevision(ctx context.Context) error {
 	}
 	next, w := r.stored.Copy(), r.app.object.Status.Workflow
 	next.Status = api.RevisionStatus{Succeeded: w.Phase == api.WorkflowSucceeded, Workflow: w}
-	defer r.app.c.metrics.timeOwnRequest("StatusUpdate", api.KindRevision)()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, done := r.app.c.requests.beginOwn(ctx, "StatusUpdate", api.KindRevision)
+	defer done()
 	got, err := r.app.c.client.Revisions.Update(ctx, next, "status")
 	if err != nil {
 		return fmt.Errorf("status of revision %s: %w", r.stored.Name, err)
@@ -300,8 +296,8 @@ func (r *revisions) collectRevisions(ctx context.Context) error {
 		if old.Name == r.revisionName() {
 			continue
 		}
-		done := c.metrics.timeOwnRequest("Delete", api.KindRevision)
-		err := c.client.Revisions.Delete(ctx, old)
+		within, done := c.requests.beginOwn(ctx, "Delete", api.KindRevision)
+		err := c.client.Revisions.Delete(within, old)
 		done()
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete revision %s: %w", old.Name, err)

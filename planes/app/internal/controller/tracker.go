@@ -123,8 +123,8 @@ func (t *trackers) trackManifests(ctx context.Context, revision string, manifest
 
 func (t *trackers) createLocked(ctx context.Context, revision string) error {
 	c, want := t.app.c, t.newTracker(revision)
-	done := c.metrics.timeOwnRequest("Create", api.KindTracker)
-	got, err := c.client.Trackers.Create(ctx, want)
+	within, done := c.requests.beginOwn(ctx, "Create", api.KindTracker)
+	got, err := c.client.Trackers.Create(within, want)
 	done()
 	if apierrors.IsAlreadyExists(err) && c.adoptsMoved() {
 		got, err = adoption{t.app}.adoptTracker(ctx, want.Name)
@@ -138,7 +138,8 @@ func (t *trackers) createLocked(ctx context.Context, revision string) error {
 
 func (t *trackers) updateLocked(ctx context.Context, next *api.Tracker) error {
 	c := t.app.c
-	defer c.metrics.timeOwnRequest("Update", api.KindTracker)()
+	ctx, done := c.requests.beginOwn(ctx, "Update", api.KindTracker)
+	defer done()
 	next.Spec.Compression.Type = c.o.Features.TrackerCompression
 	got, err := c.client.Trackers.Update(ctx, next)
 	if err != nil {

@@ -45,7 +45,7 @@ func newHub(t *testing.T) *hub {
 	client := repotest.Must(dynamic.NewForConfig(config))(t)
 	return &hub{Options{
 		Env:     process.Env{Config: config, Clock: clock.Start(), Log: planetest.Log(t)},
-		Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, MaxDispatch: 1,
+		Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, ReadTimeout: time.Minute, MaxDispatch: 1,
 		Gateway:  cluster.Direct{Connections: 1},
 		Features: Features{TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEqualStatus: true, SkipEqualRevision: true, IndexLists: true, UncachedConfigMaps: true},
 	}, client.Resource(api.GroupVersion().WithResource(api.Resource(api.KindApplication))).Namespace("default")}
