@@ -24,6 +24,9 @@ func (c *Client) CloseHeld(which func(*Request) bool) {
 			end(s)
 		}
 	}
+	for s := range c.slow {
+		end(s)
+	}
 	for _, s := range c.queue.items[c.queue.head:] {
 		end(s)
 	}

@@ -91,6 +91,12 @@ type Request struct {
 	// pieces of any size that are valid during the call; nothing of it is kept.
 	// It must be quick, and is never called together with or after done.
 	Data func([]byte)
+	// Read, when set beside Data, has the body of a successful answer read as a slow program
+	// reads it: Read is asked how many of the bytes that wait are read now, and when to ask
+	// again. Data gets them then, and the server may send as many more: no more than the
+	// window of a stream waits. The end of the answer comes when all before it has been read.
+	// Read must not use the client.
+	Read func(now clock.Time, waiting int) (n int, next clock.Time)
 	// Hold, above 0, is of a watch: when its answer has begun, it is held open
 	// for so long and then closed, which is no error. Timeout bounds the time
 	// until it begins.
@@ -147,6 +153,7 @@ type Client struct {
 	ctx     context.Context
 	auth    string
 	actsAs  []hpack.HeaderField // the kubeconfig's own impersonation
+	slow    map[*stream]*conn   // those with Read to whom something came
 	renew   chan struct{}       // the server refused the credentials
 
 	sweepAt clock.Time    // when the next sweep is due
@@ -319,6 +326,11 @@ func (c *Client) InFlight() int {
 	for k := range c.all {
 		n += len(k.streams)
 	}
+	for s := range c.slow {
+		if s.over {
+			n++
+		}
+	}
 	return n
 }
 
@@ -339,6 +351,13 @@ func (c *Client) Close() error {
 		c.finish(s, ErrClosed)
 	}
 	c.wait.Wait()
+	c.mu.Lock()
+	slow := c.slow
+	c.slow = nil
+	c.mu.Unlock()
+	for s := range slow {
+		c.finish(s, ErrClosed)
+	}
 	return nil
 }
 
@@ -395,6 +414,8 @@ func (c *Client) sweep() time.Duration {
 		gone, first := k.takeLateLocked(now)
 		late, next = append(late, gone...), min(next, first)
 	}
+	read, first := c.readSlowlyLocked(now)
+	next = min(next, first)
 	c.drainQueueLocked()
 	if c.stirred || c.queue.len() > 0 {
 		next = now
@@ -402,6 +423,9 @@ func (c *Client) sweep() time.Duration {
 	c.sweepAt, c.stirred = max(next, now.Add(sweepEvery)), false
 	wait := c.sweepAt.Sub(now)
 	c.mu.Unlock()
+	for _, s := range read {
+		c.finish(s, s.end)
+	}
 	for _, s := range late {
 		switch {
 		case s.opened:

@@ -334,6 +334,7 @@ func (k *conn) forget(id uint32) {
 		}
 		k.unanswered -= s.cost
 		delete(k.streams, id)
+		delete(k.client.slow, s)
 	}
 }
 

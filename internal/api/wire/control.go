@@ -100,6 +100,9 @@ func (k *conn) onReset(f *frame) error {
 		return nil
 	}
 	k.drop(f.stream)
+	if failure := fmt.Errorf("%w: %w: %v", ErrLost, ErrReset, http2.ErrCode(code)); k.client.lingerLocked(s, k, failure) {
+		return nil
+	}
 	if http2.ErrCode(code) == http2.ErrCodeRefusedStream && s.solo == nil {
 		again := s.prepareAgain()
 		if again {
@@ -131,6 +134,9 @@ func (k *conn) onGoAway(f *frame) error {
 			continue
 		}
 		k.forget(id)
+		if c.lingerLocked(s, k, turnedAway()) {
+			continue
+		}
 		if k.answered { // the orderly end of a connection that served: it may befall a request many times
 			s.turned--
 		}
@@ -163,7 +169,7 @@ func turnedAway() error { return fmt.Errorf("%w: %w", ErrNotSent, errTurnedAway)
 // prepareAgain prepares a stream that was not looked at to be sent anew; false when it
 // was turned away too often.
 func (s *stream) prepareAgain() bool {
-	s.unsent, s.body, s.pieces, s.credit, s.cost = nil, s.body[:0], nil, 0, 0
+	s.unsent, s.body, s.pieces, s.credit, s.cost, s.read = nil, s.body[:0], nil, 0, 0, 0
 	s.response = Response{}
 	s.turned++
 	return s.turned < maxTurned

@@ -97,3 +97,15 @@ func (nowhere) Close() error { return nil }
 
 // Sweep does what the client does by itself, and returns when it would again.
 func (c *Client) Sweep() time.Duration { return c.sweep() }
+
+// Lingering returns how many streams have ended whose bodies are not read.
+func Lingering(c *Client) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.slow {
+		if s.over {
+			n++
+		}
+	}
+	return n
+}

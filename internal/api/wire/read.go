@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -82,6 +83,7 @@ func (k *conn) ended(err error) {
 	cause := k.err
 	orphans := k.streams
 	k.streams, k.unanswered = map[uint32]*stream{}, 0
+	maps.DeleteFunc(orphans, func(_ uint32, s *stream) bool { return c.lingerLocked(s, k, cause) })
 	c.removeConnLocked(k)
 	c.mu.Unlock()
 	for _, s := range orphans {
@@ -275,7 +277,9 @@ func (k *conn) onData(f *frame) error {
 	if s.bodyLength()+len(f.payload) > MaxBody {
 		k.drop(f.stream)
 		k.reset(f.stream, http2.ErrCodeCancel)
-		k.finishLocked(s, ErrTooLarge)
+		if !c.lingerLocked(s, k, ErrTooLarge) {
+			k.finishLocked(s, ErrTooLarge)
+		}
 		return nil
 	}
 	if err := k.feedBodyLocked(s, f.payload); err != nil {
@@ -297,6 +301,8 @@ func (k *conn) feedBodyLocked(s *stream, p []byte) error {
 		var err error
 		k.releaseAndCallLocked(s, func() { err = s.solo(p) })
 		return err
+	case s.readsSlowly():
+		k.client.keepUnreadLocked(s, k, p)
 	case success && s.request.Data != nil:
 		k.releaseAndCallLocked(s, func() { s.request.Data(p) })
 	case s.keeps(len(p)):
@@ -324,6 +330,9 @@ func (k *conn) credit(f *frame, s *stream) {
 	if s == nil || f.ended() {
 		return
 	}
+	if s.readsSlowly() {
+		n -= int64(len(f.payload)) // the server is told of the rest when it has been read
+	}
 	s.credit += n
 	if s.credit > streamWindow/4 {
 		k.windowUpdate(s.id, int(s.credit))
@@ -343,6 +352,9 @@ func (k *conn) completeLocked(s *stream) {
 		k.client.futile[k.place] = 0
 	}
 	k.client.drainQueueLocked()
+	if k.client.lingerLocked(s, k, nil) {
+		return
+	}
 	s.response.Body = s.joinBody()
 	var err error
 	if s.response.Code < 200 { // none, one that is no number, or an interim one that nothing followed

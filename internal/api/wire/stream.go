@@ -24,6 +24,12 @@ type stream struct {
 	opened   bool               // a held watch whose answer has begun
 	feeding  bool               // the read loop is in one of the request's functions
 	turned   int                // times that the server would not look at it
+
+	// Of a request with Read, whose body is what waits to be read:
+	read    int   // bytes of body that have been read
+	reading bool  // the sweep is in Data
+	over    bool  // the answer has ended, and its connection knows the stream no more
+	end     error // how
 }
 
 var streams = sync.Pool{New: func() any { return new(stream) }}
@@ -40,7 +46,7 @@ func (s *stream) free() {
 	if cap(s.body) > 64<<10 {
 		s.body = nil
 	}
-	s.request, s.done, s.unsent, s.solo, s.pieces = nil, nil, nil, nil, nil
+	s.request, s.done, s.unsent, s.solo, s.pieces, s.end = nil, nil, nil, nil, nil, nil
 	s.response = Response{}
 	streams.Put(s)
 }
