@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Clients are many independent clients, such as the agents of a DaemonSet, that send the
@@ -19,6 +21,7 @@ type Clients struct {
 	As          *As      `yaml:"as"`          // the user that each client acts as, by impersonation; default: windtunnel's own
 	Connections int      `yaml:"connections"` // number of connections, which the clients share evenly; default: one for each client
 	Limiter     *Limiter `yaml:"limiter"`     // rate limiter of each client; default: none
+	Reader      *Reader  `yaml:"reader"`      // how each client reads its watches; default: at once
 	ContentType string   `yaml:"contentType"` // protobuf (default): answers, and bodies of created objects, where the resource has it; json: all in JSON
 	UserAgent   string   `yaml:"userAgent"`   // may contain {{.Client}}; default: windtunnel's own
 }
@@ -35,6 +38,20 @@ type As struct {
 type Limiter struct {
 	QPS   float64 `yaml:"qps"`   // requests per second, on average; retries, pages and the GET of an update count
 	Burst int     `yaml:"burst"` // requests at once after a rest; default twice qps
+}
+
+// Reader is a client that reads its watches slowly or stops reading: what has come waits in the
+// client, and once 4 MiB of a watch wait, the API server has to hold back the rest, as with
+// client-go.
+type Reader struct {
+	Rate  unit.Bytes `yaml:"rate"`  // bytes per second, such as 64Ki; default: all that has come
+	Stall *Stall     `yaml:"stall"` // the client stops reading once; default: never
+}
+
+// Stall is a time in which a client reads nothing and its connections stay open.
+type Stall struct {
+	After unit.Duration `yaml:"after"` // counted from the opening of the first watch of the client
+	For   unit.Duration `yaml:"for"`   // default: to the end of the step
 }
 
 // What answers and bodies are written in: the values of clients.contentType.
@@ -108,6 +125,7 @@ func (c clientsChecker) checkClients(path string, s *Step) {
 			c.reportAt(path+".limiter.burst", "limiter.burst: %d is below 1", l.Burst)
 		}
 	}
+	c.checkReader(path+".reader", s)
 	c.checkWord(path+".contentType", "clients.contentType", x.ContentType)
 	c.checkClientText(path+".userAgent", "clients.userAgent", x.UserAgent)
 	if as := x.As; as != nil {
@@ -122,6 +140,27 @@ func (c clientsChecker) checkClients(path string, s *Step) {
 			}
 			c.checkClientText(at, "as.groups", group)
 		}
+	}
+}
+
+// checkReader checks how clients read their watches.
+func (c clientsChecker) checkReader(path string, s *Step) {
+	x := s.Clients.Reader
+	if x == nil {
+		return
+	}
+	if s.Requests == nil || !slices.ContainsFunc(s.Requests.Mix, func(x Call) bool { return x.Verb == "watch" }) {
+		c.reportAt(path, "clients.reader: clients read watches by it, and the step has none")
+	}
+	if x.Rate < 0 {
+		c.reportAt(path+".rate", "reader.rate: %v is below 0", x.Rate)
+	}
+	if x.Rate == 0 && x.Stall == nil {
+		c.reportAt(path, "clients.reader: needs rate, stall or both")
+	}
+	if x.Stall != nil {
+		c.checkNotNegativeTime(path+".stall.after", "stall.after", x.Stall.After)
+		c.checkNotNegativeTime(path+".stall.for", "stall.for", x.Stall.For)
 	}
 }
 

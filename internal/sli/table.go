@@ -122,8 +122,10 @@ func watchIndicators() []Indicator {
 			Source: reference, Labels: anyLabels("resource"), Statistics: []string{"sum", "rate", "max"},
 			Kind: Counter, Family: "apiserver_terminated_watchers_total", Calls: true, Shown: []string{"sum"}},
 		// Those of client-go's informers: what a restart costs their users, and the server.
-		{Name: "watches-ended", Unit: "watches", Text: "watches of informers (`informer`) that ended before their time; reason: closed, the server ended it or the connection was closed; expired, its resourceVersion was gone; error, another error of the server, or a connection that was silent",
+		{Name: "watches-ended", Unit: "watches", Text: "watches of clients (`clients`) that ended before their time; reason: closed, the server ended it or the connection was closed; expired, the resourceVersion of an informer was gone; error, another error of the server, or a connection that was silent",
 			Source: informers, Labels: oneOf(anyLabels("step", "clients"), "reason", "closed", "expired", "error"), Statistics: rateStatistics(), Kind: Counter, Family: "windtunnel_load_watches_ended_total"},
+		{Name: "watch-unread", Unit: "bytes", Text: "bytes of watches that a client with a slow `reader` has received and not read, the most of any connection in each second; a watch gets no more than 4 MiB ahead, as with client-go, and the server holds back the rest",
+			Source: informers, Labels: anyLabels("step", "clients"), Statistics: levelStatistics(), Kind: Gauge, Family: "windtunnel_load_watch_unread_bytes"},
 		{Name: "watch-recovery", Unit: "seconds", Text: "from the end of a watch of an informer to the moment when the informer watched again with all objects: resumed, listed and watched, or with the bookmark behind all initial events",
 			Source: informers, Labels: anyLabels("step", "clients"), Statistics: distributionStatistics(), Kind: Histogram, Family: "windtunnel_load_watch_recovery_seconds", Shown: showP99()},
 		{Name: "relists", Unit: "relists", Text: "times that an informer got all objects once more, by a list or by initial events of a watch",

@@ -302,7 +302,7 @@ func (k *conn) feedBodyLocked(s *stream, p []byte) error {
 		k.releaseAndCallLocked(s, func() { err = s.solo(p) })
 		return err
 	case s.readsSlowly():
-		k.client.keepUnreadLocked(s, k, p)
+		s.keepUnreadLocked(k, p)
 	case success && s.request.Data != nil:
 		k.releaseAndCallLocked(s, func() { s.request.Data(p) })
 	case s.keeps(len(p)):

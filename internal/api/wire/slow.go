@@ -22,8 +22,8 @@ func (s *stream) readsSlowly() bool {
 func (s *stream) unread() int { return len(s.body) - s.read }
 
 // keepUnreadLocked has a piece of the body wait until it is read; callers hold mu.
-func (c *Client) keepUnreadLocked(s *stream, k *conn, p []byte) {
-	now := k.now
+func (s *stream) keepUnreadLocked(k *conn, p []byte) {
+	c, now := k.client, k.now
 	if s.unread() == 0 {
 		s.request.Read(now, 0) // what was not there could not be read
 		c.wakeSweeperLocked(now)
@@ -62,7 +62,7 @@ func (c *Client) readSlowlyLocked(now clock.Time) (ended []*stream, next clock.T
 			continue
 		}
 		n, again := s.request.Read(now, s.unread())
-		c.passOnLocked(s, k, n)
+		s.passOnLocked(k, n)
 		if s.over && s.deadline <= now {
 			s.body, s.read, s.end = s.body[:0], 0, nil
 		}
@@ -82,7 +82,8 @@ func (c *Client) readSlowlyLocked(now clock.Time) (ended []*stream, next clock.T
 
 // passOnLocked gives the next n bytes of a body to Data and lets the server send as many more.
 // Callers hold mu, which is free meanwhile.
-func (c *Client) passOnLocked(s *stream, k *conn, n int) {
+func (s *stream) passOnLocked(k *conn, n int) {
+	c := k.client
 	if n <= 0 {
 		return
 	}

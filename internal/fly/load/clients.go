@@ -26,6 +26,14 @@ type Clients struct {
 	Accept      string  // media types of answers; empty: those of each call
 	Seed        uint64  // of what informers draw, and of pauses before watches
 	Identity    func(client int) Identity
+	Reader      func() Reader // makes that of a client; nil: watches are read at once
+}
+
+// Reader says how much of its watches a client reads, as wire.Request.Read does. Begin tells it
+// that a watch is open. Package reader has one.
+type Reader interface {
+	Begin(now clock.Time)
+	Read(now clock.Time, waiting int) (n int, next clock.Time)
 }
 
 // Identity is what a client says of itself.
@@ -98,6 +106,14 @@ func (p *population) close() (err error) {
 
 // isLimited tells whether the clients have rate limiters.
 func (p *population) isLimited() bool { return p != nil && p.QPS > 0 }
+
+// mostUnread returns the most bytes that wait to be read on a connection.
+func (p *population) mostUnread() (most int) {
+	for _, c := range p.connections {
+		most = max(most, c.Unread())
+	}
+	return most
+}
 
 // isFull tells whether so many calls wait for limiters that the pace has to wait; the
 // flight's mu is held.

@@ -2,8 +2,6 @@ package load
 
 import (
 	"math"
-	"net/http"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -16,34 +14,13 @@ import (
 // informers count what the informers of a flight did.
 type informers struct {
 	relists, relistBytes atomic.Int64
-	ended                [endReasons]atomic.Int64
 	recovered            [maxRecovery + 2]atomic.Int64 // by bucket; the last has all that took longer
 	recovery             atomic.Int64                  // nanoseconds of all together
 }
 
-// Why watches ended that were open.
-const (
-	endedClosed  = iota // the server closed it, or the connection was
-	endedExpired        // its version is gone
-	endedError          // another event ERROR, or a stream that broke
-	endReasons
-)
-
 // maxRecovery is the number of the last bucket of recoveries with a bound: bucket i ends at
 // 2^(i/2) milliseconds, this one at 131 s.
 const maxRecovery = 34
-
-// countEnd counts a watch that was open and ended before its time.
-func (i *informers) countEnd(e informer.End) {
-	reason := endedClosed
-	switch {
-	case e.How == informer.Failed && e.Code == http.StatusGone:
-		reason = endedExpired
-	case e.How == informer.Failed:
-		reason = endedError
-	}
-	i.ended[reason].Add(1)
-}
 
 // countRelist counts the bytes of a request that gets once more what exists, and whether it
 // was the last of its list.
@@ -84,16 +61,10 @@ func recoveryBound(bucket int) float64 { return math.Pow(2, float64(bucket)/2) /
 // writeSamples writes the counters of a step.
 func (i *informers) writeSamples(f *flight, now clock.Time) {
 	write := func(name string, value float64, more ...record.Label) {
-		labels := slices.Concat([]record.Label{{Name: "clients", Value: f.population.Name}}, more, []record.Label{{Name: "step", Value: f.plan.stepName()}})
-		records := f.g.options.Records
-		id := records.Series(record.Series{Target: "windtunnel", Name: name, Labels: labels})
-		records.Sample(record.Sample{Series: id, At: now, Value: value})
+		f.writeSample(now, name, value, append([]record.Label{{Name: "clients", Value: f.population.Name}}, more...)...)
 	}
 	write("windtunnel_load_relists_total", float64(i.relists.Load()))
 	write("windtunnel_load_relist_bytes_total", float64(i.relistBytes.Load()))
-	for reason, word := range [endReasons]string{"closed", "expired", "error"} {
-		write("windtunnel_load_watches_ended_total", float64(i.ended[reason].Load()), record.Label{Name: "reason", Value: word})
-	}
 	const recovery = "windtunnel_load_watch_recovery_seconds"
 	sum := int64(0)
 	for b := range i.recovered {

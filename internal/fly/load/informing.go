@@ -163,7 +163,7 @@ func (n *informing) follow(e requestEnd) followUp {
 
 // callAfter returns the call that sends an informer's next request.
 func (c *call) callAfter(f followUp) call {
-	next := call{flight: c.flight, index: c.index, informing: c.informing, due: f.due, charged: f.charged}
+	next := call{flight: c.flight, index: c.index, informing: c.informing, reader: c.reader, due: f.due, charged: f.charged}
 	if f.failed {
 		next.attempt = min(c.attempt+1, maxAttempt)
 	}
@@ -241,7 +241,7 @@ func (h *hold) endOpen(r *wire.Response, e requestEnd) {
 	next := h.informing.follow(e)
 	if next.lost && !f.isStopped() {
 		h.informing.ended = r.Done
-		f.watches.informers.Load().countEnd(e.End)
+		f.watches.countEnd(e.End)
 	}
 	h.reportClosed(r, next.over)
 	if next.over || !f.queueAsk(h.callAfter(next)) {
@@ -251,7 +251,7 @@ func (h *hold) endOpen(r *wire.Response, e requestEnd) {
 	f.sendDue()
 }
 
-// watchEnd says how an informer's watch ended.
+// watchEnd says how a client's watch ended.
 func (h *hold) watchEnd(r *wire.Response) informer.End {
 	if h.failed != nil {
 		return *h.failed
@@ -259,7 +259,10 @@ func (h *hold) watchEnd(r *wire.Response) informer.End {
 	if h.first.Done == 0 {
 		return endOf(r)
 	}
-	e := informer.End{How: informer.Closed, Lasted: r.Done.Sub(h.informing.began), Events: h.frames.events + h.marks}
+	e := informer.End{How: informer.Closed, Events: h.frames.events + h.marks}
+	if h.informing != nil {
+		e.Lasted = r.Done.Sub(h.informing.began)
+	}
 	if r.Err != nil && !isClosing(r.Err) {
 		// What client-go makes of a stream that it cannot read on.
 		e.How, e.Code = informer.Failed, http.StatusInternalServerError

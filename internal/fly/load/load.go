@@ -89,6 +89,7 @@ type call struct {
 	throttled time.Duration // how long it has to
 	until     clock.Time    // of a client's watch that was open: until then it is opened again
 	informing *informing    // of a client's informer, from its first request on
+	reader    Reader        // of a slow client, from its first watch on
 }
 
 // New returns a generator. Close it after use.

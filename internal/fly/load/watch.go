@@ -1,6 +1,7 @@
 package load
 
 import (
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type watches struct {
 	open           atomic.Int64
 	events, bytes  atomic.Int64
 	opened, broken atomic.Int64
+	ended          [endReasons]atomic.Int64  // of clients, before their time
 	informers      atomic.Pointer[informers] // nil: the plan has none
 	nextSample     clock.Time                // the pace's goroutine's own
 }
@@ -42,7 +44,7 @@ func (w *watches) writeSamples(f *flight) {
 	if !w.any.Load() {
 		return
 	}
-	now, records := f.g.options.Clock.Now(), f.g.options.Records
+	now := f.g.options.Clock.Now()
 	for _, m := range []struct {
 		name  string
 		value int64
@@ -53,12 +55,48 @@ func (w *watches) writeSamples(f *flight) {
 		{"windtunnel_load_watch_events_total", w.events.Load()},
 		{"windtunnel_load_watch_bytes_total", w.bytes.Load()},
 	} {
-		id := records.Series(record.Series{Target: "windtunnel", Name: m.name, Labels: []record.Label{{Name: "step", Value: f.plan.stepName()}}})
-		records.Sample(record.Sample{Series: id, At: now, Value: float64(m.value)})
+		f.writeSample(now, m.name, float64(m.value))
+	}
+	if f.population == nil {
+		return
+	}
+	clients := record.Label{Name: "clients", Value: f.population.Name}
+	for reason, word := range [endReasons]string{"closed", "expired", "error"} {
+		f.writeSample(now, "windtunnel_load_watches_ended_total", float64(w.ended[reason].Load()), clients, record.Label{Name: "reason", Value: word})
+	}
+	if f.population.Reader != nil {
+		f.writeSample(now, "windtunnel_load_watch_unread_bytes", float64(f.population.mostUnread()), clients)
 	}
 	if i := w.informers.Load(); i != nil {
 		i.writeSamples(f, now)
 	}
+}
+
+// writeSample writes a figure of the step with more labels, whose names come before "step".
+func (f *flight) writeSample(now clock.Time, name string, value float64, labels ...record.Label) {
+	records := f.g.options.Records
+	id := records.Series(record.Series{Target: "windtunnel", Name: name, Labels: append(labels, record.Label{Name: "step", Value: f.plan.stepName()})})
+	records.Sample(record.Sample{Series: id, At: now, Value: value})
+}
+
+// Why watches of clients ended that were open.
+const (
+	endedClosed  = iota // the server closed it, or the connection was
+	endedExpired        // its version is gone
+	endedError          // another event ERROR, or a stream that broke
+	endReasons
+)
+
+// countEnd counts a watch of clients that was open and ended before its time.
+func (w *watches) countEnd(e informer.End) {
+	reason := endedClosed
+	switch {
+	case e.How == informer.Failed && e.Code == http.StatusGone:
+		reason = endedExpired
+	case e.How == informer.Failed:
+		reason = endedError
+	}
+	w.ended[reason].Add(1)
 }
 
 // hold is a watch that is being opened or held.
@@ -84,9 +122,14 @@ type hold struct {
 // watches are held is the plan's affair.
 func (s *slot) holdWatch() {
 	f := s.flight
+	if p := f.population; p != nil && p.Reader != nil && s.reader == nil {
+		s.reader = p.Reader()
+	}
 	h := &hold{call: s.call, g: s.g, req: s.req, slot: s, initial: strings.Contains(s.req.Path, "sendInitialEvents=true")}
 	h.req.Body = nil
-	h.req.Opened, h.req.Data = h.onResponse, h.onData
+	if h.req.Opened, h.req.Data = h.onResponse, h.onData; h.reader != nil {
+		h.req.Read = h.reader.Read
+	}
 	if h.informing != nil {
 		h.frames.see = h.seeEvent
 	} else if h.until > 0 {
@@ -120,6 +163,9 @@ func (s *slot) watchClient() (*wire.Client, error) {
 
 func (h *hold) onResponse(r *wire.Response) {
 	h.first = *r
+	if h.reader != nil {
+		h.reader.Begin(r.Done)
+	}
 	if !h.initial {
 		h.recordOpened()
 	}
@@ -174,7 +220,7 @@ func (h *hold) onClosed(r *wire.Response) {
 		return
 	}
 	h.reportClosed(r, true)
-	if !h.reopen(r.Done) {
+	if !h.reopen(r) {
 		f.endCall()
 	}
 }
@@ -203,14 +249,15 @@ func (c *Clients) PauseBefore(i, failures int) time.Duration {
 
 // reopen has a client open its watch again that ended before its time, as an informer does:
 // without a resource version, so that the server lists what exists once more.
-func (h *hold) reopen(now clock.Time) bool {
-	f := h.flight
+func (h *hold) reopen(r *wire.Response) bool {
+	f, now := h.flight, r.Done
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if h.until <= now || f.stopped {
 		return false
 	}
-	next := call{flight: f, index: h.index, attempt: 1, due: now.Add(f.plan.Clients.PauseBefore(h.index, 0)), until: h.until}
+	f.watches.countEnd(h.watchEnd(r))
+	next := call{flight: f, index: h.index, attempt: 1, due: now.Add(f.plan.Clients.PauseBefore(h.index, 0)), until: h.until, reader: h.reader}
 	f.waitLocked(next)
 	return true
 }

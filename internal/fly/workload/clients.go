@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"time"
+
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/load/reader"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -15,6 +18,13 @@ func (w *Workload) ClientsOf(name string) *load.Clients {
 	out := &load.Clients{Name: c.Name, Count: c.Count, Connections: c.Connections, Seed: w.SeedOf(name)}
 	if c.Limiter != nil {
 		out.QPS, out.Burst = c.Limiter.QPS, c.Limiter.Burst
+	}
+	if r := c.Reader; r != nil {
+		speed := reader.Speed{Rate: float64(r.Rate)}
+		if r.Stall != nil {
+			speed.Stalls, speed.After, speed.For = true, time.Duration(r.Stall.After), time.Duration(r.Stall.For)
+		}
+		out.Reader = func() load.Reader { return reader.New(speed) }
 	}
 	if w.WantsJSON(name) {
 		out.Accept = load.JSON

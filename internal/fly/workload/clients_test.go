@@ -3,7 +3,9 @@ package workload_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 )
 
@@ -47,5 +49,36 @@ steps:
 	}
 	if w.CheckSharable(2) == nil {
 		t.Error("clients can be shared among workers")
+	}
+}
+
+// Each client reads by itself, as the scenario says.
+func TestReadersOfClients(t *testing.T) {
+	w := compileText(t, `
+scenario: x
+steps:
+- name: slow
+  clients: {count: 2, reader: {rate: 1Ki, stall: {after: 10s, for: 5s}}}
+  requests: {count: 2, pace: {constant: 1}, mix: [{verb: watch, resource: pods}]}
+- name: fast
+  clients: {count: 2}
+  requests: {count: 2, pace: {constant: 1}, mix: [{verb: watch, resource: pods}]}
+`)
+	if w.ClientsOf("fast").Reader != nil {
+		t.Error("clients without a reader do not read at once")
+	}
+	c := w.ClientsOf("slow")
+	a, b := c.Reader(), c.Reader()
+	at := func(d time.Duration) clock.Time { return clock.Time(d) }
+	a.Begin(at(0))
+	b.Begin(at(100 * time.Second))
+	if n, _ := a.Read(at(2*time.Second), 10_000); n != 2048 {
+		t.Errorf("%d bytes are read in 2 s", n)
+	}
+	if n, next := a.Read(at(12*time.Second), 10_000); n != 8*1024 || next != at(15*time.Second) {
+		t.Errorf("%d bytes are read before the stall, which ends at %v", n, time.Duration(next))
+	}
+	if n, next := b.Read(at(103*time.Second), 10_000); n != 3*1024 || next != at(103*time.Second) {
+		t.Errorf("%d bytes are read by the other client", n)
 	}
 }
