@@ -18,7 +18,7 @@ import (
 type Clients struct {
 	Name        string   `yaml:"name"`        // label clients of objectives; several steps may have the same; default: the step's name
 	Count       int      `yaml:"count"`       // number of clients
-	As          *As      `yaml:"as"`          // the user that each client acts as, by impersonation; default: windtunnel's own
+	As          *As      `yaml:"as"`          // the user that each client acts as; default: windtunnel's own
 	Connections int      `yaml:"connections"` // number of connections, which the clients share evenly; default: one for each client
 	Limiter     *Limiter `yaml:"limiter"`     // rate limiter of each client; default: none
 	Reader      *Reader  `yaml:"reader"`      // how each client reads its watches; default: at once
@@ -26,11 +26,11 @@ type Clients struct {
 	UserAgent   string   `yaml:"userAgent"`   // may contain {{.Client}}; default: windtunnel's own
 }
 
-// As is the identity of a client. windtunnel's own user needs the right to impersonate it; API
-// priority and fairness sorts and queues requests by it.
+// As is the identity of a client, by which API priority and fairness sorts and queues requests.
 type As struct {
 	User   string   `yaml:"user"`   // such as system:node:node-{{.Client}}
 	Groups []string `yaml:"groups"` // may contain {{.Client}}; the API server adds system:authenticated
+	Method string   `yaml:"method"` // impersonation (default): windtunnel's own user needs the right to impersonate the client; certificate: each client has a client certificate and a connection of its own, at a control plane that windtunnel starts
 }
 
 // Limiter is a token bucket as in client-go. A request that waits for it is not late by the
@@ -60,6 +60,15 @@ const (
 	JSONClients     = "json"
 )
 
+// How clients show who they are: the values of as.method.
+const (
+	ImpersonationMethod = "impersonation"
+	CertificateMethod   = "certificate"
+)
+
+// HasCertificates tells whether each client has a client certificate.
+func (c *Clients) HasCertificates() bool { return c.As != nil && c.As.Method == CertificateMethod }
+
 // How an informer gets what exists: the values of call.informer.
 const (
 	ListInformer      = "list"
@@ -82,6 +91,8 @@ func ForClient(text string, client int) string {
 }
 
 func (c *Clients) setDefaults() { c.ContentType = ProtobufClients }
+
+func (a *As) setDefaults() { a.Method = ImpersonationMethod }
 
 // fillDerived fills what follows from other fields.
 func (c *Clients) fillDerived(step string) {
@@ -131,6 +142,10 @@ func (c clientsChecker) checkClients(path string, s *Step) {
 	if as := x.As; as != nil {
 		if as.User == "" {
 			c.reportAt(path+".as", "as.user: is needed: an API server refuses groups without a user")
+		}
+		c.checkWord(path+".as.method", "as.method", as.Method)
+		if x.HasCertificates() && x.Connections != x.Count {
+			c.reportAt(path+".connections", "clients.connections: a client with a certificate needs a connection of its own: leave it out, or as.method")
 		}
 		c.checkClientText(path+".as.user", "as.user", as.User)
 		for i, group := range as.Groups {

@@ -65,6 +65,8 @@ func fieldWords(field string) []string {
 		return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	case "call.informer":
 		return []string{ListInformer, WatchListInformer}
+	case "as.method":
+		return []string{ImpersonationMethod, CertificateMethod}
 	case "call.pick":
 		return []string{"turn", "random"}
 	case "call.patch":

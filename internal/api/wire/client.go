@@ -218,16 +218,31 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 // does not change, such as certificates, and reads little at once: clients by the thousand
 // are made from one.
 func (c *Client) Another() *Client {
+	out := c.another()
+	out.start()
+	return out
+}
+
+// AnotherAs is Another for whom a client certificate names.
+func (c *Client) AnotherAs(certificate tls.Certificate) *Client {
+	out := c.another()
+	out.tls = c.tls.Clone()
+	out.tls.Certificates = []tls.Certificate{certificate}
+	out.tls.GetClientCertificate = nil
+	out.others, out.auth, out.actsAs = nil, "", nil
+	out.start()
+	return out
+}
+
+func (c *Client) another() *Client {
 	n := len(c.conns)
 	c.mu.Lock()
 	auth := c.auth
 	c.mu.Unlock()
-	out := &Client{
+	return &Client{
 		endpoint: c.endpoint, options: c.options, address: c.address, host: c.host, tls: c.tls, others: c.others, prefix: c.prefix, readSize: smallRead,
 		conns: make([]*conn, n), dialing: make([]bool, n), futile: make([]int, n), auth: auth, actsAs: c.actsAs,
 	}
-	out.start()
-	return out
 }
 
 // start makes what a client does not share, and starts its loops.

@@ -159,7 +159,7 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.atEnd(func() { _ = r.client.Close() })
-	if r.generator, err = load.New(load.Options{Endpoint: r.plane.Endpoint("load"), Records: r.dir.records, Clock: r.clock, Failed: r.callFailed}); err != nil {
+	if r.generator, err = load.New(load.Options{Endpoint: r.plane.Endpoint("load"), Records: r.dir.records, Clock: r.clock, Issue: r.plane.Issue, Failed: r.callFailed}); err != nil {
 		return err
 	}
 	r.atEnd(func() { _ = r.generator.Close() })

@@ -18,15 +18,16 @@ import (
 // sent by client i modulo Count. The calls keep their due times; a call whose client may
 // not send it yet, by its own rate limiter, waits for that and for nothing else.
 type Clients struct {
-	Name        string // of the population, in the records
-	Count       int
-	Connections int     // client i uses connection i modulo Connections
-	QPS         float64 // of the token bucket that each client has; 0: no limiter
-	Burst       int     // tokens of a full bucket
-	Accept      string  // media types of answers; empty: those of each call
-	Seed        uint64  // of what informers draw, and of pauses before watches
-	Identity    func(client int) Identity
-	Reader      func() Reader // makes that of a client; nil: watches are read at once
+	Name         string // of the population, in the records
+	Count        int
+	Connections  int     // client i uses connection i modulo Connections
+	QPS          float64 // of the token bucket that each client has; 0: no limiter
+	Burst        int     // tokens of a full bucket
+	Accept       string  // media types of answers; empty: those of each call
+	Seed         uint64  // of what informers draw, and of pauses before watches
+	Identity     func(client int) Identity
+	Certificates bool          // each shows one of user and groups instead of impersonating
+	Reader       func() Reader // makes that of a client; nil: watches are read at once
 }
 
 // Reader says how much of its watches a client reads, as wire.Request.Read does. Begin tells it
@@ -79,7 +80,9 @@ func (g *Generator) openPopulation(ctx context.Context, c *Clients) (*population
 	}
 	defer model.Close() // it has no connection
 	for i := range p.connections {
-		p.connections[i] = model.Another()
+		if p.connections[i], err = g.openClient(model, c, p.identities[i]); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
 	}
 	var opening guard.Group
 	for worker := range min(parallelHandshakes, c.Connections) {
@@ -93,12 +96,30 @@ func (g *Generator) openPopulation(ctx context.Context, c *Clients) (*population
 	return p, nil
 }
 
+// openClient makes the connection of a client, or of several that share it.
+func (g *Generator) openClient(model *wire.Client, c *Clients, who Identity) (*wire.Client, error) {
+	switch {
+	case !c.Certificates:
+		return model.Another(), nil
+	case c.Connections < c.Count || g.options.Issue == nil:
+		return nil, fmt.Errorf("%w: a certificate is of one client with a connection, at a plane that issues it", ErrPlan)
+	}
+	certificate, err := g.options.Issue(who.User, who.Groups)
+	if err != nil {
+		return nil, fmt.Errorf("load: certificate of %s: %w", who.User, err)
+	}
+	return model.AnotherAs(certificate), nil
+}
+
 // close closes the connections.
 func (p *population) close() (err error) {
 	if p == nil {
 		return nil
 	}
 	for _, c := range p.connections {
+		if c == nil { // it was not made any more
+			continue
+		}
 		err = errors.Join(err, c.Close())
 	}
 	return err
@@ -134,7 +155,9 @@ func (p *population) connectionOf(i int) *wire.Client {
 // sign makes a request that of call i's client.
 func (p *population) sign(i int, req *wire.Request) {
 	who := &p.identities[i%p.Count]
-	req.Impersonate, req.Groups, req.UserAgent = who.User, who.Groups, who.UserAgent
+	if req.UserAgent = who.UserAgent; !p.Certificates {
+		req.Impersonate, req.Groups = who.User, who.Groups
+	}
 	if p.Accept != "" {
 		req.Accept = p.Accept
 	}

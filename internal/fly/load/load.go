@@ -10,6 +10,7 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -40,6 +41,9 @@ type Options struct {
 	InFlight    int // calls at once, default 100 for each of Most; held watches do not count
 	Burst       int // calls at once of a burst, default 100 for each of Connections
 	Watches     int // connections for held watches, about 100 on each, default 100
+	// Issue makes the certificate of a user with groups, for Clients with Certificates; nil: the
+	// plane's authority is somebody else's.
+	Issue func(user string, groups []string) (tls.Certificate, error)
 	// Failed, when set, is told the first call of a step that failed in some way, and
 	// the first that did so for good, which the records have too. It is called from
 	// several goroutines.

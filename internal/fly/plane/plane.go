@@ -7,6 +7,7 @@
 package plane
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,10 @@ type Death struct {
 
 // Plane is a control plane that can be flown.
 type Plane struct {
+	// Issue makes the certificate of a user with groups; nil where windtunnel does not have the
+	// plane's authority.
+	Issue func(user string, groups []string) (tls.Certificate, error)
+
 	executable string                       // see Options; empty: this one
 	kubeconfig string                       // that it was reached by
 	identify   identifier                   // of the users of programs; nil where windtunnel made no certificates

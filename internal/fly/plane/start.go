@@ -208,6 +208,7 @@ func (p *Plane) makeCertificates(s *site, o Options) error {
 	}
 	p.endpoints = clients.identityEndpoints(*s)
 	p.identify = a.newIdentifier(s.apiURL(), o.Clock)
+	p.Issue = a.newIssuer(o.Clock)
 	more, err := a.kubeletIdentities(now)
 	if err != nil {
 		return err

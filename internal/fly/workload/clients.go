@@ -16,6 +16,7 @@ func (w *Workload) ClientsOf(name string) *load.Clients {
 	}
 	c := step.Clients
 	out := &load.Clients{Name: c.Name, Count: c.Count, Connections: c.Connections, Seed: w.SeedOf(name)}
+	out.Certificates = c.HasCertificates()
 	if c.Limiter != nil {
 		out.QPS, out.Burst = c.Limiter.QPS, c.Limiter.Burst
 	}

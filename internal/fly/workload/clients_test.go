@@ -2,6 +2,7 @@ package workload_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,5 +81,28 @@ steps:
 	}
 	if n, next := b.Read(at(103*time.Second), 10_000); n != 3*1024 || next != at(103*time.Second) {
 		t.Errorf("%d bytes are read by the other client", n)
+	}
+}
+
+// Clients who have certificates need a plane whose authority windtunnel has.
+func TestCertificatesNeedOwnPlane(t *testing.T) {
+	const text = `
+scenario: x
+steps:
+- name: agents
+  clients: {count: 7, as: {user: "agent-{{.Client}}", method: METHOD}}
+  requests: {count: 1, pace: {burst: true}, mix: [{verb: list, resource: pods}]}
+`
+	const want = `step "agents": clients.as.method: windtunnel cannot issue certificates for a cluster that it did not start`
+	w := compileText(t, strings.Replace(text, "METHOD", "certificate", 1))
+	if err := w.CheckFaults(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("in a cluster of others: %v", err)
+	}
+	if !w.ClientsOf("agents").Certificates {
+		t.Error("the clients have no certificates")
+	}
+	w = compileText(t, strings.Replace(text, "METHOD", "impersonation", 1))
+	if err := w.CheckFaults(); err != nil || w.ClientsOf("agents").Certificates {
+		t.Errorf("impersonation in a cluster of others: %v", err)
 	}
 }

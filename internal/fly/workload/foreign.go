@@ -45,13 +45,17 @@ func (w *Workload) CheckCalls(ctx context.Context, resources *discovery.Cache) e
 	return errors.Join(errs...)
 }
 
-// CheckFaults joins an error for each fault and upgrade of the steps that cannot be done to a
-// cluster that windtunnel has not started. It is asked before anything is started.
+// CheckFaults joins an error for each fault, upgrade and client certificate of the steps that
+// is not possible in a cluster that windtunnel has not started. It is asked before anything is
+// started.
 func (w *Workload) CheckFaults() error {
 	var errs []error
 	for step := range w.Scenario.AllSteps() {
 		if step.Upgrade != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: step %q: upgrade: windtunnel cannot upgrade a cluster that it did not start; leave --kubeconfig out, or the step", w.File, step.Line, step.Name))
+		}
+		if step.Clients != nil && step.Clients.HasCertificates() {
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: clients.as.method: windtunnel cannot issue certificates for a cluster that it did not start; use method: impersonation, or leave --kubeconfig out", w.File, step.Line, step.Name))
 		}
 		if step.Fault == nil {
 			continue

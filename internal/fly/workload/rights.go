@@ -85,7 +85,7 @@ func (w *Workload) Rights() Rights {
 		if step.Cluster == "" {
 			r.addStep(step)
 		}
-		if c := step.Clients; c != nil && c.As != nil {
+		if c := step.Clients; c != nil && c.As != nil && !c.HasCertificates() {
 			r.addVerbs(Place{Resource: "users"}, "impersonate")
 			if len(c.As.Groups) > 0 {
 				r.addVerbs(Place{Resource: "groups"}, "impersonate")
