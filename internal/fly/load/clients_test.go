@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/load/informer"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -406,5 +407,35 @@ func TestPausesBeforeWatches(t *testing.T) {
 	}
 	if len(seen) < 290 {
 		t.Errorf("300 pauses have %d values", len(seen))
+	}
+}
+
+// TestManyInformersAreSmall: 5,000 informers with a connection and a limiter each take at most
+// 30 KB each while they watch.
+func TestManyInformersAreSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opens 5,000 connections")
+	}
+	const clients, most = 5000, 30_000
+	records := repotest.Must(record.Create(filepath.Join(t.TempDir(), "r.wt")))(t)
+	defer records.Close()
+	g := repotest.Must(load.New(load.Options{Endpoint: hollowProcess(t), Records: records, Clock: clock.Start()}))(t)
+	defer g.Close()
+	p := inform(t, informer.WatchList, clients)
+	p.Clients.QPS, p.Clients.Burst = 5, 10
+	p.Pace = pace.Constant(2000)
+	before := occupied()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx, p) }()
+	repotest.Eventually(t, "all informers watch", func() bool { return g.Progress().OK == clients })
+	used := occupied() - before
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes per informer", used/clients)
+	if used/clients > most {
+		t.Errorf("%d bytes per informer, want at most %d", used/clients, most)
 	}
 }
