@@ -42,7 +42,8 @@ type unseen struct{ Progress }
 func (unseen) Waiting(string, int, int)  {}
 func (unseen) WaitingFor(string, string) {}
 
-// membersOf are those that a step's cluster means.
+// membersOf are those that a step's cluster means. It is an error when there is none: what
+// is to be done in no member would be done nowhere.
 func (s *Session) membersOf(cluster string) ([]*Member, error) {
 	names, err := s.Workload.Scenario.MembersOf(cluster)
 	if err != nil {
@@ -54,8 +55,19 @@ func (s *Session) membersOf(cluster string) ([]*Member, error) {
 			out = append(out, m)
 		}
 	}
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("cluster %q: %w", cluster, errNoMember)
+	case len(out) < len(names):
+		return nil, fmt.Errorf("cluster %q: %w: %s", cluster, errNotThere, names[len(out)])
+	}
 	return out, nil
 }
+
+var (
+	errNoMember = errors.New("it is no member, no group of members, and no selector of labels that one has")
+	errNotThere = errors.New("a member has not been started")
+)
 
 // inMembers does a step in members: what it sends is one plan, whose pace is that of
 // all together; what it waits for it waits for in all at the same time.
@@ -67,7 +79,7 @@ type inMembers struct {
 // Do does it.
 func (x inMembers) Do(ctx context.Context, s *Session) error {
 	members, err := s.membersOf(x.step.Cluster)
-	if err != nil || len(members) == 0 {
+	if err != nil {
 		return err
 	}
 	switch step := x.do.(type) {

@@ -295,3 +295,22 @@ func TestJointPace(t *testing.T) {
 		t.Errorf("%+v of steps that were not reached", out.Plan)
 	}
 }
+
+// TestStepsInNoMember: what is to be done in a member that is not there is not done, and does
+// not count as done.
+func TestStepsInNoMember(t *testing.T) {
+	for cluster, want := range map[string]string{
+		"region=us": "it is no member",
+		"near":      "it is no member",
+		"far-7":     "it is no member",
+		"far":       "a member has not been started: far",
+	} {
+		b, _ := newMembersBench(t, threeMembers+head(1)+"- {name: a, cluster: far, create: {body: map, count: 1, pace: {burst: true}}}\n")
+		b.Members = b.Members[:2]
+		step := b.Workload.Scenario.Steps[0]
+		step.Cluster = cluster
+		if err := stepOf(&step, nil).Do(t.Context(), b.Session); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", cluster, err, want)
+		}
+	}
+}
