@@ -377,6 +377,26 @@ func (s *slot) countUnbuilt(err error) {
 	s.endCall()
 }
 
+// CutShortError says that a plan was ended before all of its calls were sent.
+type CutShortError struct {
+	Sent, Asked int   // calls, of this process's share
+	Cause       error // why it was ended
+}
+
+func (e *CutShortError) Error() string {
+	return fmt.Sprintf("%v: %d of %d calls were sent", e.Cause, e.Sent, e.Asked)
+}
+
+func (e *CutShortError) Unwrap() error { return e.Cause }
+
+// explainEnd adds to the cause of an early end how many of the plan's calls were sent.
+func (f *flight) explainEnd(cause error) error {
+	if f.next >= f.calls || f.plan.Count == 0 {
+		return cause
+	}
+	return &CutShortError{f.plan.Share.Count(f.next), f.plan.Share.Count(f.calls), cause}
+}
+
 // stop ends a flight early: what has not left stays, what is in flight is
 // waited for, and watches are closed.
 func (f *flight) stop() {

@@ -140,7 +140,7 @@ func (g *Generator) Resources() *discovery.Cache { return g.plane.resources }
 
 // Run sends a plan and returns when every call has ended. When ctx ends it
 // sends no more, waits for what is in flight, closes its watches and returns
-// ctx's cause. Failed calls are outcomes, not errors; an error of Build is
+// ctx's cause, in a CutShortError if some of the plan's calls were not sent. Failed calls are outcomes, not errors; an error of Build is
 // counted, and the first one is returned when the plan is through.
 func (g *Generator) Run(ctx context.Context, p Plan) error {
 	f, err := g.beginFlight(ctx, p)
@@ -156,7 +156,7 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 	f.tellRates()
 	f.tellFailures()
 	if ended != nil {
-		return ended
+		return f.explainEnd(ended)
 	}
 	if f.bad > 0 {
 		return fmt.Errorf("%w: %d of %d, the first: %w", ErrBodies, f.bad, p.Share.Count(f.next), f.err)

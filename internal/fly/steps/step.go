@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -150,22 +151,35 @@ func hasDelete(s *scenario.Step) bool {
 // errBeside ends steps that last as long as those beside them.
 var errBeside = errors.New("the steps beside it have ended")
 
-// endBeside is what is told of a step that ended when the steps beside it had. That is its end,
-// unless it was to come to one of its own: a wait, or an upgrade, that others cut short is not
-// done. A command is stopped then, but not one that had failed before.
+// endBeside is what is told of a step that ended when the steps beside it had. A step that was
+// to come to an end of its own is not done when others cut it short. For one that only lasts as
+// long as the others, that is its end. A command is stopped then, but not one that had failed before.
 func endBeside(step *scenario.Step, err error) error {
-	ended := err == nil || errors.Is(err, errBeside) || errors.Is(err, context.Canceled)
+	stopped := errors.Is(err, errBeside) || errors.Is(err, context.Canceled)
+	var cut *load.CutShortError
 	switch {
-	case err == nil:
-	case step.Exec != nil && !ended:
-		return err
-	case step.Wait != nil || step.Settle != nil || step.Upgrade != nil:
-		if ended {
-			return fmt.Errorf("%w before this one was done", errBeside)
-		}
-		return err
+	case err == nil, step.Exec != nil && stopped, step.Exec == nil && !hasOwnEnd(step, err):
+		return nil
+	case errors.As(err, &cut) && stopped:
+		return fmt.Errorf("%w before this one was done: %d of %d calls were sent", errBeside, cut.Sent, cut.Asked)
+	case stopped:
+		return fmt.Errorf("%w before this one was done", errBeside)
 	}
-	return nil
+	return err
+}
+
+// hasOwnEnd tells whether a step that ended with an error was to come to an end that does not
+// depend on a time: that of a wait, or of so many objects or calls. The calls of a step of
+// requests are all sent while it still holds watches. A probe is checked up to where it is ended.
+func hasOwnEnd(step *scenario.Step, err error) bool {
+	switch {
+	case step.Requests != nil:
+		return step.Requests.For == 0 && errors.As(err, new(*load.CutShortError))
+	case step.Churn != nil:
+		return step.Churn.For == 0
+	}
+	return step.Wait != nil || step.Settle != nil || step.Upgrade != nil ||
+		step.Create != nil || step.Scale != nil || step.Update != nil || step.Delete != nil
 }
 
 // parallel does steps at the same time and ends when all have ended. One that

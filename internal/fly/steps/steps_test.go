@@ -561,8 +561,9 @@ func TestInformersOfAStep(t *testing.T) {
 
 // TestBesideThatWasToEnd: a step that was to reach something is not done when it is cut short.
 func TestBesideThatWasToEnd(t *testing.T) {
+	const cut = "the steps beside it have ended before this one was done"
 	for step, want := range map[string]string{
-		`wait: {objects: configmaps, of: made, condition: 'self.data.a == "never"', within: 5m}`: "the steps beside it have ended before this one was done",
+		`wait: {objects: configmaps, of: made, condition: 'self.data.a == "never"', within: 5m}`: cut,
 		`wait: {objects: configmaps, of: made, condition: has(self.data), within: 5m}`:           "",
 		`requests: {for: 1h, pace: {constant: 1}, mix: [{verb: list, resource: configmaps}]}`:    "",
 	} {
@@ -572,6 +573,46 @@ func TestBesideThatWasToEnd(t *testing.T) {
 		}
 		if got := b.endOf(t, "x"); got != want {
 			t.Errorf("%s: ended with %q, want %q", step, got, want)
+		}
+	}
+	// The main step ends when the one beside it has made its first object.
+	b := newBench(t, head(1)+`- parallel: [{name: x, beside: true, create: {body: map, count: 7, pace: {constant: 1e-4}}}, {name: main, wait: {objects: configmaps, condition: "true", count: 1}}]`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Error(err)
+	}
+	if got, want := b.endOf(t, "x"), cut+": 1 of 7 calls were sent"; got != want {
+		t.Errorf("ended with %q, want %q", got, want)
+	}
+}
+
+// TestStepsCutShort: which steps are done when the steps beside them have ended.
+func TestStepsCutShort(t *testing.T) {
+	some := &load.CutShortError{Sent: 1, Asked: 9, Cause: errBeside}
+	for _, c := range []struct {
+		step scenario.Step
+		err  error
+		done bool
+	}{
+		{scenario.Step{Create: &scenario.Create{}}, some, false},
+		{scenario.Step{Create: &scenario.Create{}}, errBeside, false}, // not all are answered
+		{scenario.Step{Create: &scenario.Create{}}, nil, true},
+		{scenario.Step{Scale: &scenario.Scale{}}, some, false},
+		{scenario.Step{Update: &scenario.Update{}}, some, false},
+		{scenario.Step{Delete: &scenario.Delete{}}, some, false},
+		{scenario.Step{Churn: &scenario.Churn{Cycles: 2}}, fmt.Errorf("cycle 2: %w", some), false},
+		{scenario.Step{Churn: &scenario.Churn{For: 1}}, some, true},
+		{scenario.Step{Requests: &scenario.Requests{Count: 9}}, some, false},
+		{scenario.Step{Requests: &scenario.Requests{Count: 9}}, errBeside, true}, // all are sent, and watches are held
+		{scenario.Step{Requests: &scenario.Requests{Count: 9, For: 1}}, some, true},
+		{scenario.Step{Probe: &scenario.Probe{Count: 9}}, some, true},
+		{scenario.Step{Settle: &scenario.Settle{}}, errBeside, false},
+		{scenario.Step{Upgrade: &scenario.Upgrade{}}, context.Canceled, false},
+		{scenario.Step{Exec: &scenario.Exec{}}, errBeside, true},
+		{scenario.Step{Exec: &scenario.Exec{}}, errors.New("exited with code 3"), false},
+		{scenario.Step{Pause: 1}, errBeside, true},
+	} {
+		if got := endBeside(&c.step, c.err); (got == nil) != c.done {
+			t.Errorf("%s that ended with %v: %v", c.step.Verb(), c.err, got)
 		}
 	}
 }
