@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/fly/member"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // hollowMembersVerb is the process of a scenario's hollow members; package plane
@@ -50,8 +51,5 @@ func readHollow(file string) (group member.HollowGroup, err error) {
 	if err != nil {
 		return group, fmt.Errorf("read what hollow members are to be: %w", err)
 	}
-	if err := json.Unmarshal(raw, &group); err != nil {
-		return group, fmt.Errorf("%s: %w", file, err)
-	}
-	return group, nil
+	return group, text.DecodeJSON(file, raw, &group)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
 	"github.com/windtunnel/windtunnel/internal/fly/share/worker"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // workerFlags say who sends the load of a run.
@@ -117,8 +117,5 @@ func readAccess(env *environment, file string) (a protocol.Access, err error) {
 	if err != nil {
 		return a, fmt.Errorf("read where the leader is: %w", err)
 	}
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return a, fmt.Errorf("%s: %w", file, err)
-	}
-	return a, nil
+	return a, text.DecodeJSON(file, raw, &a)
 }

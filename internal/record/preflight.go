@@ -2,7 +2,6 @@ package record
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -40,10 +39,6 @@ func (m *Manifest) UnmarshalJSON(raw []byte) error {
 		} `json:"gate"`
 	}{plain: (*plain)(m)}
 	if err := json.Unmarshal(raw, &former); err != nil {
-		var other *json.UnmarshalTypeError
-		if errors.As(err, &other) && other.Field == "" {
-			return fmt.Errorf("not a manifest: it is a JSON %s, not an object", other.Value)
-		}
 		return fmt.Errorf("read manifest: %w", err)
 	}
 	if g := former.Gate; g != nil && m.Preflight == nil {

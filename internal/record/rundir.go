@@ -2,7 +2,6 @@ package record
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // The files of a run directory.
@@ -59,8 +60,8 @@ func OpenDir(path string) (Dir, Manifest, error) {
 	if err != nil {
 		return "", m, fmt.Errorf("open run directory: %w", err)
 	}
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return "", m, fmt.Errorf("%s: %w", d.File(ManifestFile), err)
+	if err := text.DecodeJSON(d.File(ManifestFile), raw, &m); err != nil {
+		return "", m, err
 	}
 	if m.Format < 1 || m.Format > Format {
 		return "", m, fmt.Errorf("%s: format %d, this version reads formats 1 to %d", d.File(ManifestFile), m.Format, Format)

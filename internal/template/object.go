@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	words "github.com/windtunnel/windtunnel/internal/text"
 )
 
 // ErrEmpty is in the error for a template that gives nothing for an object.
@@ -72,12 +73,7 @@ func compactObject(text []byte, lastWins bool) ([]byte, error) {
 	}
 	object, err := read(text)
 	if err != nil {
-		// What kind of decoder complains is of no use to the reader.
-		why := err.Error()
-		for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
-			why = strings.TrimPrefix(why, noise)
-		}
-		return nil, fmt.Errorf("the rendered text is not YAML: %s", strings.Join(strings.Fields(why), " "))
+		return nil, fmt.Errorf("the rendered text is not YAML: %s", words.YAMLFault(err))
 	}
 	return object, nil
 }

@@ -7,7 +7,6 @@ package discovery
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // ErrNotServed says that the server does not serve a kind.
@@ -235,8 +235,5 @@ func (c *Cache) getDocument(ctx context.Context, path string, into any) (code in
 	case !r.Success():
 		return r.Code, r.Refusal()
 	}
-	if err := json.Unmarshal(r.Body, into); err != nil {
-		return r.Code, fmt.Errorf("%s: %w", path, err)
-	}
-	return r.Code, nil
+	return r.Code, text.DecodeJSON(path, r.Body, into)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 const (
@@ -205,10 +206,7 @@ func (a *Asker) ask(ctx context.Context, path, query string, in, out any) error 
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("ask %s: decode the answer: %w", path, err)
-	}
-	return nil
+	return text.DecodeJSON("the answer to GET "+path, raw, out)
 }
 
 // anyAnswer is good as soon as there is any answer.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // StateFormat is the version of File; StateFile is its name in the folder of an atlas.
@@ -70,8 +71,8 @@ type File struct {
 // ReadFile decodes a state; the error names the file.
 func ReadFile(path string, raw []byte) (File, error) {
 	var f File
-	if err := json.Unmarshal(raw, &f); err != nil {
-		return f, fmt.Errorf("%s: %w", path, err)
+	if err := text.DecodeJSON(path, raw, &f); err != nil {
+		return f, err
 	}
 	if f.Format != StateFormat {
 		return f, fmt.Errorf("%s: format %d, this version reads format %d", path, f.Format, StateFormat)

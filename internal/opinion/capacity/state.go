@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -61,8 +61,8 @@ const (
 // ReadState decodes a state; the error names the file.
 func ReadState(file string, raw []byte) (State, error) {
 	var s State
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return s, fmt.Errorf("%s: %w", file, err)
+	if err := text.DecodeJSON(file, raw, &s); err != nil {
+		return s, err
 	}
 	if s.Format != StateFormat {
 		return s, fmt.Errorf("%s: format %d, this version reads format %d", file, s.Format, StateFormat)

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -61,8 +61,8 @@ func Open(path string) (Run, error) {
 	given := err == nil
 	switch {
 	case given:
-		if err := json.Unmarshal(raw, &r.Judgement); err != nil {
-			return Run{}, fmt.Errorf("%s: %w", dir.File(record.VerdictFile), err)
+		if err := text.DecodeJSON(dir.File(record.VerdictFile), raw, &r.Judgement); err != nil {
+			return Run{}, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return Run{}, fmt.Errorf("open run directory: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // Format is the version of the file.
@@ -66,8 +67,8 @@ type Setting struct {
 // Decode reads a file; name is its name in messages.
 func Decode(name string, raw []byte) (*File, error) {
 	f := &File{}
-	if err := json.Unmarshal(raw, f); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := text.DecodeJSON(name, raw, f); err != nil {
+		return nil, err
 	}
 	if f.Format != Format {
 		return nil, fmt.Errorf("%s: format %d, this version reads format %d", name, f.Format, Format)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/redact"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -259,10 +260,10 @@ type removedList struct {
 func readJSON(dir record.Dir, name string, into any) error {
 	raw, err := dir.Read(name)
 	if err == nil {
-		err = json.Unmarshal(raw, into)
+		err = text.DecodeJSON(name, raw, into)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrIndex, name, err)
+		return fmt.Errorf("%w: %w", ErrIndex, err)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/redact"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // Options say what is published.
@@ -208,10 +208,10 @@ func (m *maker) readSides(e *Experiment, source string) (a, b []string, err erro
 	}
 	var c compare.Comparison
 	if err == nil {
-		err = json.Unmarshal(raw, &c)
+		err = text.DecodeJSON(filepath.Join(source, ComparisonFile), raw, &c)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(source, ComparisonFile), err)
+		return nil, nil, err
 	}
 	e.Sides = []Side{{m.redact.Text(c.A.Name), []string{}}, {m.redact.Text(c.B.Name), []string{}}}
 	names := func(s compare.Side) (out []string) {

@@ -124,10 +124,10 @@ func TestLeftOut(t *testing.T) {
 		why   string
 	}{
 		"no verdict":          {func(t *testing.T, f string) { must(t, os.Remove(filepath.Join(f, record.VerdictFile))) }, "windtunnel judge writes it"},
-		"verdict is cut off":  {file(record.VerdictFile, `{"verdict": "pa`), "unexpected end of JSON input"},
+		"verdict is cut off":  {file(record.VerdictFile, `{"verdict": "pa`), "not JSON: it ends too early"},
 		"verdict of no kind":  {file(record.VerdictFile, `{"verdict": "great"}`), `its verdict is "great"`},
 		"a number too large":  {file(record.VerdictFile, `{"verdict": "pass", "measures": {"cpu_seconds_etcd": {"value": 1e999}}}`), "1e999"},
-		"manifest is a list":  {file(record.ManifestFile, `[]`), "it is a JSON array, not an object"},
+		"manifest is a list":  {file(record.ManifestFile, `[]`), "it is a list, and not a mapping"},
 		"a newer manifest":    {file(record.ManifestFile, `{"format": 99}`), "format 99, this version reads formats"},
 		"no time":             {file(record.ManifestFile, `{"format": 2}`), "does not say when it was run"},
 		"too many measures":   {file(record.VerdictFile, `{"verdict": "pass", "measures": {`+manyMeasures()+`}}`), "more than 500 measures"},

@@ -2,12 +2,11 @@ package site
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // verdictFile is what the page needs of a verdict.json. The objectives, the larger part,
@@ -25,10 +24,7 @@ func readVerdict(raw []byte) (v verdictFile, err error) {
 	if v, ok := scanVerdict(raw); ok {
 		return v, nil
 	}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return v, fmt.Errorf("%s: %w", record.VerdictFile, err)
-	}
-	return v, nil
+	return v, text.DecodeJSON(record.VerdictFile, raw, &v)
 }
 
 // scanVerdict reads a verdict.json; false: it is not as it is written, or not JSON.
