@@ -10,16 +10,23 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdapiv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // Endpoint is an API server and an identity at it. It holds secrets: it is
@@ -71,12 +78,15 @@ func Plain(server string) Endpoint {
 // FromKubeconfig reads a kubeconfig file; context may be empty for its current
 // one. Exec plugins, token files, impersonation and proxies are honoured.
 func FromKubeconfig(path, context string) (Endpoint, error) {
-	if _, err := os.Stat(path); err != nil {
+	file, err := loadKubeconfig(path)
+	if err != nil {
 		return Endpoint{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if name := cmp.Or(context, file.CurrentContext); name != "" && file.Contexts[name] == nil && len(file.Contexts) > 0 {
+		return Endpoint{}, fmt.Errorf("read kubeconfig %s: it has no context %q, only %s", path, name, strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", "))
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // where an old plugin keeps what it was given
+	config, err := clientcmd.NewNonInteractiveClientConfig(*file, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) { // whose text speaks of an environment variable that is not read
 		return Endpoint{}, fmt.Errorf("read kubeconfig %s: it names no cluster: it needs a current-context with a cluster and a user", path)
 	}
@@ -86,14 +96,60 @@ func FromKubeconfig(path, context string) (Endpoint, error) {
 	return fromConfig(config), nil
 }
 
+// maxKubeconfig bounds a kubeconfig, in bytes: a device has no end.
+const maxKubeconfig = 16 << 20
+
+// loadKubeconfig reads a kubeconfig file once, since it may be a pipe. Paths in it start from its
+// folder.
+func loadKubeconfig(path string) (*clientcmdapi.Config, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, maxKubeconfig+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	if len(raw) > maxKubeconfig {
+		return nil, fmt.Errorf("%s has more than 16 MiB: it is no kubeconfig", path)
+	}
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, explainKubeconfig(path, raw, err)
+	}
+	for _, c := range config.Clusters {
+		c.LocationOfOrigin = path
+	}
+	for _, u := range config.AuthInfos {
+		u.LocationOfOrigin = path
+	}
+	return config, clientcmd.ResolveLocalPaths(config)
+}
+
+// explainKubeconfig says what is wrong with a file, not which decoder of client-go's met it.
+func explainKubeconfig(path string, raw []byte, err error) error {
+	object, notYAML := yaml.YAMLToJSON(raw)
+	if notYAML != nil {
+		return fmt.Errorf("%s: not YAML: %s", path, text.YAMLFault(notYAML))
+	}
+	var config clientcmdapiv1.Config
+	switch other := text.DecodeJSON(path, object, &config); {
+	case config.Kind != "" && config.Kind != "Config":
+		return fmt.Errorf("%s: it is a %.40q, and not a kubeconfig, whose kind is Config", path, config.Kind)
+	case other != nil:
+		return other
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
 // ErrOutside says that a kubeconfig names something outside of itself.
 var ErrOutside = errors.New("it names a program or a file of this machine")
 
 // Parse reads the text of a kubeconfig that another process has sent. It holds all that it
 // needs: one that names a program or a file, of which this machine would run or read its
 // own, is refused with ErrOutside.
-func Parse(text []byte) (Endpoint, error) {
-	c, err := clientcmd.Load(text)
+func Parse(raw []byte) (Endpoint, error) {
+	c, err := clientcmd.Load(raw)
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
