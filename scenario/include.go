@@ -2,9 +2,7 @@ package scenario
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -16,6 +14,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/folder"
 )
 
 // Limits of included files.
@@ -64,7 +64,7 @@ func (x *inclusion) follow(root *yaml.Node, in string, f *problems) {
 		return
 	}
 	for _, n := range list.Content {
-		if n.Kind != yaml.ScalarNode {
+		if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || n.Value == "" {
 			f.add(n.Line, "include: %s is not the name of a file", nodeShape(n))
 			continue
 		}
@@ -219,12 +219,12 @@ func Resolve(file string, raw []byte) ([]byte, error) {
 	if !bytes.Contains(raw, []byte("include")) {
 		return raw, nil
 	}
-	folder, err := os.OpenRoot(filepath.Dir(file)) // no symbolic link leads out of it
+	root, err := os.OpenRoot(filepath.Dir(file)) // no symbolic link leads out of it
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}
-	defer folder.Close() // nothing was written through it
-	out, _, err := resolveIn(folder.FS(), file, raw)
+	defer root.Close() // nothing was written through it
+	out, _, err := resolveIn(folder.Of(root), file, raw)
 	return out, err
 }
 
@@ -333,21 +333,10 @@ func fragmentsOf(raw []byte) map[string]string {
 }
 
 // readFragment reads an included file, with lines as YAML has them.
-func readFragment(folder fs.FS, name string) (string, error) {
-	file, err := folder.Open(name)
+func readFragment(in fs.FS, name string) (string, error) {
+	raw, err := folder.ReadFrom(in, name, maxFragment)
 	if err != nil {
-		var of *fs.PathError
-		if errors.As(err, &of) {
-			err = of.Err
-		}
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	raw, err := io.ReadAll(io.LimitReader(file, maxFragment+1))
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	if len(raw) > maxFragment {
-		return "", fmt.Errorf("%s has more than %d bytes", name, maxFragment)
+		return "", err
 	}
 	return strings.TrimRight(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n") + "\n", nil
 }

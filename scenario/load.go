@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
+
+	"github.com/windtunnel/windtunnel/internal/folder"
 )
 
 // maxAgain is how many bytes are parsed again to find out which of the parameters that
@@ -115,39 +115,21 @@ func (s *Scenario) ReadBody(file string, b Body) ([]byte, error) {
 	return raw, nil
 }
 
-// ReadReplay returns the text of a file of due times, under the same rules.
+// ReadReplay returns the text of a file of due times, under the same rules. The error does not
+// say which step names it.
 func (s *Scenario) ReadReplay(file, name string) ([]byte, error) {
 	raw, err := readInside(filepath.Dir(file), name, maxReplay)
 	if err != nil {
-		return nil, fmt.Errorf("%s: pace.replay: %w", file, err)
+		return nil, fmt.Errorf("pace.replay: %w", err)
 	}
 	return raw, nil
 }
 
-func readInside(folder, name string, maxBytes int64) ([]byte, error) {
+func readInside(dir, name string, maxBytes int64) ([]byte, error) {
 	if err := checkInside(name); err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close() // nothing was written through it
-	f, err := root.Open(filepath.FromSlash(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w in %s", name, syscall.ENOENT, folder)
-	}
-	if err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	if int64(len(raw)) > maxBytes {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, maxBytes)
-	}
-	return raw, nil
+	return folder.Read(dir, name, maxBytes)
 }
 
 // lineOf returns where a value stands, or the nearest value around it that

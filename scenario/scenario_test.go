@@ -230,8 +230,8 @@ func TestReadBody(t *testing.T) {
 	}
 	var s scenario.Scenario
 	for name, want := range map[string]string{
-		"b.yaml": "", "link": "path escapes from parent", "../secret": "leads out of the scenario's folder",
-		"/etc/passwd": "leads out of the scenario's folder", "none": "none: no such file", "big": "has more than 1048576 bytes",
+		"b.yaml": "", "link": "link: it leads out of the folder", "../secret": "leads out of the scenario's folder",
+		"/etc/passwd": "leads out of the scenario's folder", "none": "none: no such file", "big": "big has more than 1 MiB",
 	} {
 		got, err := s.ReadBody(file, scenario.Body{File: name, Line: 12})
 		switch {

@@ -146,14 +146,20 @@ func ExpandVariables(text string, vars map[string]string) (string, error) {
 func (s *Scenario) ReadManifest(file, path, name string) ([]byte, error) {
 	raw, err := readInside(filepath.Dir(file), name, maxManifest)
 	if err != nil {
-		field, _, _ := strings.Cut(path[strings.LastIndex(path, ".")+1:], "[")
-		if line := s.lineOf(path); line > 0 { // else it was made by a program
-			at, line := s.Place(file, line)
-			return nil, fmt.Errorf("%s:%d: %s: %w", at, line, field, err)
-		}
-		return nil, fmt.Errorf("%s: %s: %w", file, field, err)
+		return nil, fmt.Errorf("%s: %w", s.PlaceOfList(file, path), err)
 	}
 	return raw, nil
+}
+
+// PlaceOfList says in which line of the scenario file an item of a list stands, by a path such
+// as subjects[0].crds[2], and the list's name: FILE:LINE: crds.
+func (s *Scenario) PlaceOfList(file, path string) string {
+	field, _, _ := strings.Cut(path[strings.LastIndex(path, ".")+1:], "[")
+	if line := s.lineOf(path); line > 0 { // else it was made by a program
+		at, line := s.Place(file, line)
+		return fmt.Sprintf("%s:%d: %s", at, line, field)
+	}
+	return file + ": " + field
 }
 
 // maxManifest bounds a file of objects, in bytes: some definitions are large.

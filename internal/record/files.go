@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/windtunnel/windtunnel/internal/folder"
 	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -62,28 +63,14 @@ func statInside(root *os.Root, name string) (fs.FileInfo, error) {
 		if info, err := root.Lstat(name[:i]); err != nil {
 			return nil, err
 		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%w: %s is %s", ErrNotFile, name[:i], kindOf(info.Mode()))
+			return nil, fmt.Errorf("%w: %s is %s", ErrNotFile, name[:i], folder.KindOf(info.Mode()))
 		}
 	}
 	info, err := root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: it is %s", ErrNotFile, kindOf(info.Mode()))
+		err = fmt.Errorf("%w: it is %s", ErrNotFile, folder.KindOf(info.Mode()))
 	}
 	return info, err
-}
-
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode&fs.ModeSymlink != 0:
-		return "a link, which is not followed"
-	case mode.IsDir():
-		return "a folder"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "a device"
 }
 
 // withUserPath gives an error the path that the user knows.
@@ -145,7 +132,7 @@ func MakeFolder(path string, mode fs.FileMode) (Dir, error) {
 		return "", fmt.Errorf("make folder: %w", err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("make folder %s: it is %s", path, kindOf(info.Mode()))
+		return "", fmt.Errorf("make folder %s: it is %s", path, folder.KindOf(info.Mode()))
 	}
 	return Dir(path), nil
 }

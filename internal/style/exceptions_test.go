@@ -8,6 +8,7 @@ package style_test
 var levels = [][]string{
 	{"internal/repotest"}, // what tests share, of every room
 	{"internal/clock", "internal/unit", "internal/sli", "internal/stats", "internal/share", "internal/pace", "internal/kernel", "internal/component"},
+	{"internal/folder"}, // whose messages have sizes
 	{"internal/text"},
 	{"internal/guard"}, // which says on a screen why the process ends
 	{"internal/record"},

@@ -127,6 +127,9 @@ func (e *estimator) setTimes(p scenario.Pace, units int, calls float64, one *Ste
 	}
 	units *= max(1, e.members)
 	made := Pace(p, units, e.s.Seed, times)
+	if n := made.Count(); p.Replay != "" && n < units {
+		return fmt.Errorf("pace.replay: %s has due times for %d of %d calls or objects", p.Replay, n, units)
+	}
 	_, last := countDue(made, units, 0)
 	one.Duration += last
 	one.Open = one.Open || p.Closed > 0

@@ -58,7 +58,7 @@ func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, 
 	for step := range s.AllSteps() {
 		w.expects[step.Name] = step.Expects
 		if p := step.Pace(); p != nil && p.Replay != "" {
-			errs = append(errs, w.readReplay(p.Replay))
+			errs = append(errs, w.readReplay(step, p.Replay))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -109,17 +109,21 @@ func isOwn(body scenario.Body) bool {
 	return body.Dialect == "" || body.Dialect == scenario.Dialects()[0]
 }
 
-func (w *Workload) readReplay(name string) error {
+// readReplay reads the due times of a step.
+func (w *Workload) readReplay(step *scenario.Step, name string) error {
 	if _, ok := w.replays[name]; ok {
 		return nil
 	}
 	raw, err := w.Scenario.ReadReplay(w.File, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", w.PlaceOfStep(step), err)
 	}
 	times, err := pace.ReadTimes(bytes.NewReader(raw))
 	if err != nil {
-		return fmt.Errorf("%s:%w", name, err)
+		return fmt.Errorf("%s:%w (%s)", name, err, w.PlaceOfStep(step))
+	}
+	if len(times) == 0 {
+		return fmt.Errorf("%s: pace.replay: %s has no due times", w.PlaceOfStep(step), name)
 	}
 	w.replays[name] = times
 	return nil

@@ -9,6 +9,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	files "github.com/windtunnel/windtunnel/internal/folder"
 )
 
 // folder reads the files that a config names. They are relative to the
@@ -46,7 +48,7 @@ func (f *folder) readFile(name string) ([]byte, error) {
 	if !filepath.IsLocal(filepath.FromSlash(local)) {
 		return nil, errOutside
 	}
-	file, err := f.root.Open(filepath.FromSlash(local))
+	file, err := files.Of(f.root).Open(local)
 	if err != nil {
 		return nil, withoutPath(err)
 	}

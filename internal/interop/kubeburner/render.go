@@ -3,7 +3,6 @@ package kubeburner
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/folder"
 	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
 	"github.com/windtunnel/windtunnel/internal/template"
@@ -167,9 +167,9 @@ var (
 )
 
 // readBeside reads a file of a folder, by a path inside of it.
-func readBeside(folder, path string) ([]byte, error) {
+func readBeside(dir, path string) ([]byte, error) {
 	if filepath.IsAbs(path) {
-		abs, err := filepath.Abs(folder)
+		abs, err := filepath.Abs(dir)
 		if err == nil {
 			path, err = filepath.Rel(abs, path)
 		}
@@ -180,24 +180,5 @@ func readBeside(folder, path string) ([]byte, error) {
 	if !filepath.IsLocal(filepath.Clean(path)) {
 		return nil, fmt.Errorf("%s: it is not in the config's folder", path)
 	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	file, err := root.Open(filepath.Clean(path))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a file")
-	case info.Size() > maxFile:
-		return nil, errTooLarge
-	}
-	return io.ReadAll(io.LimitReader(file, maxFile))
+	return folder.Read(dir, filepath.Clean(path), maxFile)
 }

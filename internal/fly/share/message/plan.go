@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/folder"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -75,14 +76,12 @@ func FilesOf(s *scenario.Scenario, file string, stages bool) (map[string][]byte,
 	return out, nil
 }
 
+// maxFile bounds a file that a scenario names, in bytes: the largest are due times.
+const maxFile = 64 << 20
+
 // readBeside reads a file of the folder that another one is in, or of one below it.
 func readBeside(file, name string) ([]byte, error) {
-	root, err := os.OpenRoot(filepath.Dir(file))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.ReadFile(name)
+	return folder.Read(filepath.Dir(file), name, maxFile)
 }
 
 // WriteFiles writes the scenario's files to a folder, since that is where it looks for them.

@@ -3,11 +3,12 @@ package builtin
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/folder"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
 
@@ -29,7 +30,7 @@ func Sets(names []string, base string) (*kwok.File, error) {
 		out.Stages, out.Others = append(out.Stages, f.Stages...), append(out.Others, f.Others...)
 	}
 	if len(out.Stages) == 0 && len(faults) == 0 {
-		faults = append(faults, errors.New("there are no stages"))
+		faults = append(faults, fmt.Errorf("read stages: there are no stages in %s", strings.Join(names, ", ")))
 	}
 	return out, errors.Join(faults...)
 }
@@ -38,22 +39,12 @@ func loadOne(name, base string) (*kwok.File, error) {
 	if slices.Contains(Names(), name) {
 		return Load(name)
 	}
-	root, err := os.OpenRoot(base)
-	if err != nil {
-		return nil, fmt.Errorf("read stages: %w", err)
+	content, err := folder.Read(base, within(base, name), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	defer root.Close()
-	file, err := root.Open(within(base, name))
 	if err != nil {
-		return nil, fmt.Errorf("read stages: %w (the built-in sets are %v)", err, Names())
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read stages %s: %w", name, err)
-	}
-	if len(content) > maxFile {
-		return nil, fmt.Errorf("read stages %s: more than %d bytes", name, maxFile)
+		return nil, fmt.Errorf("read stages: %w (the built-in sets are %s)", err, strings.Join(Names(), ", "))
 	}
 	return kwok.Load(name, content)
 }

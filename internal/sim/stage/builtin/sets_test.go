@@ -38,7 +38,7 @@ func TestSets(t *testing.T) {
 		t.Errorf("stages %s, %d others", all, len(f.Others))
 	}
 	for _, bad := range []string{"../own.yaml", "nosuch", "/etc/passwd"} {
-		if _, err := builtin.Sets([]string{bad}, base); err == nil || !strings.Contains(err.Error(), "built-in sets are [chaos deployments fast general volumes]") {
+		if _, err := builtin.Sets([]string{bad}, base); err == nil || !strings.Contains(err.Error(), "built-in sets are chaos, deployments, fast, general, volumes") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
