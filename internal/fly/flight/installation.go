@@ -109,12 +109,16 @@ func readPatterns(built program.Program, patterns []string, to *[]subject.Object
 func readObjects(sc *scenario.Scenario, file, path string, names []string, to *[]subject.Object) error {
 	var errs []error
 	for i, name := range names {
-		raw, err := sc.ReadManifest(file, fmt.Sprintf("%s[%d]", path, i), name)
+		at := fmt.Sprintf("%s[%d]", path, i)
+		raw, err := sc.ReadManifest(file, at, name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		objects, err := subject.Decode(name, raw)
+		if err == nil && len(objects) == 0 {
+			err = fmt.Errorf("%s: %s has no objects", sc.PlaceOfList(file, at), name)
+		}
 		errs = append(errs, err)
 		*to = append(*to, objects...)
 	}

@@ -126,12 +126,12 @@ func TestASubjectThatTheScenarioDoesNotHaveIsRefused(t *testing.T) {
 
 func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
 	folder := t.TempDir()
-	for name, text := range map[string]string{"good.yaml": "apiVersion: v1\nkind: A\nmetadata: {name: a}\n", "bad.yaml": "kind: A\n", "s.yaml": ""} {
+	for name, text := range map[string]string{"good.yaml": "apiVersion: v1\nkind: A\nmetadata: {name: a}\n", "bad.yaml": "kind: A\n", "s.yaml": "", "empty.yaml": "# nothing\n---\n", "list.yaml": "{apiVersion: v1, kind: List, items: []}"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := &scenario.Scenario{CRDs: []string{"good.yaml"}, Manifests: []string{"none.yaml"}, Subjects: []scenario.Subject{
+	s := &scenario.Scenario{CRDs: []string{"good.yaml"}, Manifests: []string{"none.yaml", "empty.yaml", "list.yaml"}, Subjects: []scenario.Subject{
 		{Name: "a", External: true, CRDs: []string{"good.yaml", "absent.yaml"}, Manifests: []string{"bad.yaml"}},
 		{Name: "b", Command: "./none"},
 	}}
@@ -144,7 +144,7 @@ func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
 	lines := strings.Split(programs.Error()+"\n"+err.Error(), "\n")
 	for i, want := range []string{
 		"subject a: it is external: ", "subject b: no such program: ",
-		"manifests: none.yaml: no such file", "crds: absent.yaml: no such file", "bad.yaml: document 1: it is no object of Kubernetes: no apiVersion",
+		"manifests: none.yaml: no such file", "manifests: empty.yaml has no objects", "manifests: list.yaml has no objects", "crds: absent.yaml: no such file", "bad.yaml: document 1: it is no object of Kubernetes: no apiVersion",
 	} {
 		if i >= len(lines) || !strings.Contains(lines[i], want) {
 			t.Errorf("fault %d of %q: want %s", i, lines, want)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // ErrNoObject says that a document is none that an API server could take.
@@ -42,7 +43,7 @@ func Decode(file string, raw []byte) ([]Object, error) {
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", place, err)
+			return nil, fmt.Errorf("%s: not YAML: %s", place, text.YAMLFault(err))
 		case len(one) == 0 || string(one) == "null":
 			continue
 		}
@@ -67,8 +68,8 @@ func decodeObjects(place string, raw []byte) ([]Object, error) {
 		return nil, fmt.Errorf("%s: more than %d bytes", place, maxDocument)
 	}
 	var h head
-	if err := json.Unmarshal(raw, &h); err != nil {
-		return nil, fmt.Errorf("%s: %w", place, err)
+	if err := text.DecodeJSON(place, raw, &h); err != nil {
+		return nil, fmt.Errorf("%w (%w)", err, ErrNoObject)
 	}
 	if h.APIVersion == "v1" && h.Kind == "List" {
 		var out []Object

@@ -21,7 +21,11 @@ func TestDecode(t *testing.T) {
 		{"no kind", "apiVersion: v1\nmetadata: {name: a}\n", "f.yaml: document 1: it is no object of Kubernetes: no kind"},
 		{"no name in the second", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\napiVersion: v1\nkind: B\n", "f.yaml: document 2: it is no object of Kubernetes: no metadata.name"},
 		{"no version in an item", "apiVersion: v1\nkind: List\nitems:\n- {kind: A, metadata: {name: a}}\n", "f.yaml: document 1: item 1: it is no object of Kubernetes: no apiVersion"},
-		{"a text", "hello\n", "f.yaml: document 1: json: cannot unmarshal"},
+		{"a text", "hello\n", "f.yaml: document 1: it is a text, and not a mapping (it is no object of Kubernetes)"},
+		{"a list of texts", "[a, b]\n", "f.yaml: document 1: it is a list, and not a mapping (it is no object of Kubernetes)"},
+		{"a name that is a number", "apiVersion: v1\nkind: A\nmetadata: {name: 5}\n", "f.yaml: document 1: field metadata.name: a number is not a text"},
+		{"a tab", "kind: A\n\tname: b\n", "f.yaml: document 1: not YAML: line 2: found a tab character"},
+		{"control characters", "\x00\x01", "f.yaml: document 1: not YAML: control characters are not allowed"},
 	} {
 		objects, err := subject.Decode("f.yaml", []byte(tt.text))
 		var list []string

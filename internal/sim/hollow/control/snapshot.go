@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/registry"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // Save writes all objects of a registry: as kubectl's List in JSON, or with documents
@@ -119,22 +120,37 @@ func Load(r io.Reader, b *backend.Backend) (int, error) {
 	return n, errors.Join(faults...)
 }
 
+// decodeObject reads a document as an object or a list of them.
+func decodeObject(place string, raw []byte, o *unstructured.Unstructured) error {
+	var fields map[string]any
+	if err := text.DecodeJSON(place, raw, &fields); err != nil {
+		return err
+	}
+	if name, isText := fields["kind"].(string); !isText || name == "" {
+		return fmt.Errorf("%s: it is no object of Kubernetes: no kind", place)
+	}
+	if err := o.UnmarshalJSON(raw); err != nil {
+		return fmt.Errorf("%s: it is a %s whose items are no objects of Kubernetes", place, fields["kind"])
+	}
+	return nil
+}
+
 // readObjects reads all objects of documents.
 func readObjects(r io.Reader) (out []*unstructured.Unstructured, err error) {
 	d := utilyaml.NewYAMLOrJSONDecoder(r, 4096)
-	for {
+	for n := 1; ; n++ {
 		var raw runtime.RawExtension
 		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
 			return out, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read objects: %w", err)
+			return nil, fmt.Errorf("document %d: not YAML or JSON: %s", n, text.YAMLFault(err))
 		}
 		if raw.Raw = bytes.TrimSpace(raw.Raw); len(raw.Raw) == 0 || string(raw.Raw) == "null" {
 			continue
 		}
 		o := &unstructured.Unstructured{}
-		if err := o.UnmarshalJSON(raw.Raw); err != nil {
-			return nil, fmt.Errorf("read objects: %w", err)
+		if err := decodeObject(fmt.Sprintf("document %d", n), raw.Raw, o); err != nil {
+			return nil, err
 		}
 		if !o.IsList() {
 			out = append(out, o)
