@@ -31,7 +31,7 @@ func DecodeJSON(file string, raw []byte, into any) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		before := raw[:min(max(0, syntax.Offset), int64(len(raw)))]
-		file = fmt.Sprintf("%s:%d", file, 1+bytes.Count(before, []byte("\n")))
+		file = fmt.Sprintf("%s:%d", file, 1+bytes.Count(bytes.TrimRight(before, " \t\r\n"), []byte("\n")))
 	}
 	return fmt.Errorf("%s: %w", file, &jsonError{whyNotJSON(raw, err), err})
 }

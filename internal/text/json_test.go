@@ -23,7 +23,7 @@ func TestDecodeJSON(t *testing.T) {
 	}
 	for raw, want := range map[string]string{
 		"":                               "f:1: it is empty, and not JSON",
-		" \n":                            "f:2: it is empty, and not JSON",
+		" \n":                            "f:1: it is empty, and not JSON",
 		"<html>\n":                       "f:1: it is HTML or XML, and not JSON",
 		"{\n\"name\":":                   "f:2: not JSON: it ends too early",
 		"{}\n}":                          "f:2: not JSON: invalid character '}' after top-level value",

@@ -132,6 +132,9 @@ func TestOfWhatCannotBeRendered(t *testing.T) {
 	if _, err := plan.Of(parse(t, "- create: {body: map, count: 3, pace: {burst: true}}\n- update: {step: create-1, first: 4, pace: {burst: true}}\n"), sources()); fmt.Sprint(err) != `step "update-2": update.first: step "create-1" has no first 4, only 3` {
 		t.Error(err)
 	}
+	if _, err := plan.Of(parse(t, "- create: {body: map, count: 9, pace: {replay: due.txt}}\n"), sources()); fmt.Sprint(err) != `step "create-1": pace.replay: due.txt has due times for 3 of 9 calls or objects` {
+		t.Error(err)
+	}
 	if _, err := plan.Of(parse(t, "- create: {body: map, count: 1, pace: {replay: none}}\n"), sources()); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}

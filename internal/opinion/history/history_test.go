@@ -240,7 +240,7 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		`{"format": 2}`: "h: format 2, this version reads format 1", `{`: "h: ", `[]`: "h: ",
+		`{"format": 2}`: "h: format 2, this version reads format 1", `{`: "h:1: not JSON", `[]`: "h: it is a list",
 		`{"format": 1, "entries": [{"name": "a", "started": "2026-01-02T00:00:00Z"}, {"name": "b", "started": "2026-01-01T00:00:00Z"}]}`: "entry 2 (b) is not in the order of time",
 	} {
 		if _, err := history.Decode("h", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

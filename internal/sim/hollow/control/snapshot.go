@@ -161,7 +161,7 @@ func readObjects(r io.Reader) (out []*unstructured.Unstructured, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read objects: %w", err)
+			return nil, fmt.Errorf("document %d: it is a %s whose items are no objects of Kubernetes", n, o.GetKind())
 		}
 	}
 }
