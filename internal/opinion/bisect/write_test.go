@@ -56,7 +56,7 @@ func TestStates(t *testing.T) {
 		t.Errorf("another seed: %v", err)
 	}
 	for raw, want := range map[string]string{
-		`{"format":1`: "unexpected end", `{"format":2}`: "format 2", `{"format":1,"search":{"runs":[{"pair":3}]}}`: "of no pair",
+		`{"format":1`: "f:1: not JSON: it ends too early", `{"format":2}`: "format 2", `{"format":1,"search":{"runs":[{"pair":3}]}}`: "of no pair",
 		`{"format":1,"search":{"runs":[{"with":[4]}]}}`: "not listed",
 	} {
 		if _, err := ReadFile("f", []byte(raw)); err == nil || !strings.Contains(err.Error(), want) {
