@@ -185,8 +185,9 @@ func TestTranscript(t *testing.T) {
 	repotest.Eventually(t, "everything was said", func() bool {
 		text := p.text()
 		for _, want := range []string{
-			"update kube-node-lease", "nodepatch", "podpatch", "keepalive", "edge: delete default/pod/p0", // answered after the pod is gone
-			"hub: delete default/pod/p0", "hub: update default/pod/p0", "hub: update default/configmap", "hub: update null/node",
+			"insert default/node", "query kube-node-lease", "insert kube-node-lease", "update kube-node-lease", "nodepatch", "keepalive",
+			"hub: insert default/pod/p0", "query default/configmap", "podpatch", "hub: update default/pod/p0", "hub: update default/configmap",
+			"hub: update null/node", "hub: delete default/pod/p0", "edge: delete default/pod/p0", // answered after the pod is gone
 		} {
 			if !strings.Contains(text, want) {
 				return false
@@ -212,7 +213,8 @@ func (p *tap) text() string {
 	defer p.mu.Unlock()
 	var out []string
 	for line := range p.lines {
-		ended := strings.Contains(line, "\n") || strings.Contains(line, "keepalive") || strings.Contains(line, "opens")
+		answers := strings.Count(line, "\n") // an edge acknowledges what answers it
+		ended := answers == 2 || answers == 1 && strings.HasPrefix(line, "hub: ") || strings.Contains(line, "keepalive") || strings.Contains(line, "opens")
 		if ended && !late(line) {
 			out = append(out, line)
 		}
