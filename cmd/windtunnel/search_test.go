@@ -216,7 +216,7 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, _ = newSearching(t, folder, f)
-	if err := x.flySearch(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "search.json: ") {
+	if err := x.flySearch(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "not JSON: it ends too early") {
 		t.Errorf("half a file: %v", err)
 	}
 	if len(f.flown) != 1 {
