@@ -167,9 +167,6 @@ func (c clientsChecker) checkReader(path string, s *Step) {
 	if s.Requests == nil || !slices.ContainsFunc(s.Requests.Mix, func(x Call) bool { return x.Verb == "watch" }) {
 		c.reportAt(path, "clients.reader: clients read watches by it, and the step has none")
 	}
-	if x.Rate < 0 {
-		c.reportAt(path+".rate", "reader.rate: %v is below 0", x.Rate)
-	}
 	if x.Rate == 0 && x.Stall == nil {
 		c.reportAt(path, "clients.reader: needs rate, stall or both")
 	}
