@@ -210,8 +210,11 @@ func (c *collector) readRun(f runFolder) (oneRun, error) {
 	if err != nil {
 		return oneRun{}, err
 	}
-	verdict, err := readVerdict(raw)
-	if err != nil {
+	var verdict struct { // the objectives, the larger part, are not looked at
+		Verdict  slo.Verdict            `json:"verdict"`
+		Measures map[string]slo.Measure `json:"measures"` // slo.Measures would read them twice
+	}
+	if err := text.DecodeJSON(record.VerdictFile, raw, &verdict); err != nil {
 		return oneRun{}, err
 	}
 	scenario, err := dir.Read(record.ScenarioFile)
