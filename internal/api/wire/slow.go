@@ -29,10 +29,15 @@ func (s *stream) keepUnreadLocked(k *conn, p []byte) {
 		c.wakeSweeperLocked(now)
 	}
 	s.body = append(s.body, p...)
-	if c.slow == nil {
-		c.slow = map[*stream]*conn{}
+	s.listSlowLocked(k)
+}
+
+// listSlowLocked has the sweep look at a stream; callers hold mu.
+func (s *stream) listSlowLocked(k *conn) {
+	if k.client.slow == nil {
+		k.client.slow = map[*stream]*conn{}
 	}
-	c.slow[s] = k
+	k.client.slow[s] = k
 }
 
 // lingerLocked keeps a stream that has ended, and of which the connection knows no more, until
@@ -43,10 +48,7 @@ func (c *Client) lingerLocked(s *stream, k *conn, err error) bool {
 		return false
 	}
 	s.over, s.end = true, err
-	if c.slow == nil {
-		c.slow = map[*stream]*conn{}
-	}
-	c.slow[s] = k
+	s.listSlowLocked(k)
 	c.wakeSweeperLocked(k.now)
 	return true
 }
