@@ -237,21 +237,25 @@ func (t Topic) defaults(v any) []string {
 	if on, ok := v.(bool); ok {
 		return []string{strconv.FormatBool(on), strconv.FormatBool(!on)}
 	}
-	d, ok := number(v)
-	factors := map[Topic][]float64{Size: {0.25, 0.5, 1}, Rate: {0.5, 1, 2, 4, 8}, Workers: {0.25, 1, 4}, Limiter: {0.25, 1, 4}}[t]
-	if _, text := v.(string); !text && (!ok || d <= 0) {
-		return nil // no limit, for example: no value stands out
-	}
 	if text, ok := v.(string); ok {
 		return t.defaultsOfText(text)
 	}
+	d, ok := number(v)
+	if !ok || d <= 0 {
+		return nil // no limit, for example: no value stands out
+	}
 	var out []string
-	for _, f := range factors {
+	for _, f := range t.factors() {
 		if one := textOf(v, f*d); !slices.Contains(out, one) {
 			out = append(out, one)
 		}
 	}
 	return out
+}
+
+// factors are the values of a topic where the user names none, as multiples of the scenario's.
+func (t Topic) factors() []float64 {
+	return map[Topic][]float64{Size: {0.25, 0.5, 1}, Rate: {0.5, 1, 2, 4, 8}, Workers: {0.25, 1, 4}, Limiter: {0.25, 1, 4}}[t]
 }
 
 // defaultsOfText are the values of a parameter that is a text: a limit as QPS/BURST, or the
@@ -263,7 +267,7 @@ func (t Topic) defaultsOfText(text string) []string {
 	switch {
 	case t == Limiter && pair && a > 0 && b > 0:
 		var out []string
-		for _, f := range []float64{0.25, 1, 4} {
+		for _, f := range t.factors() {
 			out = append(out, capacity.Text(f*a)+"/"+capacity.Text(math.Round(f*b)))
 		}
 		return out

@@ -81,10 +81,11 @@ func expandStreams(dir record.Dir) error {
 				if err != nil {
 					return err
 				}
-				if n, err := io.Copy(out, io.LimitReader(z, left+1)); err != nil || n > left {
-					return errors.Join(err, map[bool]error{true: record.ErrTooLarge}[n > left])
+				n, err := io.Copy(out, io.LimitReader(z, left+1))
+				if n > left {
+					return errors.Join(err, record.ErrTooLarge)
 				}
-				return nil
+				return err
 			})
 			left -= is
 			return err
