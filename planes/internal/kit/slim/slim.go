@@ -38,13 +38,13 @@ func Transform[T, K any](keep func(T) (K, error)) cache.TransformFunc {
 
 // Set are caches that are started together.
 type Set struct {
-	All []cache.SharedIndexInformer
+	all []cache.SharedIndexInformer
 	err error
 }
 
 // Add adds a cache to a set, which is to keep keep(o) in place of each object o.
 func Add[T, K any](s *Set, informer cache.SharedIndexInformer, keep func(T) (K, error)) cache.SharedIndexInformer {
-	s.All, s.err = append(s.All, informer), errors.Join(s.err, Keep(informer, keep))
+	s.all, s.err = append(s.all, informer), errors.Join(s.err, Keep(informer, keep))
 	return informer
 }
 
@@ -54,7 +54,7 @@ func (s *Set) Start(ctx context.Context, wait *sync.WaitGroup) error {
 	if s.err != nil {
 		return s.err
 	}
-	return loop.Start(ctx, wait, s.All...)
+	return loop.Start(ctx, wait, s.all...)
 }
 
 // Whole keeps an object as it is.
