@@ -21,16 +21,16 @@ func FindBuilt(b scenario.Build) (program.Program, error) {
 	return cache.Find(b)
 }
 
-// builtProgram returns the executable of a build, if it is as it was made.
-func builtProgram(b scenario.Build) (string, error) {
+// builtProgram returns the executable of a build and its SHA-256, if it is as it was made.
+func builtProgram(b scenario.Build) (path, sum string, err error) {
 	p, err := FindBuilt(b)
 	if err == nil {
 		err = p.Sum()
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return p.Path(), nil
+	return p.Path(), p.Executables[0].SHA256, nil
 }
 
 // DecodeBuilt reads the objects of the module's files that a pattern fits.

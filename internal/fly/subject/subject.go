@@ -117,7 +117,11 @@ func (p *Prepared) expandVariables(text string) (string, error) {
 // NAME.log. The errors are those of plane.Launch, and ErrNoProgram.
 func (p *Prepared) Start(ctx context.Context) (record.SubjectFact, error) {
 	x, o := p.subject, p.options
-	path, args, err := p.commandLine()
+	path, sum, err := p.executable()
+	if err != nil {
+		return record.SubjectFact{}, fmt.Errorf("subject %s: %w", x.Name, err)
+	}
+	args, err := p.expandArgs()
 	if err != nil {
 		return record.SubjectFact{}, err
 	}
@@ -136,12 +140,12 @@ func (p *Prepared) Start(ctx context.Context) (record.SubjectFact, error) {
 		}
 		return record.SubjectFact{}, err
 	}
-	return p.newFact(ctx, component, path, args), nil
+	return p.newFact(ctx, component, path, sum, args), nil
 }
 
 // newFact describes what was started. The environment is the scenario's alone: what
 // every subject gets differs from run to run and says nothing.
-func (p *Prepared) newFact(ctx context.Context, c plane.Component, path string, args []string) record.SubjectFact {
+func (p *Prepared) newFact(ctx context.Context, c plane.Component, path, sum string, args []string) record.SubjectFact {
 	f := record.SubjectFact{Command: path, ComponentFact: record.ComponentFact{
 		Name: c.Name, Args: args, CPULimit: c.CPULimit, MemoryLimit: c.MemoryLimit, Limited: c.Limited,
 		Client: plane.ClientLimitOf(args, p.options.Folder),
@@ -151,36 +155,43 @@ func (p *Prepared) newFact(ctx context.Context, c plane.Component, path string, 
 	}
 	if len(p.subject.Windtunnel) > 0 {
 		f.Version = p.options.Self
-	} else {
-		f.Version, f.SHA256 = programVersion(ctx, path, p.subject.Version), build.SHA256Of(path)
+		return f
+	}
+	f.Version, f.SHA256 = programVersion(ctx, path, p.subject.Version), sum
+	if sum == "" {
+		f.SHA256 = build.SHA256Of(path)
 	}
 	return f
 }
 
-// commandLine returns the executable and its arguments.
-func (p *Prepared) commandLine() (path string, args []string, err error) {
-	given := p.subject.Args
+// executable returns the path of the program, and its SHA-256 where finding it has shown that.
+func (p *Prepared) executable() (path, sum string, err error) {
 	switch {
 	case len(p.subject.Windtunnel) > 0:
-		given = p.subject.Windtunnel
 		path, err = os.Executable()
 	case p.subject.Build != nil:
-		path, err = builtProgram(*p.subject.Build)
+		path, sum, err = builtProgram(*p.subject.Build)
 	default:
 		path, err = findExecutable(p.subject.Command, p.options.Folder)
 	}
-	if err != nil {
-		return "", nil, fmt.Errorf("subject %s: %w", p.subject.Name, err)
+	return path, sum, err
+}
+
+// expandArgs returns the arguments of the program.
+func (p *Prepared) expandArgs() ([]string, error) {
+	given := p.subject.Args
+	if len(p.subject.Windtunnel) > 0 {
+		given = p.subject.Windtunnel
 	}
-	args = []string{} // in the manifest, too
+	args := []string{} // in the manifest, too
 	for _, text := range given {
 		arg, err := p.expandVariables(text)
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		args = append(args, arg)
 	}
-	return path, args, nil
+	return args, nil
 }
 
 // findExecutable finds an executable: a path from the scenario's folder, or a name in PATH.
