@@ -122,17 +122,17 @@ func Load(r io.Reader, b *backend.Backend) (int, error) {
 
 // decodeObject reads a document as an object or a list of them.
 func decodeObject(place string, raw []byte, o *unstructured.Unstructured) error {
-	var fields map[string]any
+	if o.UnmarshalJSON(raw) == nil {
+		return nil
+	}
+	var fields map[string]any // read again, to say what is wrong
 	if err := text.DecodeJSON(place, raw, &fields); err != nil {
 		return err
 	}
 	if name, isText := fields["kind"].(string); !isText || name == "" {
 		return fmt.Errorf("%s: it is no object of Kubernetes: no kind", place)
 	}
-	if err := o.UnmarshalJSON(raw); err != nil {
-		return fmt.Errorf("%s: it is a %s whose items are no objects of Kubernetes", place, fields["kind"])
-	}
-	return nil
+	return fmt.Errorf("%s: it is a %s whose items are no objects of Kubernetes", place, fields["kind"])
 }
 
 // readObjects reads all objects of documents.
