@@ -372,7 +372,7 @@ func bodyVariables(dialect string) []string {
 	case "kube-burner": // inputVars win over its own, and .Name and such are none of them
 		return nil
 	}
-	return []string{"Name", "Namespace", "Index", "Replica", "Group", "Seed"}
+	return []string{"Name", "Namespace", "Index", "Replica", "Call", "Group", "Seed"}
 }
 
 // checkGroup checks one of groups.

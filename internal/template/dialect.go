@@ -11,7 +11,7 @@ type Dialect struct {
 	Missing   string                                      // what an unknown variable does: error, or invalid: "<no value>" stands there
 	Functions func(Source) texttemplate.FuncMap           // may draw random values
 	Random    []string                                    // the functions whose values differ from object to object
-	Differs   []string                                    // the variables that do, beside .Name, .Namespace, .Index and .Replica
+	Differs   []string                                    // the variables that do, beside .Name, .Namespace, .Index, .Replica and .Call
 	Aliases   []string                                    // other names of .Index and .Replica
 	Variables func(v Vars, data map[string]any)           // adds the object's own to those of With
 	LastWins  bool                                        // of a key that a mapping has twice the last value counts, as its tool decodes; else it is an error
@@ -21,12 +21,12 @@ type Dialect struct {
 // Windtunnel returns the dialect of bodies that are written for windtunnel.
 func Windtunnel() Dialect {
 	return Dialect{
-		Names:   ".Name .Namespace .Index .Replica .Group .Seed",
+		Names:   ".Name .Namespace .Index .Replica .Call .Group .Seed",
 		Missing: "error", Random: []string{"randInt", "randAlpha", "payload"},
 		Functions: Source.OwnFunctions,
 		Variables: func(v Vars, data map[string]any) {
 			data["Name"], data["Namespace"], data["Group"] = v.Name, v.Namespace, v.Group
-			data["Index"], data["Replica"], data["Seed"] = v.Index, v.ReplicaNumber(), v.Seed
+			data["Index"], data["Replica"], data["Call"], data["Seed"] = v.Index, v.ReplicaNumber(), v.Call, v.Seed
 		},
 	}
 }

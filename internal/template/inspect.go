@@ -101,7 +101,7 @@ func (i *inspector) ofObject(name string) bool {
 
 // isSubstituted tells whether a segment can stand for a variable.
 func (i *inspector) isSubstituted(name string) bool {
-	return slices.Contains([]string{"Name", "Namespace", "Index", "Replica"}, name) || slices.Contains(i.dialect.Aliases, name)
+	return slices.Contains([]string{"Name", "Namespace", "Index", "Replica", "Call"}, name) || slices.Contains(i.dialect.Aliases, name)
 }
 
 // isPrintedAsIs tells whether a pipeline prints its differing values as they are, at

@@ -95,7 +95,7 @@ func (m mark) unsafeAt(text []byte, at int, marks []mark) string {
 		if len(around)+m.random.letters <= 5 {
 			return "a short random text may be a word of YAML"
 		}
-	case m.then == theIndex || m.then == theReplica || m.then == drawn:
+	case m.then == theIndex || m.then == theReplica || m.then == theCall || m.then == drawn:
 		if around != "" && !strings.ContainsAny(around, plainLetters) {
 			return "a number may be part of another number"
 		}

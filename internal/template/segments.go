@@ -36,6 +36,7 @@ const (
 	theNamespace
 	theIndex
 	theReplica
+	theCall
 	drawn // a random value
 )
 
@@ -59,6 +60,8 @@ func (s *segment) appendVariable(dst []byte, v Vars) []byte {
 		return strconv.AppendInt(dst, int64(v.Index), 10)
 	case theReplica:
 		return strconv.AppendInt(dst, int64(v.ReplicaNumber()), 10)
+	case theCall:
+		return strconv.AppendInt(dst, int64(v.Call), 10)
 	case drawn:
 		return s.random.appendValue(dst, v.Seed, v.objectNumber())
 	}
@@ -132,8 +135,8 @@ func (t *Template) newPlan(v Vars) *plan {
 func probeObjects() []Vars {
 	return []Vars{
 		{Name: "probe-0", Namespace: "default"},
-		{Name: "k-17", Namespace: "a-rather-long-name-for-a-namespace-1", Index: 17, Replica: 3},
-		{Name: "another.name.with-" + strings.Repeat("long-", 30) + "parts-1000008", Namespace: "g2", Index: 1_000_008, Replica: 10_000},
+		{Name: "k-17", Namespace: "a-rather-long-name-for-a-namespace-1", Index: 17, Replica: 3, Call: 5},
+		{Name: "another.name.with-" + strings.Repeat("long-", 30) + "parts-1000008", Namespace: "g2", Index: 1_000_008, Replica: 10_000, Call: 1_000_000},
 		{Name: "z7", Namespace: "kube-system", Index: 1<<53 - 1},
 	}
 }
@@ -145,6 +148,7 @@ const (
 	namespaceMarker = "gzqspace7wkz-1"
 	indexMarker     = 918273645
 	replicaMarker   = 645372819
+	callMarker      = 827364519
 	numberMarker    = 736152000 // + number of the call
 )
 
@@ -166,7 +170,7 @@ type mark struct {
 // cutSegments makes segments from an object of markers, or tells why it cannot.
 func (x *executor) cutSegments(v Vars) ([]segment, string) {
 	var calls []random
-	v.Name, v.Namespace, v.Index, v.Replica = nameMarker, namespaceMarker, indexMarker, replicaMarker
+	v.Name, v.Namespace, v.Index, v.Replica, v.Call = nameMarker, namespaceMarker, indexMarker, replicaMarker, callMarker
 	text, err := x.executeTemplate(v, &calls)
 	if err != nil {
 		return nil, "it cannot be executed"
@@ -177,6 +181,7 @@ func (x *executor) cutSegments(v Vars) ([]segment, string) {
 	marks := []mark{
 		{text: nameMarker, then: theName}, {text: namespaceMarker, then: theNamespace},
 		{text: strconv.Itoa(indexMarker), then: theIndex}, {text: strconv.Itoa(replicaMarker), then: theReplica},
+		{text: strconv.Itoa(callMarker), then: theCall},
 	}
 	for _, r := range calls {
 		marks = append(marks, mark{randomMarker(r), drawn, r})

@@ -32,7 +32,7 @@ const MaxOutput = 2 << 20
 var ErrTooLarge = errors.New("more than 2 MiB")
 
 // Vars are the variables of one object. In the template they are .Name,
-// .Namespace, .Group, .Index, .Replica and .Seed, and each entry of With by its
+// .Namespace, .Group, .Index, .Replica, .Call and .Seed, and each entry of With by its
 // name; other dialects have other names for them.
 type Vars struct {
 	Name      string
@@ -40,6 +40,7 @@ type Vars struct {
 	Group     string
 	Index     int            // from 0
 	Replica   int            // of those that share an index, from 1; 0 is 1
+	Call      int            // of a step of requests: the number of the call in its entry, from 0
 	Seed      uint64         // with Index, the source of the random functions
 	With      map[string]any // read, never changed; must not change once it was used
 }

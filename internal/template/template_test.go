@@ -85,6 +85,8 @@ func TestPaths(t *testing.T) {
 		{"data: {a: {{ .Index }}}", true},
 		{"data: {a: '{{ .Index }}'}", true},
 		{"data: {a: node-{{ .Index }}}", true},
+		{"data: {a: '{{ .Call }}', b: {{ .Call }}}", true},
+		{"data: {a: {{ mod .Call 10 }}}", false},
 		{"data: {a: {{ .Group }}, b: {{ .Seed }}, c: {{ add .Seed 1 }}}", true},
 		{"data:\n  a: |\n    some text with {{ .Name }}\n    and {{ .Index }} in it\n", true},
 		{"{{ if eq .Group \"g\" }}data: {a: {{ .Name }}}{{ end }}", true},
@@ -130,7 +132,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: segments = %v (%s), want %v", tt.text, why == "", why, tt.fast)
 		}
 		for i, n := range names {
-			v.Name, v.Namespace, v.Index = n, names[len(names)-1-i], i*i*7
+			v.Name, v.Namespace, v.Index, v.Call = n, names[len(names)-1-i], i*i*7, i
 			same(t, c, v)
 			v.Namespace = "ns-1"
 			same(t, c, v)
@@ -239,7 +241,7 @@ func TestErrors(t *testing.T) {
 		{top + "a: {{ nope }}", `f.yaml:12: function "nope" not defined`},
 		{top + "a: {{ now }}", `f.yaml:12: function "now" not defined`},
 		{top + "a: {{ env \"HOME\" }}", `f.yaml:12: function "env" not defined`},
-		{top + "a: 1\nb: {{ .nme }}", `f.yaml:13: object "web-1": at <.nme>: map has no entry for key "nme"; the variables are .Name .Namespace .Index .Replica .Group .Seed .size`},
+		{top + "a: 1\nb: {{ .nme }}", `f.yaml:13: object "web-1": at <.nme>: map has no entry for key "nme"; the variables are .Name .Namespace .Index .Replica .Call .Group .Seed .size`},
 		{top + "a: {{ fail \"no\" }}", `f.yaml:12: object "web-1": at <fail "no">: error calling fail: no`},
 		{top + "a: {{ randInt 5 5 }}", `f.yaml:12: object "web-1": at <randInt 5 5>: error calling randInt: randInt 5 5: the second number is not above the first`},
 		{top + "a: {{ payload \"x\" }}", `f.yaml:12: object "web-1": at <payload "x">: error calling payload: payload x: not a size such as 1000 or 10Ki`},

@@ -201,7 +201,7 @@ func (e *mixEntry) whyLeftOut() string {
 func (e *mixEntry) targetOf(n int) (target, error) {
 	c := e.call
 	inTurn := e.namespaces[n%len(e.namespaces)]
-	v := template.Vars{Name: c.Name, Namespace: inTurn, Index: n, Seed: e.seed, With: e.with}
+	v := template.Vars{Name: c.Name, Namespace: inTurn, Index: n, Call: n, Seed: e.seed, With: e.with}
 	switch {
 	case e.ofCollection() && e.objects != nil:
 		v.Namespace = e.objects.namespaces[n%len(e.objects.namespaces)]
@@ -238,7 +238,7 @@ func (e *mixEntry) pickObject(n int) (target, error) {
 		return target{missing: true, ordinal: at}, nil
 	}
 	namespace, name, err := e.objects.addressOf(at)
-	return target{namespace: namespace, name: name, vars: e.objects.varsWith(at, e.with), ordinal: at}, err
+	return target{namespace: namespace, name: name, vars: e.objects.varsWith(at, e.with, n), ordinal: at}, err
 }
 
 // buildCall fills the n-th call.

@@ -190,12 +190,12 @@ func (it *item) renderBody(dst []byte, v template.Vars) (body []byte, mediaType 
 }
 
 func (o *Objects) varsOf(n inventory.Ordinal) template.Vars {
-	return o.varsWith(n, o.items[n.Item].with)
+	return o.varsWith(n, o.items[n.Item].with, 0)
 }
 
-func (o *Objects) varsWith(n inventory.Ordinal, with map[string]any) template.Vars {
+func (o *Objects) varsWith(n inventory.Ordinal, with map[string]any, call int) template.Vars {
 	return template.Vars{
-		Name: o.nameOf(n), Namespace: o.namespaceOf(n), Group: o.create.Group, Index: n.Index, Replica: n.Replica,
+		Name: o.nameOf(n), Namespace: o.namespaceOf(n), Group: o.create.Group, Index: n.Index, Replica: n.Replica, Call: call,
 		Seed: o.seed, With: with,
 	}
 }

@@ -48,6 +48,9 @@ const mapBody = `
   patch:
     text: |
       data: {e: "{{ .Index }}-{{ .e }}", f: "{{ randAlpha 5 }}"}
+  nth:
+    text: |
+      data: {e: "{{ .Call }}"}
   space:
     text: |
       {apiVersion: v1, kind: Namespace, metadata: {name: "{{ .Name }}"}}
@@ -227,6 +230,8 @@ func TestUpdates(t *testing.T) {
 			map[string]string{"PATCH /api/v1/namespaces/n-2/configmaps/a-1": `{"apiVersion":"v1","data"`}},
 		{"get and put", "- update: {step: a, method: put, pace: {closed: 2}}", map[string]int{"GET": 3, "PUT": 3}, nil},
 		{"only the first", "- update: {step: a, first: 2, body: patch, with: {e: 1}, pace: {burst: true}}", map[string]int{"PATCH": 2}, nil},
+		{"the number of the call", "- requests: {count: 5, pace: {closed: 1}, mix: [{verb: patch, of: a, body: nth}]}", map[string]int{"PATCH": 5},
+			map[string]string{"PATCH /api/v1/namespaces/n-1/configmaps/a-0": `{"data":{"e":"3"}`, "PATCH /api/v1/namespaces/n-2/configmaps/a-1": `{"data":{"e":"4"}`, "PATCH /api/v1/namespaces/n-1/configmaps/a-2": `{"data":{"e":"2"}`}},
 		{"an update of a mix", "- requests: {count: 4, pace: {closed: 1}, mix: [{verb: update, of: a, body: map}]}", map[string]int{"GET": 4, "PUT": 4}, nil},
 		{"rounds through what labels select", "- requests: {rounds: 2, pace: {closed: 1}, mix: [{verb: patch, resource: configmaps, selector: x, body: patch, with: {e: 1}}]}",
 			map[string]int{"PATCH": 6}, map[string]string{"PATCH /api/v1/namespaces/n-1/configmaps/a-2": `{"data":{"e":"1-1"`}},

@@ -152,9 +152,9 @@ func (c *change) renderChange(o *Objects, n inventory.Ordinal, dst []byte) ([]by
 		body = o.items[n.Item].body
 	}
 	if c.part {
-		return body.RenderPatch(dst, o.varsWith(n, c.with))
+		return body.RenderPatch(dst, o.varsWith(n, c.with, 0))
 	}
-	return body.Render(dst, o.varsWith(n, c.with))
+	return body.Render(dst, o.varsWith(n, c.with, 0))
 }
 
 // fillPut fills the PUT that follows a GET.

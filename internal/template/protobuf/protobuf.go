@@ -163,7 +163,7 @@ func firstJSON(layout template.Layout, v template.Vars) []byte {
 func probeObjects() []template.Vars {
 	return []template.Vars{
 		{Name: "probe-0", Namespace: "default"},
-		{Name: "a-rather-long-name-for-an-object-" + string(bytes.Repeat([]byte("x"), 120)), Namespace: "namespace-17", Index: 17, Replica: 12345},
+		{Name: "a-rather-long-name-for-an-object-" + string(bytes.Repeat([]byte("x"), 120)), Namespace: "namespace-17", Index: 17, Replica: 12345, Call: 678},
 		{Name: "object-123456", Namespace: "n-" + string(bytes.Repeat([]byte("long"), 40)), Index: 1_000_008},
 	}
 }
