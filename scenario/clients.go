@@ -117,8 +117,8 @@ func (c clientsChecker) checkClients(path string, s *Step) {
 		return
 	}
 	switch {
-	case !slices.Contains([]string{"create", "scale", "update", "delete", "requests"}, s.Verb()):
-		c.reportAt(path, "step.clients: belongs to create, scale, update, delete and requests, not to %s", s.Verb())
+	case !slices.Contains([]string{"create", "scale", "update", "churn", "delete", "requests"}, s.Verb()):
+		c.reportAt(path, "step.clients: belongs to create, scale, update, churn, delete and requests, not to %s", s.Verb())
 	case s.Cluster != "":
 		c.reportAt(path, "step.clients: they are clients of the plane; a step in members has none")
 	case s.Requests != nil && s.Requests.Connection == NewConnections:

@@ -50,7 +50,7 @@ type Step struct {
 	Cluster   string        `yaml:"cluster"`   // for create, scale, update, churn, delete, requests, wait and exec: members to act on instead of the plane: a name, a group, a label selector such as region=eu, or "*"; counts are per member, the pace is for all together
 	Beside    bool          `yaml:"beside"`    // for a step in parallel: end when the other steps have ended; it then sends no more requests and closes its watches, and its command is stopped; a step that is not done by then counts as not done, except a pause, fault, network, probe or exec, and requests or churn with for
 	Expects   []int         `yaml:"expects"`   // for a step that sends requests: expected HTTP status codes of failures, such as 403; 0: no answer
-	Clients   *Clients      `yaml:"clients"`   // for create, scale, update, delete and requests: many clients that send the requests in turn, instead of windtunnel's own one
+	Clients   *Clients      `yaml:"clients"`   // for create, scale, update, churn, delete and requests: many clients that send the requests in turn, instead of windtunnel's own one
 	OnFailure string        `yaml:"onFailure"` // what a failed step does to later ones: "stop" (default) skips all but deletions, "continue" runs them; the verdict is not a pass either way
 	When      Asked         `yaml:"when"`      // condition on the parameters: the step is left out, with what is inside, unless it holds; default: always
 	Line      int           `yaml:"-"`

@@ -25,7 +25,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/interop":  {max: 12_330},
 		"internal/sim":      {max: 24_680},
 		"internal/opinion":  {max: 28_040},
-		"internal/fly":      {max: 28_726},
+		"internal/fly":      {max: 28_750},
 		"plane":             {max: 47},
 		"planes":            {max: 28_460},
 		"cmd":               {max: 7507},
@@ -33,7 +33,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	packages: map[string]budget{
 		"internal/opinion/slo": {3825, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
 		"cmd/windtunnel":       {7507, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
-		"internal/fly/steps":   {3551, "one file a verb: all verbs share the session and know what create steps have made"},
+		"internal/fly/steps":   {3561, "one file a verb: all verbs share the session and know what create steps have made"},
 		"scenario":             {6513, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{

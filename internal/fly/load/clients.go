@@ -28,6 +28,8 @@ type Clients struct {
 	Identity     func(client int) Identity
 	Certificates bool          // each shows one of user and groups instead of impersonating
 	Reader       func() Reader // makes that of a client; nil: watches are read at once
+
+	opened *population // by OpenClients; nil: each plan opens and closes them
 }
 
 // Reader says how much of its watches a client reads, as wire.Request.Read does. Begin tells it
@@ -61,6 +63,20 @@ const parallelHandshakes = 64
 
 // openWithin is how long a step waits for the connections of its clients.
 const openWithin = time.Minute
+
+// OpenClients opens clients for several plans, one after another, which then share their
+// connections and limiters. The function that it returns closes them.
+func (g *Generator) OpenClients(ctx context.Context, c *Clients) (func() error, error) {
+	p, err := g.openPopulation(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	c.opened = p
+	return func() error {
+		c.opened = nil
+		return p.close()
+	}, nil
+}
 
 // openPopulation opens a plan's clients with their connections. A connection that cannot be
 // opened is left to the calls of its clients, which fail.
@@ -113,9 +129,6 @@ func (g *Generator) openClient(model *wire.Client, c *Clients, who Identity) (*w
 
 // close closes the connections.
 func (p *population) close() (err error) {
-	if p == nil {
-		return nil
-	}
 	for _, c := range p.connections {
 		if c == nil { // it was not made any more
 			continue

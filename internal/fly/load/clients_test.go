@@ -120,6 +120,49 @@ func TestClientsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestClientsOfSeveralPlans: clients that are opened once keep their connections and limiters
+// from plan to plan.
+func TestClientsOfSeveralPlans(t *testing.T) {
+	var mu sync.Mutex
+	connections := map[string]bool{}
+	b := newBench(t, func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		connections[r.Header.Get("Impersonate-User")+" "+r.RemoteAddr] = true
+	}, load.Options{})
+	seen := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(connections)
+	}
+	p := plan(6, time.Millisecond)
+	p.Clients = agents(3, 3)
+	p.Clients.QPS, p.Clients.Burst = 0.001, 4
+	end, err := b.OpenClients(t.Context(), p.Clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // with limiters of their own each plan could send two a client, with new ones four
+		if err := b.Run(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := seen(); n != 3 {
+		t.Errorf("%d connections of 3 clients", n)
+	}
+	short, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, context.Canceled)
+	defer cancel()
+	if err := b.Run(short, p); !errors.Is(err, context.Canceled) {
+		t.Errorf("limiters that are empty: %v", err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if err := b.Run(t.Context(), p); err != nil || seen() != 6 {
+		t.Errorf("opened anew: %v, %d connections", err, seen())
+	}
+}
+
 // ops closes the records and reads the operations back.
 func (b *bench) ops(t *testing.T) []record.Op {
 	t.Helper()

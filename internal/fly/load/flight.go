@@ -78,7 +78,10 @@ func (g *Generator) beginFlight(ctx context.Context, p Plan) (*flight, error) {
 		g.reserveConnections(ctx, rate)
 	}
 	if p.Clients != nil {
-		if f.population, err = g.openPopulation(ctx, p.Clients); err != nil {
+		if f.population = p.Clients.opened; f.population == nil {
+			f.population, err = g.openPopulation(ctx, p.Clients)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

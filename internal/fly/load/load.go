@@ -149,8 +149,10 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 	}
 	defer g.stats.endPlan(p.shareRate())
 	ended := f.runPace(ctx)
-	if err := f.population.close(); ended == nil {
-		ended = err
+	if f.population != nil && p.Clients.opened == nil { // it is this plan's alone
+		if err := f.population.close(); ended == nil {
+			ended = err
+		}
 	}
 	f.watches.writeSamples(f)
 	f.tellRates()

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -58,7 +59,8 @@ type churning struct {
 	Churn
 	session  *Session
 	clusters []churned
-	members  []*Member // of clusters; nil: it is the plane
+	members  []*Member     // of clusters; nil: it is the plane
+	clients  *load.Clients // that send the calls of all cycles; nil: the load generator does
 }
 
 // churned is what is churned of one cluster.
@@ -79,7 +81,14 @@ func (c *churning) addCluster(s *Session) error {
 	return err
 }
 
-func (c *churning) runCycles(ctx context.Context) error {
+func (c *churning) runCycles(ctx context.Context) (err error) {
+	if c.clients = c.session.Workload.ClientsOf(c.Step); c.clients != nil {
+		end, err := c.session.Load.OpenClients(ctx, c.clients)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, end()) }()
+	}
 	for _, one := range c.clusters {
 		one.objects.BeginChurn()
 		defer one.objects.EndChurn()
@@ -153,6 +162,7 @@ func (c *churning) takeBatches(take func(churned) batch) []batch {
 // sendPlans sends a plan for each cluster.
 func (c *churning) sendPlans(ctx context.Context, plans []planned) error {
 	if c.members == nil {
+		plans[0].Clients = c.clients
 		return c.session.sendPlan(ctx, plans[0])
 	}
 	return c.session.sendPlan(ctx, newJoint(c.members, plans).planAll(c.session.Workload, c.Step, c.Spec.Pace))

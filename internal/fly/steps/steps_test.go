@@ -564,6 +564,33 @@ func TestInformersOfAStep(t *testing.T) {
 	}
 }
 
+// TestChurnOfClients: clients that churn keep their connections from cycle to cycle, and are
+// named in the records of deletions and creations.
+func TestChurnOfClients(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: a, create: {body: map, count: 4, pace: {burst: true}}}
+- {name: x, clients: {name: agents, count: 2, as: {user: "agent-{{.Client}}"}}, churn: {step: a, percent: 100, cycles: 2, pace: {burst: true}}}
+`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if b.server.Count("DELETE") != 8 || b.server.Count("POST") != 12 {
+		t.Errorf("%d deletions and %d creations, want 8 and 12", b.server.Count("DELETE"), b.server.Count("POST"))
+	}
+	if got := b.endOf(t, "x"); got != "" {
+		t.Errorf("ended with %q", got)
+	}
+	stream, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor { return record.Visitor{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range stream.Ops {
+		if (op.Clients == "agents") != (op.Step == "x") {
+			t.Errorf("operation %+v", op)
+		}
+	}
+}
+
 // TestBesideThatWasToEnd: a step that was to reach something is not done when it is cut short.
 func TestBesideThatWasToEnd(t *testing.T) {
 	const cut = "the steps beside it have ended before this one was done"
