@@ -77,12 +77,18 @@ func lastLines(text string) string {
 // the sum of what was downloaded, who knows another, and that.
 var mismatch = regexp.MustCompile(`checksum mismatch\s+downloaded:\s+(\S+)\s+(\S+):\s+(\S+)`)
 
+// withheld is how the go command says that a build needs a module whose zip a proxy lacks.
+var withheld = regexp.MustCompile(`(\S+)@(v\S+): reading \S+: (?:403|404|410) `)
+
 // explain returns the cause of a failure that the go command has many lines for; nil: it is
 // none that is known.
 func explain(said string) error {
 	if m := mismatch.FindStringSubmatch(said); m != nil {
 		return fmt.Errorf("%w: the module proxy has %s, and %s has %s: set GOPROXY to another proxy, or run `go clean -modcache` if it was damaged on this machine",
 			ErrSum, m[1], m[2], m[3])
+	}
+	if m := withheld.FindStringSubmatch(said); m != nil {
+		return fmt.Errorf("the module proxy lacks %s %s: set GOPROXY to one that has it, or build another version", m[1], m[2])
 	}
 	for line := range strings.Lines(said) {
 		if isFull(line) {

@@ -92,10 +92,14 @@ func TestAnotherSum(t *testing.T) {
 	}
 }
 
-// A full disk is one sentence, whatever else the compilers say of it.
-func TestExplainFull(t *testing.T) {
+// A full disk, or a proxy that lacks a module, is one sentence, whatever else the compilers say of it.
+func TestExplain(t *testing.T) {
 	err := explain("# example.org/lib\ncompile: writing output: write $WORK/b094/_pkg_.a: no space left on device\n# example.org/other\nlink: no space left on device\n")
 	if !errors.Is(err, ErrNoRoom) || strings.Contains(err.Error(), "\n") || !strings.HasSuffix(err.Error(), "to folders with more: compile: writing output: write $WORK/b094/_pkg_.a: no space left on device") {
+		t.Errorf("%v", err)
+	}
+	err = explain("/m/server@v1.2.3/raft.go:31:2: example.org/etcd/raft/v3@v3.5.31: reading https://example.org/etcd/raft/v3/@v/v3.5.31.zip: 403 Forbidden\n\tserver response: This module version is not available.\n")
+	if err == nil || err.Error() != "the module proxy lacks example.org/etcd/raft/v3 v3.5.31: set GOPROXY to one that has it, or build another version" {
 		t.Errorf("%v", err)
 	}
 	if err := explain("main.go:1:1: it does not compile\n"); err != nil {

@@ -117,7 +117,10 @@ func look(ctx context.Context, tool build.GoTool, w Wanted) (Release, error) {
 	if err := r.lookForStaging(ctx, tool); err != nil {
 		return r, err
 	}
-	if r.Etcd, err = lookForEtcd(ctx, tool, r.version, w.Etcd); err != nil || len(r.Missing) > 0 {
+	if len(r.Missing) > 0 {
+		return r, nil
+	}
+	if err := r.lookForEtcd(ctx, tool, w.Etcd); err != nil || len(r.Missing) > 0 {
 		return r, err
 	}
 	var staging []build.Module
@@ -129,7 +132,7 @@ func look(ctx context.Context, tool build.GoTool, w Wanted) (Release, error) {
 	if err = r.fetch(ctx, tool, staging); err != nil || len(r.Missing) > 0 {
 		return r, err // without the largest ones
 	}
-	return r, r.fetch(ctx, tool, []build.Module{{Path: kubernetesModule, Version: r.Kubernetes}, {Path: etcdModule, Version: r.Etcd}})
+	return r, r.fetch(ctx, tool, []build.Module{{Path: kubernetesModule, Version: r.Kubernetes}})
 }
 
 // fetch fetches modules whose go.mod files are there, since a proxy may withhold the rest
@@ -183,27 +186,62 @@ func (r *Release) lookForStaging(ctx context.Context, tool build.GoTool) error {
 	return nil
 }
 
-// lookForEtcd returns the release of etcd to build.
-func lookForEtcd(ctx context.Context, tool build.GoTool, kubernetes version, wanted string) (string, error) {
+// lookForEtcd chooses the release of etcd: the one that is wanted, or the best whose modules
+// the proxy has.
+func (r *Release) lookForEtcd(ctx context.Context, tool build.GoTool, wanted string) error {
 	published, err := tool.Versions(ctx, etcdModule)
 	if err != nil {
-		return "", err
+		return err
 	}
+	candidates := []string{wanted}
 	if wanted == "" {
-		return chooseEtcd(kubernetes, published)
+		candidates, err = etcdsFor(r.version, published)
 	}
-	all, err := tool.List(ctx, etcdModule+"@"+wanted)
 	if err != nil {
-		return "", err
+		return err
 	}
-	switch there, err := all[etcdModule].IsThere(); {
-	case err != nil:
-		return "", fmt.Errorf("ask the module proxy for etcd %s: %w", wanted, err)
-	case !there:
-		v, _ := parseVersion(wanted)
-		return "", unknown("etcd", v, published)
+	var missing []string
+	for i, etcd := range candidates {
+		all, err := tool.List(ctx, etcdModule+"@"+etcd)
+		if err != nil {
+			return err
+		}
+		switch there, err := all[etcdModule].IsThere(); {
+		case err != nil:
+			return fmt.Errorf("ask the module proxy for etcd %s: %w", etcd, err)
+		case !there && wanted != "":
+			v, _ := parseVersion(wanted)
+			return unknown("etcd", v, published)
+		}
+		lacks, err := lacksOfEtcd(ctx, tool, all[etcdModule])
+		switch {
+		case err != nil:
+			return err
+		case len(lacks) == 0:
+			r.Etcd = etcd
+			return nil
+		case i == 0:
+			r.Etcd, missing = etcd, lacks
+		}
 	}
-	return wanted, nil
+	r.Missing = append(r.Missing, missing...)
+	return nil
+}
+
+// lacksOfEtcd returns what the proxy lacks of a release of etcd: of the modules of its own
+// repository, which its go.mod names.
+func lacksOfEtcd(ctx context.Context, tool build.GoTool, etcd build.Listed) ([]string, error) {
+	mod, err := os.ReadFile(etcd.GoMod)
+	if err != nil {
+		return nil, err
+	}
+	part := Release{has: map[string]bool{}}
+	all := []build.Module{{Path: etcdModule, Version: etcd.Version}}
+	for _, m := range etcdPartLine.FindAllStringSubmatch(string(mod), -1) {
+		all = append(all, build.Module{Path: m[1], Version: m[2]})
+	}
+	err = part.fetch(ctx, tool, all)
+	return part.Missing, err
 }
 
 // Check returns the newest release of a minor release, such as v1.34, whose modules the

@@ -99,14 +99,16 @@ echo "$@" >> ` + log + `
 case "$1" in
 list)
 	shift 4
-	[ "$1" = -versions ] && { echo '{"Path": "'$2'", "Versions": ["v1.36.2", "v1.36.3", "v3.6.8", "v3.6.12"]}'; exit; }
+	[ "$1" = -versions ] && { echo '{"Path": "'$2'", "Versions": ["v1.36.2", "v1.36.3", "v3.6.8", "v3.6.12", "v3.6.13"]}'; exit; }
 	for each; do
 		path=${each%@*} version=${each#*@}
 		case " ` + lacking + ` " in
 		*" $each "*) echo '{"Path": "'$path'", "Version": "'$version'", "Error": {"Err": "not found"}}' ;;
 		*" away:$each "*) echo '{"Path": "'$path'", "Version": "'$version'", "Error": {"Err": "dial tcp:\\n\\tconnection refused"}}' ;;
 		*" unkept:$each "*) echo '{"Path": "'$path'", "Version": "'$version'"}' ;;
-		*) echo '{"Path": "'$path'", "Version": "'$version'", "GoMod": "` + dir + `/go.mod"}' ;;
+		*) mod=go.mod
+			[ $path = go.etcd.io/etcd/server/v3 ] && { mod=etcd$version.mod; echo "require go.etcd.io/etcd/raft/v3 $version" > ` + dir + `/$mod; }
+			echo '{"Path": "'$path'", "Version": "'$version'", "GoMod": "` + dir + `/'$mod'"}' ;;
 		esac
 	done ;;
 mod)
@@ -142,13 +144,14 @@ func TestBuildNamesWhatIsMissing(t *testing.T) {
 	}{
 		{"no such release", "k8s.io/kubernetes@v1.36.9", Wanted{"v1.36.9", ""}, ErrUnknown, "Kubernetes v1.36.9: the module proxy does not have it; name another one: it has v1.36.2, v1.36.3", false},
 		{"no such minor release", "k8s.io/kubernetes@v1.99.0", Wanted{"v1.99.0", ""}, ErrUnknown, "it has v1.36.2, v1.36.3, v3.6.8", false},
-		{"no such etcd", "go.etcd.io/etcd/server/v3@v3.6.99", Wanted{"v1.36.3", "v3.6.99"}, ErrUnknown, "etcd v3.6.99: the module proxy does not have it; name another one: it has v3.6.8, v3.6.12", false},
+		{"no such etcd", "go.etcd.io/etcd/server/v3@v3.6.99", Wanted{"v1.36.3", "v3.6.99"}, ErrUnknown, "etcd v3.6.99: the module proxy does not have it; name another one: it has v3.6.8, v3.6.12, v3.6.13", false},
 		{"no proxy", "away:k8s.io/kubernetes@v1.36.3", Wanted{"v1.36.3", ""}, nil, "ask the module proxy for Kubernetes v1.36.3: dial tcp: connection refused; `go env GOPROXY GOMODCACHE`", false},
 		{"no proxy any more", "away:go.etcd.io/etcd/server/v3@v3.6.8", Wanted{"v1.36.3", "v3.6.8"}, nil, "ask the module proxy for etcd v3.6.8: dial tcp: connection refused; `go env GOPROXY GOMODCACHE`", false},
 		{"no module cache", "unkept:k8s.io/kubernetes@v1.36.3", Wanted{"v1.36.3", ""}, nil, "set GOMODCACHE to a folder that can be written to", false},
 		{"not whole", "k8s.io/kubelet@v0.36.3 k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
 		{"not whole, though it is listed", "zip:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks k8s.io/kubelet v0.36.3; `windtunnel plane check v1.36`", false},
-		{"etcd without its sources", "zip:go.etcd.io/etcd/server/v3@v3.6.12", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks go.etcd.io/etcd/server/v3 v3.6.12", false},
+		{"etcd without its sources", "zip:go.etcd.io/etcd/server/v3@v3.6.12", Wanted{"v1.36.3", "v3.6.12"}, ErrNotWhole, "it lacks go.etcd.io/etcd/server/v3 v3.6.12", false},
+		{"no etcd with all of its modules", "zip:go.etcd.io/etcd/raft/v3@v3.6.12 zip:go.etcd.io/etcd/raft/v3@v3.6.13", Wanted{"v1.36.3", ""}, ErrNotWhole, "it lacks go.etcd.io/etcd/raft/v3 v3.6.12", false},
 		{"a full disk", "full:k8s.io/kubelet@v0.36.3", Wanted{"v1.36.3", ""}, build.ErrNoRoom, "fetch k8s.io/kubelet v0.36.3: no room for the build: free some, or set GOCACHE, TMPDIR and XDG_CACHE_HOME to folders with more", false},
 		{"no release", "", Wanted{"latest", ""}, nil, "such as v1.37.1", false},
 		{"a compiler's fault", "k8s.io/sample-apiserver@v0.36.3", Wanted{"v1.36.3", ""}, nil, "it does not compile", true},
@@ -180,6 +183,10 @@ func TestCheckFindsTheNewestWholePatch(t *testing.T) {
 	whole, others, err := Check(t.Context(), "v1.36", &bytes.Buffer{})
 	if err != nil || whole == nil || whole.Kubernetes != "v1.36.2" || whole.Etcd != "v3.6.12" {
 		t.Fatalf("%+v, %v", whole, err)
+	}
+	fakeGo(t, "zip:go.etcd.io/etcd/raft/v3@v3.6.12")
+	if whole, _, err := Check(t.Context(), "v1.36", &bytes.Buffer{}); err != nil || whole == nil || whole.Etcd != "v3.6.13" {
+		t.Errorf("without a module of the usual etcd: %+v, %v", whole, err)
 	}
 	if len(others) != 1 || others[0].Kubernetes != "v1.36.3" || !slices.Equal(others[0].Missing, []string{"k8s.io/kubelet v0.36.3"}) {
 		t.Errorf("others %+v", others)

@@ -30,6 +30,7 @@ var (
 	godebugBlock = regexp.MustCompile(`(?ms)^godebug \(\n(.*?)^\)`)
 	stagingLine  = regexp.MustCompile(`(?m)^\s*(?:replace )?(k8s\.io/\S+) => \./staging/`)
 	etcdLine     = regexp.MustCompile(`(?m)^\s*(?:require )?go\.etcd\.io/etcd/server/v3 (v\S+)`)
+	etcdPartLine = regexp.MustCompile(`(?m)^\s*(?:require )?(go\.etcd\.io/etcd/\S+) (v\S+)`)
 )
 
 // readNeeds reads the go.mod of k8s.io/kubernetes.

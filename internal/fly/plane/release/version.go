@@ -57,22 +57,34 @@ func etcdOf() map[int]string {
 	}
 }
 
-// chooseEtcd returns the release of etcd that is built for a release of Kubernetes: that
-// of kubeadm, or the next patch of those that the module proxy has. Kubernetes that is
-// newer than the table gets the newest.
+// chooseEtcd returns the release of etcd for a release of Kubernetes: that of kubeadm, or the
+// next patch of those that the module proxy has.
 func chooseEtcd(kubernetes version, published []string) (string, error) {
+	all, err := etcdsFor(kubernetes, published)
+	if err != nil {
+		return "", err
+	}
+	return all[0], nil
+}
+
+// etcdsFor returns the releases of etcd that go with a release of Kubernetes, the best first:
+// from that of kubeadm on. Kubernetes that is newer than the table gets the newest.
+func etcdsFor(kubernetes version, published []string) (out []string, err error) {
 	all := sortVersions(published)
 	name, known := etcdOf()[kubernetes.minor]
 	if !known && len(all) > 0 && kubernetes.minor > 37 {
-		return all[len(all)-1].String(), nil
+		return []string{all[len(all)-1].String()}, nil
 	}
 	want, _ := parseVersion(name)
 	for _, v := range all {
 		if known && v.minor == want.minor && v.patch >= want.patch {
-			return v.String(), nil
+			out = append(out, v.String())
 		}
 	}
-	return "", fmt.Errorf("no release of etcd is known for Kubernetes %v: name one with --etcd; the module proxy has %s", kubernetes, newest(all))
+	if len(out) > 0 {
+		return out, nil
+	}
+	return nil, fmt.Errorf("no release of etcd is known for Kubernetes %v: name one with --etcd; the module proxy has %s", kubernetes, newest(all))
 }
 
 // sortVersions returns the releases among names of versions, oldest first.
