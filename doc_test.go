@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -18,10 +19,7 @@ func TestWhatTheDocsShowIsCompiled(t *testing.T) {
 	read := func(names ...string) string {
 		var all strings.Builder
 		for _, name := range names {
-			raw, err := os.ReadFile(filepath.FromSlash(name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := repotest.Must(os.ReadFile(filepath.FromSlash(name)))(t)
 			all.Write(raw)
 		}
 		return all.String()
@@ -50,10 +48,7 @@ func TestWhatTheDocsShowIsCompiled(t *testing.T) {
 
 // TestTheWorkflowCanBeRead finds what GitHub would refuse in any workflow.
 func TestTheWorkflowCanBeRead(t *testing.T) {
-	raw, err := os.ReadFile("examples/operator/.github/workflows/scale.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("examples/operator/.github/workflows/scale.yaml"))(t)
 	var w struct {
 		Name string
 		On   map[string]any
@@ -62,9 +57,7 @@ func TestTheWorkflowCanBeRead(t *testing.T) {
 			Steps  []struct{ Uses, Run string }
 		}
 	}
-	if err := yaml.Unmarshal(raw, &w); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, yaml.Unmarshal(raw, &w))
 	if len(w.On) == 0 || len(w.Jobs) == 0 {
 		t.Errorf("%+v", w)
 	}

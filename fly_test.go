@@ -236,9 +236,7 @@ func TestAManagerIsGivenWhatItNeeds(t *testing.T) {
 
 func TestFlyOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
-	if err := os.WriteFile(file, []byte("scenario: s\ndescription: pass\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte("scenario: s\ndescription: pass\n"), 0o600))
 	t.Setenv(EnvBinary, os.Args[0])
 	t.Setenv(EnvRuns, t.TempDir())
 	first := Fly(t, Flight{File: file, Set: map[string]string{"a": "b"}, Seed: 7})
@@ -287,20 +285,12 @@ func (u under) Context() context.Context { return u.ctx }
 func TestDefinitionsAreCopied(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"a.yaml": "a", "b.json": "{}", "c.txt": "no"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	f := flight("pass")
 	f.CRDs = []string{folder, filepath.Join(folder, "a.yaml")}
-	path, err := f.scenarioFile(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Load(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := repotest.Must(f.scenarioFile(t))(t)
+	s := repotest.Must(scenario.Load(path, nil))(t)
 	if len(s.Subjects) != 1 || s.Subjects[0].Name != "manager" || !s.Subjects[0].External || len(s.Subjects[0].CRDs) != 3 || len(f.Scenario.Subjects) != 0 {
 		t.Errorf("%+v", s.Subjects)
 	}
@@ -356,10 +346,7 @@ func TestUp(t *testing.T) {
 }
 
 func TestAPlaneEndsWithItsTest(t *testing.T) {
-	p, err := Start(t.Context(), UpOptions{Binary: os.Args[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(Start(t.Context(), UpOptions{Binary: os.Args[0]}))(t)
 	_ = p.line.Close() // as the kernel does when the test is killed
 	if state, err := p.cmd.Process.Wait(); err != nil || !state.Exited() || state.Sys().(syscall.WaitStatus).ExitStatus() != 0 {
 		t.Errorf("%v, %v", state, err)

@@ -28,14 +28,9 @@ metadata: {name: n2, labels: {kind: other}}
 
 func TestHollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "objects.yaml")
-	if err := os.WriteFile(path, []byte(hollowObjects), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte(hollowObjects), 0o600))
 	c := windtunnel.Hollow(t, windtunnel.HollowOptions{Objects: []string{path}, Binder: true, Stages: []string{"fast"}})
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := repotest.Must(clientcmd.BuildConfigFromFlags("", c.Kubeconfig))(t)
 	pods := kubernetes.NewForConfigOrDie(config).CoreV1().Pods("shop")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"kind": "other"}, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
@@ -47,9 +42,7 @@ func TestHollow(t *testing.T) {
 		return err == nil && p.Spec.NodeName == "n2" && p.Status.Phase == corev1.PodRunning && p.Status.PodIP != ""
 	})
 	c.Forget()
-	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
 	repotest.Eventually(t, "the pod goes when its stage says so", func() bool {
 		list, err := pods.List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0

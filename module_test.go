@@ -107,10 +107,7 @@ func newUser(t *testing.T) user {
 	if testing.Short() {
 		t.Skip("compiles the module once more, as a dependency")
 	}
-	out, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := repotest.Must(exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output())(t)
 	cache, proxy, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	useModuleCache(t, cache)
 	u := user{t: t, dir: t.TempDir()}
@@ -127,16 +124,9 @@ func newUser(t *testing.T) user {
 func useModuleCache(t *testing.T, cache string) {
 	t.Helper()
 	versions := filepath.Join(cache, "cache", "download", filepath.FromSlash(self.Path), "@v")
-	if err := os.MkdirAll(versions, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := os.Open(versions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.MkdirAll(versions, 0o755))
+	lock := repotest.Must(os.Open(versions))(t)
+	repotest.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	clean := func() error {
 		kept, err := filepath.Glob(filepath.Join(versions, self.Version+".*"))
 		for _, path := range append(kept, filepath.Join(versions, "list"), filepath.Join(cache, filepath.FromSlash(self.String()))) {
@@ -144,9 +134,7 @@ func useModuleCache(t *testing.T, cache string) {
 		}
 		return err
 	}
-	if err := clean(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, clean())
 	t.Cleanup(func() {
 		if err := errors.Join(clean(), lock.Close()); err != nil {
 			t.Error(err)
@@ -187,24 +175,15 @@ func serveModule(t *testing.T) string {
 		}
 	}
 	var zip bytes.Buffer
-	if err := modzip.Create(&zip, self, files); err != nil {
-		t.Fatal(err)
-	}
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, modzip.Create(&zip, self, files))
+	mod := repotest.Must(os.ReadFile(filepath.Join(root, "go.mod")))(t)
 	proxy := t.TempDir()
 	at := filepath.Join(proxy, filepath.FromSlash(self.Path), "@v")
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.MkdirAll(at, 0o755))
 	info := fmt.Sprintf(`{"Version": %q, "Time": "2026-01-01T00:00:00Z"}`, self.Version)
 	served := map[string][]byte{"list": []byte(self.Version + "\n"), self.Version + ".info": []byte(info), self.Version + ".mod": mod, self.Version + ".zip": zip.Bytes()}
 	for name, text := range served {
-		if err := os.WriteFile(filepath.Join(at, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(at, name), text, 0o600))
 	}
 	return proxy
 }
@@ -219,9 +198,7 @@ func (f treeFile) path() string                 { return filepath.Join(f.root, f
 
 func (u user) writeFile(name, text string) {
 	u.t.Helper()
-	if err := os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	repotest.NoError(u.t, os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600))
 }
 
 func (u user) runGo(args ...string) string {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -94,9 +95,7 @@ func count(ctx context.Context, s windtunnel.Subject, seen *atomic.Int64) error 
 func served(t *testing.T, config *rest.Config, version string) bool {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	_, err = client.Discovery().ServerResourcesForGroupVersion(version)
 	return err == nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -45,10 +46,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 		{map[string]string{"nodes": "100"}, "always together large first pause rounds", "one two", "a b", "step small, step odd"},
 		{map[string]string{"nodes": "11"}, "always together small first pause rounds odd", "one two", "a b", "step large"},
 	} {
-		s, err := scenario.Parse("x.yaml", []byte(conditional), tt.set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(scenario.Parse("x.yaml", []byte(conditional), tt.set))(t)
 		var steps, subjects, objectives []string
 		for step := range s.AllSteps() {
 			if name, _, _ := strings.Cut(strings.Replace(step.Name, "round-", "rounds-", 1), "-"); step.Name != "" && name != "sequence" && !slices.Contains(steps, name) {

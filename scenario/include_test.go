@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -46,15 +47,11 @@ func inFolder(t *testing.T, changes map[string]string) string {
 	}
 	for name, text := range all {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		if text == "" {
 			continue
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return filepath.Join(folder, "x.yaml")
 }
@@ -63,10 +60,7 @@ func inFolder(t *testing.T, changes map[string]string) string {
 func TestInclude(t *testing.T) {
 	path := inFolder(t, nil)
 	set := map[string]string{"kind": "Secret"}
-	s, err := scenario.Load(path, set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(scenario.Load(path, set))(t)
 	if got := s.Bodies["small"].Text; got != "kind: ${kind}\n\na: |\n  b\n" {
 		t.Errorf("body %q", got)
 	}
@@ -143,13 +137,9 @@ parts/bodies.yaml:5: field "seed" not found`},
 // A symbolic link leads out of the folder no more than a path does.
 func TestIncludeFollowsNoLinkOut(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.yaml")
-	if err := os.WriteFile(outside, []byte("bodies: {}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(outside, []byte("bodies: {}\n"), 0o644))
 	path := inFolder(t, map[string]string{"parts/bodies.yaml": ""})
-	if err := os.Symlink(outside, filepath.Join(filepath.Dir(path), "parts/bodies.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Symlink(outside, filepath.Join(filepath.Dir(path), "parts/bodies.yaml")))
 	if _, err := scenario.Load(path, nil); err == nil || !strings.Contains(err.Error(), "x.yaml:2: include: parts/bodies.yaml: it leads out of the folder") {
 		t.Error(err)
 	}

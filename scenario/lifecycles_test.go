@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -63,10 +64,7 @@ func TestKnownPhases(t *testing.T) {
 			if p.On != "" {
 				continue
 			}
-			c, err := scenario.ParseCondition(p.When)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := repotest.Must(scenario.ParseCondition(p.When))(t)
 			if holds, err := c.Holds([]byte(tt.object)); err != nil {
 				t.Errorf("%s %s: %v", tt.lifecycle, p.Name, err)
 			} else if holds {
@@ -80,20 +78,14 @@ func TestKnownPhases(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	object, err := scenario.DecodeObject([]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"app":"x"}},"spec":{"n":3}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := repotest.Must(scenario.DecodeObject([]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"app":"x"}},"spec":{"n":3}}`)))(t)
 	for _, tt := range []struct{ text, want string }{
 		{`self.metadata.namespace + "/" + object.metadata.labels.app`, "n/x"},
 		{`self.metadata.labels.none`, ""},
 		{`self.spec.n`, "key: the result is a int; a text is wanted"},
 		{`"n-" + string(self.spec.n)`, "n-3"},
 	} {
-		k, err := scenario.ParseKey(tt.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := repotest.Must(scenario.ParseKey(tt.text))(t)
 		got, err := k.Of(object)
 		if err != nil {
 			got = err.Error()
@@ -106,10 +98,7 @@ func TestKeys(t *testing.T) {
 
 // TestTheGuideIsValid reads the scenario in docs/how-to/lifecycles.md.
 func TestTheGuideIsValid(t *testing.T) {
-	raw, err := os.ReadFile("../docs/how-to/lifecycles.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("../docs/how-to/lifecycles.md"))(t)
 	_, text, _ := strings.Cut(string(raw), "```yaml\n")
 	text, _, ok := strings.Cut(text, "```")
 	s, err := scenario.Parse("docs/how-to/lifecycles.md", []byte("scenario: guide\nsteps: [{pause: 1s}]\n"+text), nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -20,14 +21,9 @@ published:
 - {measure: m, change: -50%, source: s, when: apps >= 1000, from: profile == "v175", to: profile == "v18"}
 `
 	parse := func(set map[string]string) *scenario.Scenario {
-		s, err := scenario.Parse("f", []byte(file), set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(scenario.Parse("f", []byte(file), set))(t)
 		var written bytes.Buffer
-		if err := scenario.Write(&written, s); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, scenario.Write(&written, s))
 		if again, err := scenario.Parse("f", written.Bytes(), nil); err != nil || !same(s, again) {
 			t.Errorf("%v is not the same when written: %v\n%s", set, err, written.String())
 		}

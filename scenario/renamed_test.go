@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -15,14 +16,8 @@ import (
 // same scenario as one in the present words, with a warning for each of them.
 func TestFormerWords(t *testing.T) {
 	const former, present = "testdata/former.yaml", "testdata/present.yaml"
-	got, err := scenario.Load(former, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(former)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(scenario.Load(former, nil))(t)
+	raw := repotest.Must(os.ReadFile(former))(t)
 	var want []string
 	for i, line := range strings.Split(string(raw), "\n") {
 		if _, text, ok := strings.Cut(line, "# warns: "); ok {
@@ -42,9 +37,7 @@ func TestFormerWords(t *testing.T) {
 	}
 	var a, b bytes.Buffer
 	for to, s := range map[*bytes.Buffer]*scenario.Scenario{&a: got, &b: same} {
-		if err := scenario.Write(to, s); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, scenario.Write(to, s))
 	}
 	if a.String() != b.String() {
 		t.Errorf("in former words it is\n%s\nin present ones\n%s", &a, &b)

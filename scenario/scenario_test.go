@@ -25,9 +25,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		_, err = scenario.Load(file, nil)
 		got := strings.ReplaceAll(fmt.Sprint(err), file+":", "")
 		repotest.Golden(t, file, withMessages(raw, got))
@@ -68,10 +66,7 @@ steps:
 }
 
 func TestEverything(t *testing.T) {
-	s, err := scenario.Load("testdata/everything.yaml", map[string]string{"nodes": "7", "word": "zone"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(scenario.Load("testdata/everything.yaml", map[string]string{"nodes": "7", "word": "zone"}))(t)
 	seconds := func(n float64) unit.Duration { return unit.Duration(n * float64(time.Second)) }
 	for _, tt := range []struct{ got, want any }{
 		{s.Description, "text with ${braces} and 3.5 nodes"},
@@ -114,18 +109,13 @@ func TestEverything(t *testing.T) {
 // line returns the n-th line of a file.
 func line(t *testing.T, file string, n int) string {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(file))(t)
 	return strings.Split(string(raw), "\n")[n-1]
 }
 
 func TestDefaults(t *testing.T) {
 	s, err := scenario.Parse("f.yaml", []byte("scenario: x\nbodies: {b: {text: t}}\nsteps:\n- name: s\n  create: {body: b, count: 1, pace: {burst: true}}\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	d := scenario.Default()
 	if s.Seed != 1 || s.Plane.Durability != "memory" || !reflect.DeepEqual(s.Fleet, d.Fleet) || s.Fleet.Rate != 200 ||
 		time.Duration(s.Fleet.Lease) != 40*time.Second || s.Namespaces != (scenario.Namespaces{Prefix: "x", Count: 1}) {
@@ -143,10 +133,7 @@ func TestDensity(t *testing.T) {
 		{map[string]string{"nodes": "250", "rate": "60"}, 250, 3, 7500, 250, 2},
 		{map[string]string{"nodes": "1", "podsPerNode": "5"}, 1, 1, 5, 100, 20},
 	} {
-		s, err := scenario.Load("../examples/density.yaml", tt.set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(scenario.Load("../examples/density.yaml", tt.set))(t)
 		if s.Fleet.Nodes != tt.nodes || s.Namespaces.Count != tt.spaces || s.Steps[1].Wait.Count != tt.pods ||
 			s.Steps[2].Create.Count != tt.latency || s.Steps[0].Create.Pace.Constant != tt.pace {
 			t.Errorf("%v: %+v", tt.set, s)
@@ -218,16 +205,10 @@ func TestReadBody(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "in", "s.yaml")
 	for name, text := range map[string]string{"in/b.yaml": "body", "secret": "secret", "in/big": strings.Repeat("x", 1<<20+1)} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	if err := os.Symlink("../secret", filepath.Join(dir, "in", "link")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Symlink("../secret", filepath.Join(dir, "in", "link")))
 	var s scenario.Scenario
 	for name, want := range map[string]string{
 		"b.yaml": "", "link": "link: it leads out of the folder", "../secret": "leads out of the scenario's folder",
@@ -290,18 +271,13 @@ func TestManyFaultsAreCut(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	files := repotest.Must(filepath.Glob("testdata/*.yaml"))(f)
 	for _, file := range append(files, "../examples/density.yaml") {
 		raw, err := scenario.Read(file) // with what it includes
 		if err != nil {
 			raw, err = os.ReadFile(file)
 		}
-		if err != nil {
-			f.Fatal(err)
-		}
+		repotest.NoError(f, err)
 		f.Add(raw)
 	}
 	place := regexp.MustCompile(`^(f:|.+:\d+: )`) // of an included file, too
@@ -352,14 +328,8 @@ func TestSetRelease(t *testing.T) {
 func TestSetPlane(t *testing.T) {
 	const text = "scenario: x\nplane: {components: {etcd: {cpu: 2}}}\nsteps:\n- pause: 1s\n"
 	set := map[string]string{"plane.durability": "fsync", "plane.components.etcd.flags.snapshot-count": "5000"}
-	s, err := scenario.Parse("f.yaml", []byte(text), set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := scenario.Parse("f.yaml", []byte(text), scenario.Settings(s.Values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(scenario.Parse("f.yaml", []byte(text), set))(t)
+	again := repotest.Must(scenario.Parse("f.yaml", []byte(text), scenario.Settings(s.Values)))(t)
 	for _, p := range []scenario.Plane{s.Plane, again.Plane} {
 		if etcd := p.Components["etcd"]; p.Durability != "fsync" || etcd.CPU != 2 || etcd.Flags["snapshot-count"] != "5000" {
 			t.Errorf("%+v", p)

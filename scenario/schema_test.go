@@ -13,14 +13,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 func TestSchemaHoldsForTheExamples(t *testing.T) {
 	var schema map[string]any
-	if err := json.Unmarshal(scenario.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(scenario.Schema(), &schema))
 	files, err := filepath.Glob("../examples/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -39,9 +38,7 @@ func TestSchemaHoldsForTheExamples(t *testing.T) {
 // TestSchemaRefuses checks the files of which an editor ought to complain.
 func TestSchemaRefuses(t *testing.T) {
 	var schema map[string]any
-	if err := json.Unmarshal(scenario.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(scenario.Schema(), &schema))
 	for _, name := range []string{"unknown-field", "wrong-type", "two-verbs", "no-verb", "two-paces", "no-pace", "component", "durability",
 		"duration", "sli", "bodies-text-and-file", "wait-are"} {
 		if why := (conformer{schema}).conform(schema, readYAML(t, "testdata/"+name+".bad.yaml"), ""); why == "" {
@@ -69,9 +66,7 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 		}
 	}
 	var schema map[string]any
-	if err := json.Unmarshal(scenario.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(scenario.Schema(), &schema))
 	walk("", schema)
 	for name, one := range schema["$defs"].(map[string]any) {
 		walk(name, one.(map[string]any))
@@ -83,10 +78,7 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 
 func readYAML(t *testing.T, file string) any {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(file))(t)
 	var v any
 	if err := yaml.Unmarshal(raw, &v); err != nil {
 		t.Fatalf("%s: %v", file, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -15,10 +16,7 @@ import (
 // TestEverythingIsEverything checks that testdata/everything.yaml sets every
 // field of the language, so that the tests that read it miss none.
 func TestEverythingIsEverything(t *testing.T) {
-	s, err := scenario.Load("testdata/everything.yaml", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(scenario.Load("testdata/everything.yaml", nil))(t)
 	set := map[string]bool{}
 	walkFields(reflect.ValueOf(*s), set)
 	var missing []string
@@ -152,9 +150,7 @@ func TestCompleteAsALoadedOne(t *testing.T) {
 		{Parallel: []scenario.Step{{Settle: &scenario.Settle{}}, {Exec: &scenario.Exec{Command: []string{"true"}}}}},
 	}
 	s.Complete()
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.Validate())
 	call := s.Steps[1].Requests.Mix[0]
 	if call.Weight != 1 || call.Pick != "turn" || time.Duration(call.Hold) != time.Minute || s.Steps[0].Create.Timeout != unit.Duration(30*time.Second) ||
 		s.Steps[2].Parallel[1].Name != "exec-3-2" || s.Steps[0].Create.Objects[0].Name != "b" {

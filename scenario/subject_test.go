@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -44,10 +45,7 @@ func TestIndexNeedsCount(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	var names []string
-	s, err := scenario.Parse("f", []byte(strings.Replace(text, "command: hub", "command: hub\n  count: 3", 1)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(scenario.Parse("f", []byte(strings.Replace(text, "command: hub", "command: hub\n  count: 3", 1)), nil))(t)
 	for _, x := range s.Subjects {
 		names = append(names, x.Name)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -76,9 +77,7 @@ func emptied(v reflect.Value) reflect.Value {
 func writtenAndRead(t *testing.T, s *scenario.Scenario) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := scenario.Write(&out, s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, scenario.Write(&out, s))
 	again, err := scenario.Parse("f", out.Bytes(), nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.Bytes())
@@ -89,15 +88,9 @@ func writtenAndRead(t *testing.T, s *scenario.Scenario) {
 }
 
 func TestWriteIsReadAsTheSame(t *testing.T) {
-	files, err := filepath.Glob("../examples/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(filepath.Glob("../examples/*.yaml"))(t)
 	for _, file := range append(files, "testdata/everything.yaml") {
-		s, err := scenario.Load(file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(scenario.Load(file, nil))(t)
 		writtenAndRead(t, s)
 	}
 }
@@ -153,10 +146,7 @@ func TestWriteOfWhatNoFileHolds(t *testing.T) {
 
 func FuzzWrite(f *testing.F) {
 	for _, file := range []string{"testdata/everything.yaml", "../examples/density.yaml"} {
-		raw, err := scenario.Read(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		raw := repotest.Must(scenario.Read(file))(f)
 		f.Add(raw)
 	}
 	for _, text := range []string{"a: b", " lead", "trail ", "two\nlines\n", "\n", "x\n\n\n", "no", "0x1", "1e3", "${", "$${a}", "#", "- a", "\x00", "a\tb", "é\u2028", "2020-01-01", "~", "''", "\"", "a \nb", "|", "{}", "!!x"} {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRead: whatever stands in the place of a file is named, and not waited for.
@@ -15,9 +17,7 @@ func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(os.WriteFile(at("file"), []byte("text"), 0o600))

@@ -16,10 +16,7 @@ func TestPaces(t *testing.T) {
 		p := paceOf(t, s)
 		var out strings.Builder
 		for _, word := range strings.Fields(s.Input) {
-			n, err := strconv.Atoi(word)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := repotest.Must(strconv.Atoi(word))(t)
 			due := "never"
 			if d := p.Due(n); d != pace.Never {
 				due = d.String()
@@ -41,10 +38,7 @@ func TestPaces(t *testing.T) {
 func paceOf(t *testing.T, s repotest.Step) *pace.Pace {
 	t.Helper()
 	number := func(key string) float64 {
-		v, err := strconv.ParseFloat(s.Args[key], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := repotest.Must(strconv.ParseFloat(s.Args[key], 64))(t)
 		return v
 	}
 	var p *pace.Pace
@@ -102,9 +96,6 @@ func steps(t *testing.T, s repotest.Step) (out []pace.Step) {
 
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := repotest.Must(time.ParseDuration(text))(t)
 	return d
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // The page on the stream is tested by reading a stream with nothing but the
@@ -27,10 +28,7 @@ const page = "../../docs/reference/records.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(page))(t)
 	return string(raw)
 }
 
@@ -39,10 +37,7 @@ func layouts(t *testing.T) map[byte]string {
 	t.Helper()
 	out := map[byte]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| ([^|]+) \|$`).FindAllStringSubmatch(readPage(t), -1) {
-		kind, err := strconv.Atoi(row[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		kind := repotest.Must(strconv.Atoi(row[1]))(t)
 		out[byte(kind)] = row[2]
 	}
 	return out
@@ -73,10 +68,7 @@ func TestPageNamesEveryKind(t *testing.T) {
 // prefix; those without a text have an empty one.
 func constants(t *testing.T, name, prefix string) (out []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 	for _, d := range file.Decls {
 		g, ok := d.(*ast.GenDecl)
 		if !ok || g.Tok != token.CONST {
@@ -103,10 +95,7 @@ func constants(t *testing.T, name, prefix string) (out []string) {
 func TestPageReadsAStream(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
 	want := write(t, path, 50)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(path))(t)
 	r := &byPage{t: t, layouts: layouts(t)}
 	for b := raw[len(record.StreamHeader):]; len(b) > 0; {
 		n := binary.LittleEndian.Uint32(b)

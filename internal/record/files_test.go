@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Nothing but ordinary files of the folder itself is read, and a pipe does not hang
@@ -20,9 +21,7 @@ func TestOnlyOrdinaryFilesAreRead(t *testing.T) {
 	dir, outside := record.Dir(t.TempDir()), filepath.Join(t.TempDir(), "secret")
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 	}
 	check(os.WriteFile(outside, []byte("secret"), 0o600))
 	check(dir.Write("plain", []byte("text")))
@@ -67,17 +66,11 @@ func TestOnlyOrdinaryFilesAreRead(t *testing.T) {
 // used for half-written files, leads no writing elsewhere.
 func TestWritingFollowsNoLink(t *testing.T) {
 	dir, outside := record.Dir(t.TempDir()), filepath.Join(t.TempDir(), "profile")
-	if err := os.WriteFile(outside, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(outside, []byte("mine"), 0o600))
 	for _, name := range []string{"verdict.json", ".verdict.json.new"} {
-		if err := os.Symlink(outside, dir.File(name)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.Symlink(outside, dir.File(name)))
 	}
-	if err := dir.Write("verdict.json", []byte("new")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.Write("verdict.json", []byte("new")))
 	if raw, _ := os.ReadFile(outside); string(raw) != "mine" {
 		t.Errorf("the file outside has %q", raw)
 	}
@@ -112,13 +105,8 @@ func TestWritersDoNotMix(t *testing.T) {
 
 func TestWhatIsNotKeptIsGone(t *testing.T) {
 	dir := record.Dir(t.TempDir())
-	if err := dir.Write("file", []byte("old")); err != nil {
-		t.Fatal(err)
-	}
-	p, err := dir.Create("file", 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.Write("file", []byte("old")))
+	p := repotest.Must(dir.Create("file", 0o644))(t)
 	if _, err := p.Write([]byte("half")); err != nil {
 		t.Fatal(err)
 	}
@@ -134,18 +122,12 @@ func TestWhatIsNotKeptIsGone(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	dir := record.Dir(t.TempDir())
-	unlock, err := dir.Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := repotest.Must(dir.Lock())(t)
 	if _, err := dir.Lock(); !errors.Is(err, record.ErrBusy) {
 		t.Errorf("locked twice: %v", err)
 	}
 	unlock()
-	again, err := dir.Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := repotest.Must(dir.Lock())(t)
 	again()
 	if _, err := record.Dir("/no/such/folder").Lock(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
@@ -155,15 +137,10 @@ func TestLock(t *testing.T) {
 // An event of any length can be read again: its text is cut.
 func TestLongTextsOfEventsAreCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	w.Event(record.Event{Type: record.EventDied, Name: "etcd", Text: strings.Repeat("ä", 40<<20)})
 	w.Event(record.Event{Type: record.EventRunEnded})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	var texts []string
 	s, err := record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) { texts = append(texts, e.Text) }}
@@ -176,10 +153,7 @@ func TestLongTextsOfEventsAreCut(t *testing.T) {
 // What a reader would refuse ends the stream before it, and is told.
 func TestARecordBeyondABlockIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	w.Event(record.Event{Type: record.EventRunBegan})
 	w.Object(record.Object{Name: strings.Repeat("x", 65<<20)})
 	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "larger than a reader takes") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // collected is everything that a reader saw.
@@ -23,26 +24,20 @@ type collected struct {
 func collect(t testing.TB, path string) (*record.Stream, collected) {
 	t.Helper()
 	var c collected
-	s, err := record.Read(path, func(*record.Stream) record.Visitor {
+	s := repotest.Must(record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{
 			Call:   func(v record.Call) { c.calls = append(c.calls, v) },
 			Phase:  func(v record.Phase) { c.phases = append(c.phases, v) },
 			Sample: func(v record.Sample) { c.samples = append(c.samples, v) },
 			Event:  func(v record.Event) { c.events = append(c.events, v) },
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return s, c
 }
 
 func write(t testing.TB, path string, n int) collected {
 	t.Helper()
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	var c collected
 	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"})
 	series := w.Series(record.Series{Target: "etcd", Name: "cpu", Labels: []record.Label{{"a", `x"y\`}}})
@@ -62,9 +57,7 @@ func write(t testing.TB, path string, n int) collected {
 		c.calls, c.phases = append(c.calls, call), append(c.phases, phase)
 		c.samples, c.events = append(c.samples, sample), append(c.events, event)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	return c
 }
 
@@ -85,10 +78,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 // were members.
 func TestMembersAreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	op := record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"}
 	there := op
 	there.Cluster = "edge-1"
@@ -110,9 +100,7 @@ func TestMembersAreNamed(t *testing.T) {
 	for _, o := range objects {
 		w.Object(o)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	stream, got := collect(t, path)
 	if !reflect.DeepEqual(stream.Ops, []record.Op{there, op, anew, anewThere, byAgents}) || !reflect.DeepEqual(stream.Objects, objects) || got.calls[0] != call || got.calls[1].Op != 1 || got.calls[4] != held || held.Lateness() != 2 {
 		t.Errorf("operations %+v, objects %+v, calls %+v", stream.Ops, stream.Objects, got.calls)
@@ -123,15 +111,10 @@ func TestMembersAreNamed(t *testing.T) {
 func TestEveryCutCanBeRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
 	want := write(t, path, 8_000)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(path))(t)
 	cut := filepath.Join(t.TempDir(), "cut.wt")
 	for _, size := range []int{len(raw) - 1, len(raw) - 7, len(raw) / 2, len(raw) / 3, 30, 22} {
-		if err := os.WriteFile(cut, raw[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(cut, raw[:size], 0o600))
 		stream, got := collect(t, cut)
 		if !reflect.DeepEqual(got.calls, want.calls[:len(got.calls)]) && len(got.calls) > 0 {
 			t.Errorf("cut at %d: the calls read are not the first ones written", size)
@@ -144,9 +127,7 @@ func TestEveryCutCanBeRead(t *testing.T) {
 
 func TestForeignFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, []byte("something else, long enough to hold a header"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte("something else, long enough to hold a header"), 0o600))
 	_, err := record.Read(path, func(*record.Stream) record.Visitor { return record.Visitor{} })
 	if !errors.Is(err, record.ErrNotRecords) {
 		t.Errorf("err = %v, want ErrNotRecords", err)
@@ -155,10 +136,7 @@ func TestForeignFileIsRefused(t *testing.T) {
 
 func TestFullDiskStopsTheStreamAtAWholeBlock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	w.Event(record.Event{Type: record.EventRunBegan, Name: "a"})
 	record.BreakFile(w)
 	w.Event(record.Event{Type: record.EventRunEnded, Name: "b"})
@@ -179,19 +157,13 @@ func TestFullDiskStopsTheStreamAtAWholeBlock(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "r.wt")
 	write(f, path, 3)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(path))(f)
 	f.Add(raw[len("windtunnel records 1\n")+8:])
 	f.Fuzz(func(t *testing.T, block []byte) { record.DecodeBlock(block) })
 }
 
 func BenchmarkCall(b *testing.B) {
-	w, err := record.Create(filepath.Join(b.TempDir(), "r.wt"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := repotest.Must(record.Create(filepath.Join(b.TempDir(), "r.wt")))(b)
 	defer w.Close()
 	op := w.Op(record.Op{Source: "load", Verb: "create", Resource: "pods"})
 	var i clock.Time

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/recordtest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRewriteStream edits texts of a stream, and of one that a crash cut off. The runs of
@@ -19,22 +20,14 @@ func TestRewriteStream(t *testing.T) {
 	made := recordtest.Stream(b, (&recordtest.Block{}).Event(9, "warning", "", "host-a"))
 	dir := record.Dir(t.TempDir())
 	for name, raw := range map[string][]byte{"whole": made, "cut": made[:len(made)-3], "nothing": made[:len(recordtest.Header)]} {
-		if err := os.WriteFile(dir.File(name), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(dir.File(name), raw, 0o600))
 		var same, edited bytes.Buffer
-		if err := dir.RewriteStream(&same, name, func(s string) string { return s }); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, dir.RewriteStream(&same, name, func(s string) string { return s }))
 		if want := recordtest.Payloads(raw); len(want) > 0 && !bytes.Equal(same.Bytes()[:len(raw)-lost(t, dir, name)], raw[:len(raw)-lost(t, dir, name)]) || same.Len() != len(raw) {
 			t.Errorf("%s: nothing was edited, and the bytes are others", name)
 		}
-		if err := dir.RewriteStream(&edited, name, func(s string) string { return strings.ReplaceAll(s, "host-a", "somewhere else") }); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir.File("edited"), edited.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, dir.RewriteStream(&edited, name, func(s string) string { return strings.ReplaceAll(s, "host-a", "somewhere else") }))
+		repotest.NoError(t, os.WriteFile(dir.File("edited"), edited.Bytes(), 0o600))
 		var was, is []string
 		before := visitTexts(t, dir, name, &was)
 		after := visitTexts(t, dir, "edited", &is)
@@ -45,9 +38,7 @@ func TestRewriteStream(t *testing.T) {
 	for _, run := range []string{"density", "failed", "vm"} {
 		kept := record.Dir(filepath.Join("..", "opinion", "judge", "testdata", "format1", run))
 		var out bytes.Buffer
-		if err := kept.RewriteStream(&out, record.StreamFile, func(s string) string { return s }); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, kept.RewriteStream(&out, record.StreamFile, func(s string) string { return s }))
 		raw, err := os.ReadFile(kept.File(record.StreamFile))
 		if err != nil || !bytes.Equal(out.Bytes(), raw) {
 			t.Errorf("%s: nothing was edited, and the bytes are others: %v", run, err)
@@ -64,11 +55,8 @@ func lost(t *testing.T, dir record.Dir, name string) int {
 // visitTexts reads a stream and collects the texts of its events.
 func visitTexts(t *testing.T, dir record.Dir, name string, texts *[]string) *record.Stream {
 	t.Helper()
-	s, err := dir.ReadStream(name, func(*record.Stream) record.Visitor {
+	s := repotest.Must(dir.ReadStream(name, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) { *texts = append(*texts, e.Text) }}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return s
 }

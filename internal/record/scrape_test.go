@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // scraped is everything that a reader saw of scrapes, a line each.
@@ -18,7 +19,7 @@ func scraped(t testing.TB, path string) (*record.Stream, []string) {
 	t.Helper()
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	s, err := record.Read(path, func(s *record.Stream) record.Visitor {
+	s := repotest.Must(record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{
 			Scrape: func(v record.Scrape) { say("%s at %d took %v points %d", v.Target, v.At, v.Took, v.Points) },
 			Sample: func(v record.Sample) { say("%s at %d = %v", s.Series[v.Series].Key(), v.At, v.Value) },
@@ -27,19 +28,13 @@ func scraped(t testing.TB, path string) (*record.Stream, []string) {
 			},
 			Gone: func(v record.Gone) { say("%s at %d gone", s.Series[v.Series].Key(), v.At) },
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return s, out
 }
 
 func TestScrapesAreRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	w.Family(record.Family{Name: "c", Type: "counter", Help: "What is counted."})
 	w.Family(record.Family{Name: "c", Type: "gauge"}) // the first says what it is
 	c := w.Define(record.Series{Target: "etcd", Name: "c", Labels: []record.Label{{"a", "1"}, {"b", "1"}}})
@@ -53,9 +48,7 @@ func TestScrapesAreRead(t *testing.T) {
 	w.Scrape(&record.Scrape{Target: "etcd", At: 20, Points: 2,
 		Values: []record.Value{{c, 9}}, Histograms: []record.HistogramValue{{h, two}}, Gone: []record.SeriesID{g}})
 	w.Scrape(&record.Scrape{Target: "etcd", At: 30, Values: []record.Value{{c, 2}, {g, math.Copysign(0, -1)}}})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	stream, got := scraped(t, path)
 	want := []string{
 		`etcd at 10 took 1ms points 3`,
@@ -142,10 +135,7 @@ func FuzzDecodeHistogram(f *testing.F) {
 // BenchmarkScrape is the cost of a scrape of a kube-apiserver in which one value
 // in ten changed.
 func BenchmarkScrape(b *testing.B) {
-	w, err := record.Create(filepath.Join(b.TempDir(), "r.wt"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := repotest.Must(record.Create(filepath.Join(b.TempDir(), "r.wt")))(b)
 	defer w.Close()
 	for i := range 20_000 {
 		w.Define(record.Series{Target: "kube-apiserver", Name: "c", Labels: []record.Label{{"le", fmt.Sprint(i)}}})

@@ -8,31 +8,22 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A tail sees every record once, whatever part of the file is there when it looks.
 func TestTailSeesEveryRecordOnce(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.wt")
-	w, err := record.Create(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(whole))(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.Event(record.Event{Type: record.EventWarned, Text: name}) // each is a block
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	raw := repotest.Must(os.ReadFile(whole))(t)
 	path := filepath.Join(t.TempDir(), "growing.wt")
 	grow := func(n int) {
 		t.Helper()
-		if err := os.WriteFile(path, raw[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(path, raw[:n], 0o600))
 	}
 	grow(3)
 	if _, err := record.OpenTail(path, nil); !errors.Is(err, record.ErrNotRecords) {
@@ -40,19 +31,13 @@ func TestTailSeesEveryRecordOnce(t *testing.T) {
 	}
 	grow(40)
 	var seen []string
-	tail, err := record.OpenTail(path, func(*record.Stream) record.Visitor {
+	tail := repotest.Must(record.OpenTail(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(m record.Event) { seen = append(seen, m.Text) }}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	news := 0
 	for n := 40; n <= len(raw); n++ {
 		grow(n)
-		more, err := tail.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		more := repotest.Must(tail.Next())(t)
 		if more {
 			news++
 		}

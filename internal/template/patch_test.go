@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/template"
 )
 
@@ -16,18 +17,12 @@ func TestRenderPatch(t *testing.T) {
 		`[{"op": "remove", "path": "/x"}]`:                       `[{"op":"remove","path":"/x"}]`,
 		"[{op: remove, path: /x}]":                               `[{"op":"remove","path":"/x"}]`,
 	} {
-		body, err := template.Compile("f", text, 1, template.Windtunnel())
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := repotest.Must(template.Compile("f", text, 1, template.Windtunnel()))(t)
 		if got, err := body.RenderPatch([]byte("x"), v); err != nil || string(got) != "x"+want {
 			t.Errorf("%s: %s %v", text, got, err)
 		}
 	}
-	empty, err := template.Compile("f", "{{ if false }}x{{ end }}", 1, template.Windtunnel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := repotest.Must(template.Compile("f", "{{ if false }}x{{ end }}", 1, template.Windtunnel()))(t)
 	if _, err := empty.RenderPatch(nil, v); !errors.Is(err, template.ErrEmpty) {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	clusterloader2 "github.com/windtunnel/windtunnel/internal/interop/clusterloader2/dialect"
 	kubeburner "github.com/windtunnel/windtunnel/internal/interop/kubeburner/dialect"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/template"
 )
 
@@ -63,10 +64,7 @@ func TestGroupLabel(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: \"{{ .Name }}\", labels: {windtunnel.dev/group: mine}}\nspec: {template: {metadata: {labels: {a: b}}, spec: {containers: []}}}": `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"windtunnel.dev/group":"mine"},"name":"n"},` +
 			`"spec":{"template":{"metadata":{"labels":{"a":"b","windtunnel.dev/group":"g"}},"spec":{"containers":[]}}}}`,
 	} {
-		tm, err := template.Compile("b.yaml", text, 1, template.Windtunnel())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tm := repotest.Must(template.Compile("b.yaml", text, 1, template.Windtunnel()))(t)
 		tm.Stamp(object.Stamp{}, true)
 		for range 2 { // the second one may be a copy of segments
 			got, err := tm.Render(nil, template.Vars{Name: "n", Namespace: "ns", Group: "g"})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const deployment = `apiVersion: apps/v1
@@ -36,10 +38,7 @@ spec:
 
 func compile(t testing.TB, text string) *Template {
 	t.Helper()
-	c, err := Compile("body.yaml", text, 1, Windtunnel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(Compile("body.yaml", text, 1, Windtunnel()))(t)
 	return c
 }
 
@@ -49,10 +48,7 @@ func TestRender(t *testing.T) {
 	with := map[string]any{"replicas": int64(30)}
 	c := compile(t, deployment)
 	v := Vars{Name: "web-7", Namespace: "density-1", Group: "saturation", Index: 7, Seed: 1, With: with}
-	got, err := c.Render([]byte("before "), v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(c.Render([]byte("before "), v))(t)
 	want := `before {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"index":"7"},"name":"web-7","namespace":"density-1"},` +
 		`"spec":{"replicas":30,"selector":{"matchLabels":{"app":"web-7"}},"template":{"metadata":{"labels":{"app":"web-7","windtunnel.dev/group":"saturation"}},` +
 		`"spec":{"containers":[{"image":"registry.k8s.io/pause:3.10","name":"pause","resources":{"requests":{"cpu":"1m","memory":"10M"}}}]}}}}`
@@ -189,10 +185,7 @@ func TestPathsAgree(t *testing.T) {
 func TestSameSeedSameBytes(t *testing.T) {
 	const text = "apiVersion: v1\nkind: K\na: {{ randAlpha 20 }}\nb: {{ randInt 0 1000000 }}\nc: {{ payload 3000 }}\nd: {{ randAlpha 20 }}"
 	render := func(seed uint64, i int) string {
-		out, err := compile(t, text).Render(nil, Vars{Name: "n", Index: i, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := repotest.Must(compile(t, text).Render(nil, Vars{Name: "n", Index: i, Seed: seed}))(t)
 		return string(out)
 	}
 	seen := map[string]bool{}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -36,9 +37,7 @@ func clients(t *testing.T, contentType string) (theirs, ours *kubernetes.Clients
 	if err == nil {
 		ours, err = kubernetes.NewForConfig(guarded)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return theirs, ours
 }
 
@@ -202,10 +201,7 @@ func TestPodsGoToTheNodesOfTheRun(t *testing.T) {
 // for a cluster elsewhere, and stays as it is.
 func TestTemplatesForMembersStay(t *testing.T) {
 	s := apitest.New(t, apitest.Resource{Version: "work.io/v1", Plural: "works", Kind: "Work", Namespaced: true})
-	c, err := dynamic.NewForConfig(door.Guard(s.Endpoint().Config("windtunnel-test"), object.Stamp{Run: "r1", Fleet: "f1"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(dynamic.NewForConfig(door.Guard(s.Endpoint().Config("windtunnel-test"), object.Stamp{Run: "r1", Fleet: "f1"})))(t)
 	pod := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c"}}}}
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "work.io/v1", "kind": "Work", "metadata": map[string]any{"name": "w"}, "manifest": pod}}
 	got := must[*unstructured.Unstructured](t)(c.Resource(schema.GroupVersionResource{Group: "work.io", Version: "v1", Resource: "works"}).Namespace("n").Create(t.Context(), o, metav1.CreateOptions{}))

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestNoPatchTakesTheMarkAway sends patches of all forms.
@@ -29,12 +31,8 @@ func TestNoPatchTakesTheMarkAway(t *testing.T) {
 			continue
 		}
 		var a, b any
-		if err := json.Unmarshal(got, &a); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(c.want), &b); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal(got, &a))
+		repotest.NoError(t, json.Unmarshal([]byte(c.want), &b))
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s\nbecomes %s\nwant    %s", c.patch, got, c.want)
 		}

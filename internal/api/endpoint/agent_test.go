@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestSingleRequestsAreNamed: who counts a server's clients finds windtunnel by its name.
@@ -14,17 +15,9 @@ func TestSingleRequestsAreNamed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { agents <- r.UserAgent() }))
 	defer server.Close()
 	client, base, err := endpoint.Bearer(server.URL, nil, "secret").Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base.String()+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	req := repotest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, base.String()+"/metrics", nil))(t)
+	answer := repotest.Must(client.Do(req))(t)
 	answer.Body.Close()
 	if agent := <-agents; agent != "windtunnel" {
 		t.Errorf("it calls itself %q", agent)

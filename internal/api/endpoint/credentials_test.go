@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // plugin writes a kubeconfig whose credentials a program makes: token-1 the first
@@ -24,9 +25,7 @@ echo x >> %[1]s/runs
 n=$(wc -l < %[1]s/runs | tr -d ' ')
 echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"token-'$n'"%[2]s}}'
 `, dir, expires)
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(script, []byte(text), 0o700))
 	return read(t, fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, command: %s, interactiveMode: Never}", script))
 }
 
@@ -41,22 +40,14 @@ users: [{name: u, user: {%s}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, user)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e, err := endpoint.FromKubeconfig(file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	e := repotest.Must(endpoint.FromKubeconfig(file, ""))(t)
 	return e
 }
 
 func authorization(t *testing.T, e endpoint.Endpoint) string {
 	t.Helper()
-	got, err := e.Authorization()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(e.Authorization())(t)
 	return got
 }
 
@@ -71,9 +62,7 @@ func TestPluginRunsWhenItsCredentialsAreRefused(t *testing.T) {
 		t.Errorf("credentials are %q, then %q", first, authorization(t, e))
 	}
 	for range 2 {
-		if err := e.Renew(first); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, e.Renew(first))
 		if got := authorization(t, e); got != "Bearer token-2" {
 			t.Errorf("renewed: %q", got)
 		}
@@ -89,14 +78,10 @@ func TestPluginRunsWhenItsCredentialsExpire(t *testing.T) {
 
 func TestTokenFileIsReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("zero"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte("zero"), 0o600))
 	e := read(t, "tokenFile: "+file)
 	for _, token := range []string{"one", "two"} {
-		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(file, []byte(token), 0o600))
 		if got := authorization(t, e); got != "Bearer "+token {
 			t.Errorf("credentials are %q, want %s", got, token)
 		}

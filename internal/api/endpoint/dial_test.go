@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -25,23 +26,13 @@ import (
 func through(t *testing.T, e endpoint.Endpoint, proxy string) endpoint.Endpoint {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := e.WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.LoadFromFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, e.WriteKubeconfig(file))
+	config := repotest.Must(clientcmd.LoadFromFile(file))(t)
 	for _, c := range config.Clusters {
 		c.ProxyURL = proxy
 	}
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	out, err := endpoint.FromKubeconfig(file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, clientcmd.WriteToFile(*config, file))
+	out := repotest.Must(endpoint.FromKubeconfig(file, ""))(t)
 	return out
 }
 
@@ -78,10 +69,7 @@ func connectProxy(t *testing.T, asked chan<- string) string {
 
 // socksProxy speaks as much of SOCKS5 (RFC 1928) as a client without a password needs.
 func socksProxy(t *testing.T, asked chan<- string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -112,10 +100,7 @@ func socksProxy(t *testing.T, asked chan<- string) string {
 
 func TestProxyOfAKubeconfig(t *testing.T) {
 	server := apitest.New(t).Endpoint()
-	address, err := server.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := repotest.Must(server.Address())(t)
 	asked := make(chan string, 10)
 	for url, want := range map[string]string{
 		"http://jane:secret@" + connectProxy(t, asked): "CONNECT " + address,
@@ -139,9 +124,7 @@ func TestProxyOfAKubeconfig(t *testing.T) {
 func TestProxyThatRefuses(t *testing.T) {
 	server := apitest.New(t).Endpoint()
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // shakes no hands
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer mute.Close()
 	for url, want := range map[string]string{
 		"http://" + connectProxy(t, nil):   `it answers "407 Proxy Authentication Required"`,

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestKubeconfigsThatAreNone: a file that is no kubeconfig is named, with what is wrong with it.
@@ -29,18 +31,14 @@ contexts: [{name: x, context: {cluster: c, user: u}}, {name: z, context: {cluste
 		good + "preferences: 5\n":     ": field preferences: a number is not a mapping",
 		good:                          ": it names no cluster: it needs a current-context",
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := FromKubeconfig(file, "")
 		if err == nil || !strings.Contains(err.Error(), file+want) || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%.30q: %v, want %s", text, err, want)
 		}
 	}
 	for name, text := range map[string]string{"file": good + "current-context: x\n", "ca.crt": "none"} {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(file), name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), name), []byte(text), 0o600))
 	}
 	e, err := FromKubeconfig(file, "")
 	if err != nil || e.config.CAFile != filepath.Join(filepath.Dir(file), "ca.crt") {

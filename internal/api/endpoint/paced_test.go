@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // asked is how long a client waits for an answer. The clock of these tests stands still while
@@ -46,9 +47,7 @@ func ask(t *testing.T, serve func(*tls.Conn), look func(t *testing.T, answer *ht
 			return ours, nil
 		}
 		client, base, err := e.pacedClient(&pacing{clock: clock.Start(), connect: connect})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		client.Timeout = asked
 		begun := time.Now()
 		answer, err := client.Get(base.String())
@@ -81,9 +80,7 @@ func TestClientReadsLargeAnswers(t *testing.T) {
 	})
 	serve := func(conn *tls.Conn) { new(http2.Server).ServeConn(conn, &http2.ServeConnOpts{Handler: handler}) }
 	ask(t, serve, func(t *testing.T, answer *http.Response, err error, begun time.Time) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		defer answer.Body.Close()
 		if n, err := io.Copy(io.Discard, answer.Body); err != nil || n != size || time.Since(begun) > 0 {
 			t.Errorf("%d bytes, held up for %v, %v", n, time.Since(begun), err)

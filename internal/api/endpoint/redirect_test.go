@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRedirectsAreNotFollowed has a server that sends its clients to another place, by every
@@ -25,13 +26,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		}))
 		e := endpoint.Bearer(server.URL, nil, "secret")
 		client, base, err := e.Client()
-		if err != nil {
-			t.Fatal(err)
-		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base.String()+"/api", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
+		req := repotest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, base.String()+"/api", nil))(t)
 		answer, err := client.Do(req)
 		if err != nil || answer.StatusCode != code {
 			t.Errorf("%d: %v, %v", code, answer, err)
@@ -39,10 +35,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		if err == nil {
 			answer.Body.Close()
 		}
-		typed, err := kubernetes.NewForConfig(e.Config("test"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		typed := repotest.Must(kubernetes.NewForConfig(e.Config("test")))(t)
 		if _, err := typed.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); err == nil {
 			t.Errorf("%d is a success", code)
 		}

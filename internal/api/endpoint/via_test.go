@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestViaKeepsServerAndName(t *testing.T) {
@@ -26,9 +27,7 @@ func TestViaKeepsServerAndName(t *testing.T) {
 			t.Errorf("%s became %s", c.server, e.Server())
 		}
 		file := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := via.WriteKubeconfig(file); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, via.WriteKubeconfig(file))
 		read, err := endpoint.FromKubeconfig(file, "")
 		if err != nil || read.Server() != c.via || read.Config("").ServerName != c.name {
 			t.Errorf("%s: the kubeconfig says %q, name %q, %v", c.server, read.Server(), read.Config("").ServerName, err)

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func pod() *corev1.Pod {
@@ -42,19 +44,14 @@ func pod() *corev1.Pod {
 
 func marshal(t testing.TB, o interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
-	raw, err := o.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(o.Marshal())(t)
 	return raw
 }
 
 func TestDecodePod(t *testing.T) {
 	var got Pod
 	want := pod()
-	if err := DecodePod(marshal(t, want), &got); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, DecodePod(marshal(t, want), &got))
 	checkPod(t, &got, want)
 	want.DeletionTimestamp = new(metav1.Now())
 	want.Spec.Containers = want.Spec.Containers[:1]
@@ -106,9 +103,7 @@ func TestDecodeNode(t *testing.T) {
 		},
 	}
 	var got Node
-	if err := DecodeNode(marshal(t, want), &got); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, DecodeNode(marshal(t, want), &got))
 	if string(got.Name) != want.Name || string(got.Ready) != "Unknown" || string(got.Phase) != "Running" || !got.Unschedulable ||
 		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || string(got.InternalIP) != "10.1.0.0" || got.Version != 9 {
 		t.Errorf("got %+v", got)
@@ -121,9 +116,7 @@ func TestEnvelope(t *testing.T) {
 	p := pod()
 	p.APIVersion, p.Kind = "v1", "Pod"
 	var theirs bytes.Buffer
-	if err := s.Encode(p, &theirs); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.Encode(p, &theirs))
 	raw, kind, err := Unwrap(theirs.Bytes())
 	if err != nil || string(kind) != "Pod" || !bytes.Equal(raw, marshal(t, p)) {
 		t.Fatalf("unwrap: kind %q, %v", kind, err)
@@ -138,9 +131,7 @@ func TestEnvelope(t *testing.T) {
 func watchFrame(t testing.TB, kind EventType, o runtime.Object) []byte {
 	t.Helper()
 	var inner bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &inner); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &inner))
 	event := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: inner.Bytes()}}
 	raw := marshal(t, &event)
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
@@ -243,24 +234,14 @@ func FuzzDecode(f *testing.F) {
 func TestStatusIsReadWhateverItsForm(t *testing.T) {
 	status := &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 410, Reason: "Expired", Message: "too old"}
 	var wrapped bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(status, &wrapped); err != nil {
-		t.Fatal(err)
-	}
-	inJSON, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(status, &wrapped))
+	inJSON := repotest.Must(json.Marshal(status))(t)
 	other := &metav1.Status{TypeMeta: status.TypeMeta, Code: 422, Reason: "Invalid", Message: "no", Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Field: "spec"}, {Type: "FieldValueInvalid", Field: "metadata.uid"}},
 	}}
 	var otherWrapped bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(other, &otherWrapped); err != nil {
-		t.Fatal(err)
-	}
-	otherInJSON, err := json.Marshal(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(other, &otherWrapped))
+	otherInJSON := repotest.Must(json.Marshal(other))(t)
 	long := strings.Repeat("x", 1000)
 	for body, want := range map[string]Status{
 		wrapped.String():                   {Message: "too old", Reason: "Expired", Code: 410},
@@ -287,9 +268,7 @@ func TestJSON(t *testing.T) {
 	p := pod()
 	p.DeletionTimestamp = new(metav1.Unix(1700000001, 0))
 	raw, err := json.Marshal(&corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "next"}, Items: []corev1.Pod{*p}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	var list List[json.RawMessage]
 	if err := json.Unmarshal(raw, &list); err != nil || list.Metadata.ResourceVersion != "77" || list.Metadata.Continue != "next" || len(list.Items) != 1 {
 		t.Fatalf("%+v %v", list, err)
@@ -310,8 +289,6 @@ func BenchmarkDecodePod(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := DecodePod(raw, &p); err != nil {
-			b.Fatal(err)
-		}
+		repotest.NoError(b, DecodePod(raw, &p))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestMark(t *testing.T) {
@@ -34,10 +35,7 @@ func TestMark(t *testing.T) {
 			t.Errorf("%s:\n got %s, %v\nwant %s", name, got, err, tt.want)
 		}
 	}
-	once, err := both.MarkJSON([]byte(`{"spec":{"containers":[]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := repotest.Must(both.MarkJSON([]byte(`{"spec":{"containers":[]}}`)))(t)
 	if twice, err := both.MarkJSON(once); err != nil || string(twice) != string(once) {
 		t.Errorf("stamped twice: %s, %v, want %s", twice, err, once)
 	}

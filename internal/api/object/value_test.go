@@ -10,21 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // tree returns an object's JSON as a tree.
 func tree(t testing.TB, o any) map[string]any {
 	t.Helper()
-	raw, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(o))(t)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var out map[string]any
-	if err := d.Decode(&out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, d.Decode(&out))
 	return out
 }
 
@@ -49,9 +46,7 @@ func TestMessageIsJSON(t *testing.T) {
 	for _, p := range []*corev1.Pod{richPod(), {TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}} {
 		want := tree(t, p)
 		var view Pod
-		if err := DecodePod(marshal(t, p), &view); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, DecodePod(marshal(t, p), &view))
 		o := view.Open(NewSchema[corev1.Pod]("v1", "Pod"))
 		if got, ok := o.Tree(); !ok || !reflect.DeepEqual(got, any(want)) {
 			t.Errorf("got  %v\nwant %v", got, want)
@@ -109,9 +104,7 @@ func TestProject(t *testing.T) {
 	s := NewSchema[corev1.Pod]("v1", "Pod")
 	part := s.Project(nil, marshal(t, richPod()), [][]string{{"metadata", "uid"}, {"spec", "containers", "name"}, {"status"}})
 	var got corev1.Pod
-	if err := got.Unmarshal(part); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, got.Unmarshal(part))
 	if got.UID != richPod().UID || got.Name != "" || len(got.Spec.Containers) != 2 || got.Spec.NodeName != "" || !reflect.DeepEqual(got.Status, richPod().Status) {
 		t.Errorf("%+v", got)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -30,24 +31,17 @@ import (
 func encode(t testing.TB, o runtime.Object) []byte {
 	t.Helper()
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	o.GetObjectKind().SetGroupVersionKind(kinds[0])
 	var b bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b))
 	return b.Bytes()
 }
 
 func frame(t testing.TB, kind string, o runtime.Object) []byte {
 	t.Helper()
 	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: encode(t, o)}}
-	raw, err := event.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(event.Marshal())(t)
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
 }
 

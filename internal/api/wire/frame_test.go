@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // frames writes what a server may send, and what the cutter is to make of it.
@@ -20,9 +21,7 @@ func frames(t testing.TB, repeat int) ([]byte, []wire.Piece) {
 	f := http2.NewFramer(&b, nil)
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 	}
 	var want []wire.Piece
 	add := func(kind http2.FrameType, id uint32, payload string, size int) {

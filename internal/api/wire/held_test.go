@@ -56,10 +56,7 @@ func TestHold(t *testing.T) {
 		<-r.Context().Done()
 		closed.Add(1)
 	}))
-	c, err := wire.New(ep, wire.Options{Most: 10, Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(wire.New(ep, wire.Options{Most: 10, Clock: clock.Start()}))(t)
 	defer c.Close()
 	const n = 250
 	var wait sync.WaitGroup

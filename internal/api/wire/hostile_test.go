@@ -17,6 +17,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -34,9 +35,7 @@ func TestHostilePeers(t *testing.T) {
 			t.Parallel()
 			served := p.Serve(t, false)
 			c, err := wire.New(served.Endpoint, wire.Options{Connections: 2, Most: 20, Clock: clock.Start()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			defer c.Close()
 			const n = 20
 			answers := make(chan wire.Response, n)

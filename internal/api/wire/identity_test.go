@@ -16,21 +16,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestConnectionsTakeIdentitiesInTurn: a server that queues by user sees as many
 // users as there are connections.
 func TestConnectionsTakeIdentitiesInTurn(t *testing.T) {
-	authority, err := pki.NewAuthority("test", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := repotest.Must(pki.NewAuthority("test", time.Now()))(t)
 	var ids []endpoint.Identity
 	for i := range 4 {
-		pair, err := authority.Issue(pki.Subject{Name: fmt.Sprintf("user-%d", i)}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := repotest.Must(authority.Issue(pki.Subject{Name: fmt.Sprintf("user-%d", i)}, time.Now()))(t)
 		ids = append(ids, endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
 	}
 	var mu sync.Mutex
@@ -41,9 +36,7 @@ func TestConnectionsTakeIdentitiesInTurn(t *testing.T) {
 		defer mu.Unlock()
 		seen[r.TLS.PeerCertificates[0].Subject.CommonName] = true
 	}))
-	if err := http2.ConfigureServer(s.Config, &http2.Server{MaxConcurrentStreams: 100}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, http2.ConfigureServer(s.Config, &http2.Server{MaxConcurrentStreams: 100}))
 	s.TLS = s.Config.TLSConfig
 	s.TLS.ClientAuth = tls.RequireAnyClientCert
 	s.StartTLS()

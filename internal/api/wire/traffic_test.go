@@ -17,10 +17,7 @@ func TestTraffic(t *testing.T) {
 	}
 	const size = 100_000
 	_, e := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("a", size))) }))
-	c, err := wire.New(e, wire.Options{Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(wire.New(e, wire.Options{Clock: clock.Start()}))(t)
 	defer c.Close()
 	if got := c.Traffic(); len(got) != 0 {
 		t.Errorf("traffic before the first call: %+v", got)

@@ -27,9 +27,7 @@ import (
 func serve(t testing.TB, h http.Handler) (*httptest.Server, endpoint.Endpoint) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
-	if err := http2.ConfigureServer(s.Config, &http2.Server{MaxConcurrentStreams: 100}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, http2.ConfigureServer(s.Config, &http2.Server{MaxConcurrentStreams: 100}))
 	s.TLS = s.Config.TLSConfig
 	s.StartTLS()
 	t.Cleanup(s.Close)
@@ -42,10 +40,7 @@ func pemOf(s *httptest.Server) []byte {
 
 func client(t testing.TB, ep endpoint.Endpoint, connections int) *wire.Client {
 	t.Helper()
-	c, err := wire.New(ep, wire.Options{Connections: connections, Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(wire.New(ep, wire.Options{Connections: connections, Clock: clock.Start()}))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -301,9 +296,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	for range 200 {
 		c.Send(&wire.Request{Method: "GET", Path: "/"}, func(r *wire.Response) { ended <- r.Err })
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Close())
 	for range 200 {
 		if err := <-ended; !errors.Is(err, wire.ErrClosed) {
 			t.Fatalf("err = %v, want ErrClosed", err)

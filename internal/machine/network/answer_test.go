@@ -43,10 +43,7 @@ func answering(t *testing.T, change func(*network.AnswerOptions)) (*network.Answ
 	if change != nil {
 		change(&o)
 	}
-	a, err := network.Answer(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := repotest.Must(network.Answer(t.Context(), o))(t)
 	t.Cleanup(func() { _ = a.Close() })
 	return a, took
 }
@@ -65,9 +62,7 @@ func TestAnswerCountsWhatArrives(t *testing.T) {
 		n := len(took.all)
 		return n > 2 && took.all[n-1].Bytes > 0 && took.all[n-1].Segments > 0
 	})
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, a.Close())
 	for i := 1; i < len(took.all); i++ {
 		if was, is := took.all[i-1], took.all[i]; is.Bytes < was.Bytes || is.Segments < was.Segments || is.At < was.At {
 			t.Errorf("%+v after %+v", is, was)
@@ -106,10 +101,7 @@ func TestAnswerTakesNoStrangers(t *testing.T) {
 	far := a.Reach()
 	at := netip.AddrPortFrom(far.Address, far.Streams).String()
 	dial := func(say []byte) net.Conn {
-		c, err := net.Dial("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := repotest.Must(net.Dial("tcp", at))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		_, _ = c.Write(say)
 		return c

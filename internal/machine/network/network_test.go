@@ -31,20 +31,13 @@ func pair(t *testing.T) (a, b network.End) {
 	}
 	left, right := ends()
 	a, b = network.End{Namespace: namespace(t), Address: left}, network.End{Namespace: namespace(t), Address: right}
-	there, err := os.Open(string(b.Namespace))
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := repotest.Must(os.Open(string(b.Namespace)))(t)
 	defer there.Close()
-	if err := a.Namespace.Do(func() error {
+	repotest.NoError(t, a.Namespace.Do(func() error {
 		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "left"}, PeerName: "right", PeerNamespace: netlink.NsFd(there.Fd())})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for name, end := range map[string]network.End{"left": a, "right": b} {
-		if err := end.Namespace.Do(func() error { return raise(name, end.Address) }); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, end.Namespace.Do(func() error { return raise(name, end.Address) }))
 	}
 	return a, b
 }
@@ -68,10 +61,7 @@ func raise(name string, at netip.Addr) error {
 // namespace makes one that a descriptor of this process holds.
 func namespace(t *testing.T) network.Namespace {
 	t.Helper()
-	n, err := network.NewNamespace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := repotest.Must(network.NewNamespace())(t)
 	t.Cleanup(func() { _ = n.Close() })
 	return n.Namespace()
 }
@@ -91,9 +81,7 @@ func TestTry(t *testing.T) {
 func echoes(t *testing.T, o network.EchoOptions) (all []network.Echo) {
 	t.Helper()
 	o.Clock = clock.Start()
-	if err := network.Echoes(t.Context(), o, func(e network.Echo) { all = append(all, e) }); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, network.Echoes(t.Context(), o, func(e network.Echo) { all = append(all, e) }))
 	slices.SortFunc(all, func(a, b network.Echo) int { return int(a.Due - b.Due) })
 	return all
 }
@@ -122,15 +110,13 @@ func TestEchoes(t *testing.T) {
 // that each is given up after its time.
 func TestEchoesOfNobodyAreLost(t *testing.T) {
 	a, b := pair(t)
-	if err := b.Namespace.Do(func() error {
+	repotest.NoError(t, b.Namespace.Do(func() error {
 		link, err := netlink.LinkByName("right")
 		if err != nil {
 			return err
 		}
 		return netlink.LinkSetDown(link)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	all := echoes(t, network.EchoOptions{From: a, To: b, ICMP: true, Pace: pace.Constant(100), For: 200 * time.Millisecond, Size: 8, Patience: 100 * time.Millisecond})
 	if len(all) != 20 {
 		t.Fatalf("%d echoes: want 20", len(all))
@@ -145,9 +131,7 @@ func TestEchoesOfNobodyAreLost(t *testing.T) {
 func streams(t *testing.T, o network.StreamOptions) (all []network.Reading) {
 	t.Helper()
 	o.Clock = clock.Start()
-	if err := network.Streams(t.Context(), o, func(r network.Reading) { all = append(all, r) }); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, network.Streams(t.Context(), o, func(r network.Reading) { all = append(all, r) }))
 	return all
 }
 
@@ -180,24 +164,20 @@ func TestBytesAreThoseOfTheDevice(t *testing.T) {
 // lies between that reading and the next one.
 func TestSegmentsAreThePacketsOfTheDevice(t *testing.T) {
 	a, b := pair(t)
-	if err := a.Namespace.Do(func() error {
+	repotest.NoError(t, a.Namespace.Do(func() error {
 		link, err := netlink.LinkByName("left")
 		if err != nil {
 			return err
 		}
 		return netlink.LinkSetGSOMaxSegs(link, 1)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	before := device(t, a).SentPackets
 	var all []network.Reading
 	var packets []uint64
 	o := network.StreamOptions{From: a, To: b, Streams: 2, For: 300 * time.Millisecond, Every: 10 * time.Millisecond, Clock: clock.Start()}
-	if err := network.Streams(t.Context(), o, func(r network.Reading) {
+	repotest.NoError(t, network.Streams(t.Context(), o, func(r network.Reading) {
 		all, packets = append(all, r), append(packets, device(t, a).SentPackets-before)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	const others = 20 // of neighbours and routers, and segments that are counted and not yet sent
 	for i := range len(all) - 1 {
 		if n := packets[i] + others; n < all[i].Segments || packets[i] > all[i+1].Segments+others {
@@ -222,7 +202,7 @@ func device(t *testing.T, at network.End) network.Device {
 // shape limits what a device sends.
 func shape(t *testing.T, at network.End, name string, bitsPerSecond uint64) {
 	t.Helper()
-	if err := at.Namespace.Do(func() error {
+	repotest.NoError(t, at.Namespace.Do(func() error {
 		link, err := netlink.LinkByName(name)
 		if err != nil {
 			return err
@@ -231,9 +211,7 @@ func shape(t *testing.T, at network.End, name string, bitsPerSecond uint64) {
 			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
 			Rate:       bitsPerSecond / 8, Limit: 1 << 20, Buffer: 64 << 10, Minburst: 1514,
 		})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // TestProofTokenBucketIsMeasured holds that a path of 100 Mbit/s is measured within 1 %:
@@ -336,16 +314,14 @@ func tunnel(t *testing.T, back time.Duration) (a, b network.End) {
 // tun makes a tun device at an end and returns the file of its packets.
 func tun(t *testing.T, at network.End) (file *os.File) {
 	t.Helper()
-	if err := at.Namespace.Do(func() error {
+	repotest.NoError(t, at.Namespace.Do(func() error {
 		link := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "held"}, Mode: netlink.TUNTAP_MODE_TUN, Flags: netlink.TUNTAP_NO_PI, Queues: 1, NonPersist: true}
 		if err := netlink.LinkAdd(link); err != nil {
 			return err
 		}
 		file = link.Fds[0]
 		return raise("held", at.Address)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return file
 }
 

@@ -45,10 +45,7 @@ func TestProofPingAgrees(t *testing.T) {
 	if found == nil {
 		t.Fatalf("no mean in what ping says:\n%s", said)
 	}
-	theirs, err := strconv.ParseFloat(string(found[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := repotest.Must(strconv.ParseFloat(string(found[1]), 64))(t)
 	ours := medianTrip(t, true, 5*time.Millisecond).Seconds() * 1000
 	t.Logf("%.3f ms at the median, ping %.3f ms in the mean", ours, theirs)
 	if difference := ours - theirs; difference < -0.3 || difference > 0.3 {
@@ -63,12 +60,10 @@ func TestProofIperfAgrees(t *testing.T) {
 	a, b := pair(t)
 	shape(t, a, "left", 100e6)
 	var server *exec.Cmd
-	if err := b.Namespace.Do(func() error {
+	repotest.NoError(t, b.Namespace.Do(func() error {
 		server = exec.CommandContext(t.Context(), iperf, "--server", "--one-off", "--bind", b.Address.String())
 		return server.Start()
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	t.Cleanup(func() {
 		_ = server.Process.Kill() // it has ended where all went well
 		_ = server.Wait()

@@ -12,33 +12,25 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func moment() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func authority(t *testing.T, name string) *pki.Authority {
 	t.Helper()
-	a, err := pki.NewAuthority(name, moment())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := repotest.Must(pki.NewAuthority(name, moment()))(t)
 	return a
 }
 
 func issue(t *testing.T, a *pki.Authority, s pki.Subject) (pki.Pair, *x509.Certificate) {
 	t.Helper()
-	p, err := a.Issue(s, moment())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(a.Issue(s, moment()))(t)
 	if _, err := tls.X509KeyPair(p.Cert, p.Key); err != nil {
 		t.Fatalf("key and certificate do not belong together: %v", err)
 	}
 	block, _ := pem.Decode(p.Cert)
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := repotest.Must(x509.ParseCertificate(block.Bytes))(t)
 	return p, cert
 }
 
@@ -92,19 +84,11 @@ func TestSubjectIsUserAndGroups(t *testing.T) {
 
 func TestFolderIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pki")
-	f, err := pki.NewFolder(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(pki.NewFolder(path))(t)
 	p, _ := issue(t, authority(t, "ca"), pki.Subject{Name: "u"})
-	if err := f.WritePair("u", p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.WritePair("u", p))
 	for file, want := range map[string]os.FileMode{path: 0o700 | os.ModeDir, f.Cert("u"): 0o600, f.Key("u"): 0o600} {
-		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := repotest.Must(os.Stat(file))(t)
 		if info.Mode() != want {
 			t.Errorf("%s has mode %v, want %v", file, info.Mode(), want)
 		}
@@ -116,19 +100,11 @@ func TestFolderIsPrivate(t *testing.T) {
 
 func TestNewKeyHalvesBelongTogether(t *testing.T) {
 	private, public, err := pki.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	block, _ := pem.Decode(private)
-	key, err := x509.ParseECPrivateKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := repotest.Must(x509.ParseECPrivateKey(block.Bytes))(t)
 	block, _ = pem.Decode(public)
-	pub, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pub := repotest.Must(x509.ParsePKIXPublicKey(block.Bytes))(t)
 	if !key.PublicKey.Equal(pub) {
 		t.Error("the public key is another one")
 	}

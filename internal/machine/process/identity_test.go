@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestIdentity(t *testing.T) {
@@ -33,10 +34,7 @@ func TestInterrupt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
 	}
-	child, err := process.Of(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := repotest.Must(process.Of(cmd.Process.Pid))(t)
 	if err := child.Interrupt(); err != nil {
 		t.Error(err)
 	}

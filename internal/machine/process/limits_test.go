@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // limited starts a process with limits or skips where groups are not writable.
@@ -50,10 +51,7 @@ func TestMemoryBelowTheLimitIsNoFault(t *testing.T) {
 func TestCPULimitIsInForce(t *testing.T) {
 	p := limited(t, process.Limits{CPU: 0.2}, "burn")
 	text := logged(t, p, "cpu ")
-	ms, err := strconv.Atoi(strings.Fields(text)[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	ms := repotest.Must(strconv.Atoi(strings.Fields(text)[1]))(t)
 	if ms > 450 {
 		t.Errorf("used %d ms of CPU in a second with a limit of 0.2 cores", ms)
 	}
@@ -72,10 +70,7 @@ func TestChildBeginsInsideItsGroup(t *testing.T) {
 		t.Errorf("groups %v, want cpu and memory", p.Cgroups())
 	}
 	// The threads of this process have all come back.
-	tasks, err := filepath.Glob("/proc/self/task/*/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks := repotest.Must(filepath.Glob("/proc/self/task/*/cgroup"))(t)
 	for _, file := range tasks {
 		if raw, err := os.ReadFile(file); err == nil && strings.Contains(string(raw), "windtunnel-") {
 			t.Errorf("a thread stayed in the group: %s", raw)
@@ -120,10 +115,7 @@ func TestCPULimitIsShared(t *testing.T) {
 	a, b := within(t, g, "one", process.Limits{}, "burn"), within(t, g, "two", process.Limits{CPU: 0.2}, "burn")
 	sum := 0
 	for _, p := range []*process.Process{a, b} {
-		ms, err := strconv.Atoi(strings.Fields(logged(t, p, "cpu "))[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		ms := repotest.Must(strconv.Atoi(strings.Fields(logged(t, p, "cpu "))[1]))(t)
 		sum += ms
 		<-p.Done()
 	}
@@ -153,9 +145,7 @@ func TestSlowStaysInTheSharedGroup(t *testing.T) {
 	p := within(t, g, "one", process.Limits{}, "sleep")
 	for _, cores := range []float64{0.2, 4, 0} {
 		if cores == 0 {
-			if err := p.FullSpeed(); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, p.FullSpeed())
 		} else if by, err := p.Slow(cores); err != nil || by != process.ByCgroup {
 			t.Fatalf("slowed to %v by %q, %v", cores, by, err)
 		}

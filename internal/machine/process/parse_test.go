@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestPlacesFor(t *testing.T) {
@@ -88,9 +90,7 @@ func TestDelegate(t *testing.T) {
 	for _, c := range cases {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "cgroup.subtree_control")
-		if err := os.WriteFile(file, []byte(c.on), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(file, []byte(c.on), 0o600))
 		err := delegateControllers(dir, []string{"cpu", "memory"}, c.own)
 		if (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
@@ -122,10 +122,7 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestKillGroupSparesAnotherProcessOfTheSameNumber(t *testing.T) {
-	s, err := statOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(statOf(os.Getpid()))(t)
 	killGroup(os.Getpid(), s.start+1) // still here: spared
 	if isAlive(os.Getpid(), s.start+1) || !isAlive(os.Getpid(), s.start) {
 		t.Error("alive does not tell start times apart")
@@ -134,9 +131,7 @@ func TestKillGroupSparesAnotherProcessOfTheSameNumber(t *testing.T) {
 
 func TestCleanTouchesOnlyOurNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "precious")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Mkdir(dir, 0o700))
 	if err := cleanEntries([]entry{{Dir: dir}, {Cgroup: dir}, {PID: 0}, {PID: 1}, {PID: -1}}); err == nil {
 		t.Error("no complaint")
 	}
@@ -188,15 +183,10 @@ func TestLastWords(t *testing.T) {
 func TestCleanSparesTheProcessesOfAnotherBoot(t *testing.T) {
 	c := exec.Command("sleep", "60")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Start())
 	defer func() { _ = c.Wait() }()
 	defer func() { _ = c.Process.Kill() }()
-	s, err := statOf(c.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(statOf(c.Process.Pid))(t)
 	if err := cleanEntries([]entry{{PID: c.Process.Pid, Start: s.start, Boot: "another boot"}}); err != nil || !isAlive(c.Process.Pid, s.start) {
 		t.Errorf("of another boot: %v, and it was killed", err)
 	}

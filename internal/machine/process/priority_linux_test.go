@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestPreferIsForTheInstrumentAlone runs in a process of its own, since
@@ -36,9 +37,7 @@ func TestPreferIsForTheInstrumentAlone(t *testing.T) {
 	}
 	for ahead, want := range map[bool]string{false: before, true: nice(t, "self")} {
 		p, err := process.Start(process.Spec{Name: "kid", Path: "/bin/sleep", Args: []string{"30"}, LogFile: filepath.Join(t.TempDir(), "log"), Ahead: ahead}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		defer p.Stop(time.Second)
 		if kids := nice(t, strconv.Itoa(p.PID())); kids != want {
 			t.Errorf("ahead %t: a child has niceness %s, want %s", ahead, kids, want)
@@ -49,10 +48,7 @@ func TestPreferIsForTheInstrumentAlone(t *testing.T) {
 // nice reads a process's niceness: field 19 of its stat.
 func nice(t *testing.T, pid string) string {
 	t.Helper()
-	raw, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("/proc/" + pid + "/stat"))(t)
 	_, rest, _ := strings.Cut(string(raw), ") ")
 	return strings.Fields(rest)[16]
 }

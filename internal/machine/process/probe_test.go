@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Whether or not groups can be made here, none is left.
@@ -21,7 +23,5 @@ func TestTryLimitsLeavesNothing(t *testing.T) {
 		}
 		return nil // groups of others come and go
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 }

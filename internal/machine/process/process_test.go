@@ -104,10 +104,7 @@ func spec(t *testing.T, mode string, args ...string) process.Spec {
 
 func start(t *testing.T, s process.Spec) *process.Process {
 	t.Helper()
-	p, err := process.Start(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(process.Start(s, nil))(t)
 	t.Cleanup(p.Kill)
 	return p
 }
@@ -182,9 +179,7 @@ func TestStopIsNoDeath(t *testing.T) {
 			p := start(t, spec(t, c.mode))
 			logged(t, p, "ready")
 			if c.pause {
-				if err := p.Pause(); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, p.Pause())
 			}
 			begin := time.Now()
 			p.Stop(cmp.Or(c.atLeast, 2*time.Minute))
@@ -206,9 +201,7 @@ func TestStopIsNoDeath(t *testing.T) {
 func TestPauseAndContinue(t *testing.T) {
 	p := start(t, spec(t, "sleep"))
 	logged(t, p, "ready")
-	if err := p.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Pause())
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID()))
 	for _, thread := range threads { // none runs once Pause has returned
 		if raw, _ := os.ReadFile(thread); !bytes.Contains(raw, []byte(") T ")) {
@@ -218,9 +211,7 @@ func TestPauseAndContinue(t *testing.T) {
 	if len(threads) == 0 {
 		t.Error("the process is gone")
 	}
-	if err := p.Continue(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Continue())
 	repotest.Eventually(t, "going on", func() bool { return state(p.PID()) == 'S' })
 }
 
@@ -230,10 +221,7 @@ func TestProcessHasItsOwnGroupWhichEndsWithIt(t *testing.T) {
 		t.Errorf("process group %d, want its own %d: Ctrl-C would reach it", pgid, p.PID())
 	}
 	<-p.Done()
-	pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(logged(t, p, "child"), "child ")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := repotest.Must(strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(logged(t, p, "child"), "child "))))(t)
 	repotest.Eventually(t, "the end of the child's child", func() bool { return gone(pid) })
 }
 

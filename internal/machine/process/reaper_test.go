@@ -69,22 +69,15 @@ func startParent(t *testing.T, base string) (*exec.Cmd, left) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "child", "parent", base)
 	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := repotest.Must(cmd.StdoutPipe())(t)
+	repotest.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(pipe).ReadBytes('\n')
 	if err != nil {
 		t.Fatalf("the parent said nothing: %v", err)
 	}
 	var l left
-	if err := json.Unmarshal(line, &l); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(line, &l))
 	if len(l.PIDs) != 4 {
 		t.Fatalf("parent started %d processes, want 4", len(l.PIDs))
 	}
@@ -97,9 +90,7 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			cmd, l := startParent(t, t.TempDir())
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, cmd.Process.Signal(sig))
 			_ = cmd.Wait()
 			for _, pid := range append(l.PIDs, l.Reaper) {
 				repotest.Eventually(t, fmt.Sprintf("the end of %d", pid), func() bool { return gone(pid) })
@@ -131,27 +122,16 @@ func TestDaemonsDoNotOutliveTheirOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := t.TempDir()
-			r, err := process.StartReaper(os.Args[0], base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := repotest.Must(process.StartReaper(os.Args[0], base))(t)
 			c := exec.Command("setsid", "-f", "sh", "-c", "echo $$; exec sleep 600")
 			c.Env = append(os.Environ(), r.Mark())
 			said, err := c.StdoutPipe()
 			if err == nil {
 				err = c.Start()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			line, err := bufio.NewReader(said).ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			pid, err := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
+			line := repotest.Must(bufio.NewReader(said).ReadString('\n'))(t)
+			pid := repotest.Must(strconv.Atoi(strings.TrimSpace(line)))(t)
 			_ = c.Wait()
 			if gone(pid) {
 				t.Fatal("it has ended by itself")
@@ -170,9 +150,7 @@ func TestReaperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
 	}
 	repotest.Eventually(t, "the reaper ignores signals", func() bool { return ignores(l.Reaper, syscall.SIGHUP) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if err := syscall.Kill(l.Reaper, s); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, syscall.Kill(l.Reaper, s))
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
@@ -192,9 +170,7 @@ func TestSweepRemovesWhatAKilledReaperLeft(t *testing.T) {
 	base := t.TempDir()
 	other, _ := startParent(t, base) // lives: its folder must stay
 	cmd, l := startParent(t, base)
-	if err := syscall.Kill(l.Reaper, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Kill(l.Reaper, syscall.SIGKILL))
 	if removed, err := process.Sweep(base); err != nil || len(removed) != 0 {
 		t.Fatalf("sweep of live runs removed %v, %v", removed, err)
 	}
@@ -208,12 +184,8 @@ func TestSweepRemovesWhatAKilledReaperLeft(t *testing.T) {
 	}
 	old, young := filepath.Join(base, ".windtunnel-new-1"), filepath.Join(base, ".windtunnel-new-2")
 	for dir, age := range map[string]time.Duration{old: time.Hour, young: 0} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(dir, time.Now(), time.Now().Add(-age)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.Mkdir(dir, 0o700))
+		repotest.NoError(t, os.Chtimes(dir, time.Now(), time.Now().Add(-age)))
 	}
 	removed, err := process.Sweep(base, "/no/such/base")
 	if exists(old) || !exists(young) {
@@ -245,15 +217,11 @@ func TestSweepSparesWhatNoReaperHasMade(t *testing.T) {
 		"windtunnel-bench1": `{"dir":"` + filepath.Join(base, "windtunnel-bench1") + `"}` + "\n",
 	}
 	for name, ledger := range ledgers {
-		if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.Mkdir(filepath.Join(base, name), 0o700))
 		if ledger == "" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(base, name, "ledger"), []byte(ledger), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(base, name, "ledger"), []byte(ledger), 0o600))
 	}
 	removed, err := process.Sweep(base)
 	if err != nil || len(removed) != 0 {
@@ -268,18 +236,12 @@ func TestSweepSparesWhatNoReaperHasMade(t *testing.T) {
 
 func TestCloseOfAReaperLeavesNothing(t *testing.T) {
 	base := t.TempDir()
-	k, err := process.StartReaper(os.Args[0], base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := repotest.Must(process.StartReaper(os.Args[0], base))(t)
 	if info, err := os.Stat(k.Dir()); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder %v, %v; want mode 0700", info, err)
 	}
 	s := spec(t, "sleep")
-	p, err := process.Start(s, k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(process.Start(s, k))(t)
 	p.Stop(time.Second)
 	for range 2 {
 		if err := k.Close(); err != nil {
@@ -310,12 +272,8 @@ func TestSweepRemovesFoldersOfTheKilled(t *testing.T) {
 	base := t.TempDir()
 	for _, prefix := range []string{process.UpPrefix, process.HollowPrefix} {
 		f, err := process.NewFolder(base, prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(f.Dir(), "kubeconfig"), []byte("secret"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
+		repotest.NoError(t, os.WriteFile(filepath.Join(f.Dir(), "kubeconfig"), []byte("secret"), 0o600))
 		if removed, err := process.Sweep(base); err != nil || len(removed) != 0 || !exists(f.Dir()) {
 			t.Errorf("sweep of a folder in use removed %v, %v", removed, err)
 		}

@@ -16,13 +16,10 @@ import (
 // spinning starts a process that keeps two threads busy.
 func spinning(t *testing.T, l Limits) *Process {
 	t.Helper()
-	p, err := Start(Spec{
+	p := repotest.Must(Start(Spec{
 		Name: "spin", Path: os.Args[0], Args: []string{"child", "spin"},
 		LogFile: filepath.Join(t.TempDir(), "log"), Limits: l,
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	t.Cleanup(p.Kill)
 	repotest.Eventually(t, "it has started", func() bool {
 		raw, err := os.ReadFile(p.LogFile())
@@ -106,18 +103,13 @@ func checkFullSpeed(t *testing.T, p *Process) {
 func TestSlowHoldsTheShareAndIsUndone(t *testing.T) {
 	p := spinning(t, Limits{})
 	for _, share := range []float64{0.2, 0.05} { // the second without FullSpeed between
-		by, err := p.Slow(share)
-		if err != nil {
-			t.Fatal(err)
-		}
+		by := repotest.Must(p.Slow(share))(t)
 		t.Log(share, "by", by)
 		checkShare(t, p, share)
 	}
 	folder := slowFolder(t, p)
 	for range 2 {
-		if err := p.FullSpeed(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, p.FullSpeed())
 	}
 	checkFullSpeed(t, p)
 	if folder != "" {
@@ -174,9 +166,7 @@ func TestSlowBelowALimitGoesBackToTheLimit(t *testing.T) {
 		}
 		checkShare(t, p, c.want)
 	}
-	if err := p.FullSpeed(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.FullSpeed())
 	checkShare(t, p, 0.5)
 }
 
@@ -186,9 +176,7 @@ func TestGovernorHoldsTheShare(t *testing.T) {
 	for _, share := range []float64{0.2} {
 		undo := p.startGovernor(share)
 		checkShare(t, p, share)
-		if err := undo(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, undo())
 		checkFullSpeed(t, p)
 	}
 }
@@ -196,25 +184,19 @@ func TestGovernorHoldsTheShare(t *testing.T) {
 func TestGovernorLeavesAPausedProcessPaused(t *testing.T) {
 	p := spinning(t, Limits{})
 	undo := p.startGovernor(0.3)
-	if err := p.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Pause())
 	time.Sleep(20 * time.Millisecond)
 	if got := cores(p, 300*time.Millisecond); got > 0.01 {
 		t.Errorf("uses %.3f cores while paused", got)
 	}
-	if err := p.Continue(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Continue())
 	checkShare(t, p, 0.3)
 	begin := time.Now()
 	p.Stop(2 * time.Minute) // it hears SIGTERM however slow it is
 	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("Stop of a slowed process took %v", took)
 	}
-	if err := undo(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, undo())
 }
 
 func TestQuotaIsOneThatTheKernelTakes(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestAComponentThatWasStartedAgainIsFollowed ends two components: the one that is started
@@ -16,9 +17,7 @@ import (
 func TestAComponentThatWasStartedAgainIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
 	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	gone := 1 << 30 // no process has such a number
 	s := usage.New(w, clock.Start(), []usage.Process{{Name: "etcd", PID: gone}, {Name: "scheduler", PID: gone}}, usage.Options{})
 	s.Sample()
@@ -26,9 +25,7 @@ func TestAComponentThatWasStartedAgainIsFollowed(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s.Run(ended)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	samples, warned := 0, ""
 	_, err = record.Read(path, func(stream *record.Stream) record.Visitor {
 		return record.Visitor{

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestSchedstat(t *testing.T) {
@@ -33,9 +35,7 @@ func TestMemoryLimitHits(t *testing.T) {
 		{"cpu.stat", "nr_periods 1", 0, false},
 	} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, c.file), []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, c.file), []byte(c.text), 0o600))
 		if got, ok := limitHits(folder); got != c.want || ok != c.ok {
 			t.Errorf("%s %q: %v, %v", c.file, c.text, got, ok)
 		}
@@ -56,9 +56,7 @@ func TestWorkingSet(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		for name, text := range c.files {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 		}
 		if got, ok := workingSet(folder); got != c.want || ok != c.ok {
 			t.Errorf("%s: %v, %v", what, got, ok)

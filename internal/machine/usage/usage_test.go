@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // flown is what a sampler wrote: the values of each series and the marks.
@@ -24,16 +25,11 @@ type flown struct {
 func fly(t *testing.T, processes []Process, do func(*Sampler)) flown {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "r.wt")
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	do(New(w, clock.Start(), processes, Options{}))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	out := flown{values: map[string][]float64{}}
-	_, err = record.Read(path, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{
 			Sample: func(v record.Sample) {
 				key := s.Series[v.Series].Key()
@@ -41,10 +37,7 @@ func fly(t *testing.T, processes []Process, do func(*Sampler)) flown {
 			},
 			Event: func(m record.Event) { out.marks = append(out.marks, m) },
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 
@@ -84,25 +77,15 @@ func TestOwnUsage(t *testing.T) {
 // A child's usage is its own; when it ends that is marked once.
 func TestChildThatEnds(t *testing.T) {
 	child := exec.Command("sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x")
-	in, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := repotest.Must(child.StdinPipe())(t)
+	out := repotest.Must(child.StdoutPipe())(t)
+	repotest.NoError(t, child.Start())
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 	got := fly(t, []Process{{Name: "etcd", PID: child.Process.Pid}}, func(s *Sampler) {
 		s.Sample()
-		if err := in.Close(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, in.Close())
 		_, _ = child.Process.Wait()
 		s.Sample()
 		ended, end := context.WithCancel(t.Context())
@@ -123,9 +106,7 @@ func TestCgroupThrottling(t *testing.T) {
 		"v2": "usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500000\nnr_bursts 0\n",
 	} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, "cpu.stat"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.stat"), []byte(text), 0o600))
 		got := fly(t, []Process{{Name: "etcd", PID: os.Getpid(), Cgroup: folder}}, func(s *Sampler) { s.Sample(); s.Sample() })
 		for key, want := range map[string]float64{
 			"cgroup_cpu_throttled_seconds_total": 2.5, "cgroup_cpu_throttled_periods_total": 4, "cgroup_cpu_periods_total": 10,
@@ -143,10 +124,7 @@ func TestCgroupThrottling(t *testing.T) {
 func TestSamplesAtTheIntervalUntilStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
-		w, err := record.Create(filepath.Join(folder, "r.wt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := repotest.Must(record.Create(filepath.Join(folder, "r.wt")))(t)
 		s := New(w, clock.Start(), nil, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -154,9 +132,7 @@ func TestSamplesAtTheIntervalUntilStopped(t *testing.T) {
 		time.Sleep(3500 * time.Millisecond)
 		cancel()
 		<-done
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, w.Close())
 		var at []float64
 		if _, err := record.Read(filepath.Join(folder, "r.wt"), func(st *record.Stream) record.Visitor {
 			return record.Visitor{Sample: func(v record.Sample) {
@@ -218,12 +194,8 @@ func TestMachineFiles(t *testing.T) {
 		root := t.TempDir()
 		for _, f := range files {
 			path := filepath.Join(root, "sys/fs/cgroup", f)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			repotest.NoError(t, os.WriteFile(path, nil, 0o600))
 		}
 		if got := cgroupVersion(root); got != want {
 			t.Errorf("cgroupVersion = %q, want %q", got, want)
@@ -233,10 +205,7 @@ func TestMachineFiles(t *testing.T) {
 
 // BenchmarkSample is the cost of one sampling of a plane's four processes.
 func BenchmarkSample(b *testing.B) {
-	w, err := record.Create(filepath.Join(b.TempDir(), "r.wt"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := repotest.Must(record.Create(filepath.Join(b.TempDir(), "r.wt")))(b)
 	defer w.Close()
 	var processes []Process
 	for range 4 {

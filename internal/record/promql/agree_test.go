@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func contextCanceled(t *testing.T) (context.Context, context.CancelFunc) {
@@ -217,14 +218,8 @@ func TestAgreesWithAServerThatKeepsEverySample(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", expr, err)
 			}
-			q, err := eng.NewRangeQuery(t.Context(), reference, nil, expr, db.Wall(from), db.Wall(to), step)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := q.Exec(t.Context()).Matrix()
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := repotest.Must(eng.NewRangeQuery(t.Context(), reference, nil, expr, db.Wall(from), db.Wall(to), step))(t)
+			want := repotest.Must(q.Exec(t.Context()).Matrix())(t)
 			if len(want) == 0 && expr != `absent(g{n="2"})` {
 				t.Errorf("seed %d: %s asks for nothing", seed, expr)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // epoch is the wall time of the clock's zero in these tests; it is no whole
@@ -46,10 +47,7 @@ type look struct {
 func recordStream(t testing.TB, targets map[string][]look) *series.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	for target, looks := range targets {
 		known, last := map[string]record.SeriesID{}, map[string]seen{}
 		for _, l := range looks {
@@ -85,13 +83,8 @@ func recordStream(t testing.TB, targets map[string][]look) *series.Store {
 			w.Event(record.Event{At: l.at, Type: record.EventScraped, Name: target})
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store, err := series.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	store := repotest.Must(series.Read(path))(t)
 	return store
 }
 
@@ -107,10 +100,7 @@ func definition(target string, l labels.Labels) record.Series {
 
 func open(t testing.TB, store *series.Store) *promql.DB {
 	t.Helper()
-	db, err := promql.Open(store, promql.Default(epoch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := repotest.Must(promql.Open(store, promql.Default(epoch)))(t)
 	return db
 }
 
@@ -150,10 +140,7 @@ type script struct {
 }
 
 func (s *script) read() {
-	raw, err := os.ReadFile(s.file)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(s.file))(s.t)
 	var block []string
 	at := 0
 	in := bufio.NewScanner(strings.NewReader(string(raw)))
@@ -366,9 +353,7 @@ func TestLimits(t *testing.T) {
 	o := promql.Default(epoch)
 	o.MaxSamples = 100
 	db, err := promql.Open(recordStream(t, map[string][]look{"etcd": looks}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	last := clock.Time(999 * time.Second)
 	if _, err := db.Range(t.Context(), "a", 0, last, time.Second); !errors.Is(err, promql.ErrTooMuch) {
 		t.Errorf("1000 samples where 100 may be: %v", err)

@@ -18,10 +18,7 @@ const page = "../../../docs/reference/records.md"
 
 // TestPageNamesEveryColumn holds docs/reference/records.md against the rows' types.
 func TestPageNamesEveryColumn(t *testing.T) {
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(page))(t)
 	text := string(raw)
 	for _, one := range []struct {
 		name string
@@ -94,10 +91,7 @@ func typeName(t reflect.Type) (name string, number bool) {
 // commentsOf returns the comment of a type, as one line, and those of its fields.
 func commentsOf(t *testing.T, name string) (doc string, fields map[string]string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "row.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(parser.ParseFile(token.NewFileSet(), "row.go", nil, parser.ParseComments))(t)
 	fields = map[string]string{}
 	for _, d := range file.Decls {
 		g, ok := d.(*ast.GenDecl)

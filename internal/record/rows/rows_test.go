@@ -14,23 +14,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/rows"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // flown writes a run directory with a record of every kind.
 func flown(t *testing.T, calls int) string {
 	t.Helper()
-	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), "run")))(t)
 	m := record.Manifest{Format: record.Format, Scenario: "small", Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
-	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, m))
+	w := repotest.Must(record.Create(dir.File(record.StreamFile)))(t)
 	create := w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Subresource: "binding", Scope: "resource"})
 	list := w.Op(record.Op{Source: "observe", Verb: "list", Resource: "nodes", Scope: "cluster"})
 	for i := range clock.Time(calls) {
@@ -48,18 +41,13 @@ func flown(t *testing.T, calls int) string {
 		Histograms: []record.HistogramValue{{Series: native, Value: h}}})
 	w.Scrape(&record.Scrape{Target: "kube-apiserver", At: 40, Took: 5, Gone: []record.SeriesID{code}})
 	w.Event(record.Event{At: 50, Type: record.EventRunEnded, Text: "broken,\nand badly", Detail: record.Detail{Reason: record.Broken, Step: "fill"}})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	return string(dir)
 }
 
 func TestCSV(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "out")
-	files, err := rows.WriteCSV(flown(t, 1), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(rows.WriteCSV(flown(t, 1), folder))(t)
 	want := map[string]string{
 		"calls.csv": `due_ns,sent_ns,done_ns,source,step,verb,resource,subresource,scope,outcome,code,attempt,again,retry_after_s,sent_bytes,received_bytes,cluster,connection,clients,throttled_ns
 0,7,5000000,load,fill,create,pods,binding,resource,ok,201,0,0,,300,900,,,,0
@@ -84,10 +72,7 @@ func TestCSV(t *testing.T) {
 		t.Errorf("%d files, want %d: %v", len(files), len(want), files)
 	}
 	for _, f := range files {
-		got, err := os.ReadFile(f.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := repotest.Must(os.ReadFile(f.Path))(t)
 		name := filepath.Base(f.Path)
 		if string(got) != want[name] {
 			t.Errorf("%s is\n%s\nwant\n%s", name, got, want[name])
@@ -101,14 +86,8 @@ func TestCSV(t *testing.T) {
 
 // More rows than are handed over at a time all arrive, in their order.
 func TestBatches(t *testing.T) {
-	files, err := rows.WriteCSV(flown(t, 2000), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(files[0].Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(rows.WriteCSV(flown(t, 2000), t.TempDir()))(t)
+	file := repotest.Must(os.Open(files[0].Path))(t)
 	defer file.Close()
 	lines, err := csv.NewReader(file).ReadAll()
 	if err != nil || len(lines) != 2002 || lines[1501][1] != "1500007" {
@@ -156,42 +135,20 @@ func TestColumns(t *testing.T) {
 // Calls of workers are rows, too, at the times of the run.
 func TestCallsOfWorkers(t *testing.T) {
 	dir := record.Dir(flown(t, 1))
-	if err := os.Mkdir(dir.File(record.WorkersFolder), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.WorkerFile(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Mkdir(dir.File(record.WorkersFolder), 0o700))
+	w := repotest.Must(record.Create(dir.File(record.WorkerFile(1))))(t)
 	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "get", Resource: "pods", Scope: "resource"})
 	w.Call(record.Call{Op: op, Due: clock.Time(time.Hour) + 1000, Sent: clock.Time(time.Hour) + 2000, Done: clock.Time(time.Hour) + 3000, Code: 200, Number: 2})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	leader, err := os.ReadFile(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := record.Create(dir.File("more.wt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	leader := repotest.Must(os.ReadFile(dir.File(record.StreamFile)))(t)
+	more := repotest.Must(record.Create(dir.File("more.wt")))(t)
 	more.Event(record.Event{At: 500, Type: record.EventWorkerClock, Detail: record.Detail{Worker: 1, Offset: -time.Hour}})
-	if err := more.Close(); err != nil {
-		t.Fatal(err)
-	}
-	clocks, err := os.ReadFile(dir.File("more.wt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, more.Close())
+	clocks := repotest.Must(os.ReadFile(dir.File("more.wt")))(t)
 	head := len("windtunnel records 2\n")
-	if err := os.WriteFile(dir.File(record.StreamFile), append(leader, clocks[head:]...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(dir.File(record.StreamFile), append(leader, clocks[head:]...), 0o600))
 	m := record.Manifest{Format: record.Format, Scenario: "small", Workers: &record.WorkersFact{Count: 2}}
-	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, m))
 	folder := t.TempDir()
 	if _, err := rows.WriteCSV(string(dir), folder); err != nil {
 		t.Fatal(err)

@@ -10,24 +10,17 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // read writes a stream and reads its samples.
 func read(t testing.TB, write func(*record.Writer)) *series.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	write(w)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := series.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	s := repotest.Must(series.Read(path))(t)
 	return s
 }
 

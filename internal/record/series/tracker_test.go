@@ -17,6 +17,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const exposition = `# HELP apiserver_request_total [STABLE] Counter of requests.
@@ -55,9 +56,7 @@ func newReading(t testing.TB, format series.Format, accept func(string) bool) *r
 // or "gone" and the name and labels.
 func (r *reading) read(body []byte) []string {
 	r.t.Helper()
-	if err := r.Update(r.format, body, &r.delta); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, r.Update(r.format, body, &r.delta))
 	return r.told()
 }
 
@@ -104,10 +103,7 @@ spaced[{a b}] 5`
 func protobuf(t testing.TB, text string) []byte {
 	t.Helper()
 	p := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := p.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := repotest.Must(p.TextToMetricFamilies(strings.NewReader(text)))(t)
 	var names []string
 	for name := range families {
 		names = append(names, name)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/template/protobuf"
 )
@@ -49,10 +50,7 @@ spec:
 
 func compiled(t testing.TB, text string) (*template.Template, *protobuf.Template) {
 	t.Helper()
-	json, err := template.Compile("body.yaml", text, 1, template.Windtunnel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	json := repotest.Must(template.Compile("body.yaml", text, 1, template.Windtunnel()))(t)
 	return json, protobuf.New(json)
 }
 
@@ -73,14 +71,9 @@ func vars(i int) template.Vars {
 // same renders an object in both forms and compares what comes out of them.
 func same(t testing.TB, json *template.Template, both *protobuf.Template, v template.Vars) (mediaType string) {
 	t.Helper()
-	plain, err := json.Render(nil, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := repotest.Must(json.Render(nil, v))(t)
 	body, mediaType, err := both.Render([]byte("before"), v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	body, ok := bytes.CutPrefix(body, []byte("before"))
 	if !ok {
 		t.Fatal("it does not append")

@@ -27,9 +27,7 @@ func example() chart.Chart {
 func draw(t *testing.T, c chart.Chart) string {
 	t.Helper()
 	var out strings.Builder
-	if err := c.SVG(&out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.SVG(&out))
 	return out.String()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
@@ -82,10 +83,7 @@ func TestDecoder(t *testing.T) {
 		{"too deep", "then: [{then: [{then: [{then: [{rate: 1}]}]}]}]", nil, []string{"1 then[0].then[0].then[0].then[0].rate: then.then.then.then.rate: too deep", "{0 map[] [{0 map[] [{0 map[] [{0 map[] [{0 map[] []}]}]}]}]}"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			root, err := strictyaml.First([]byte(tt.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := repotest.Must(strictyaml.First([]byte(tt.text)))(t)
 			var got []string
 			var x load
 			d := decoder(func(line int, at strictyaml.Place, text string) {
