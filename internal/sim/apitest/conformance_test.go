@@ -27,23 +27,14 @@ func TestServer(t *testing.T) {
 }
 
 func TestHollow(t *testing.T) {
-	s, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("one"))(t)
 	conform(t, c.Endpoint())
 }
 
 func TestReal(t *testing.T) {
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	conform(t, p.Endpoint("admin"))
 }

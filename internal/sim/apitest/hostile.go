@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Peer is a server that breaks the rules, or keeps them and wears its client out.
@@ -42,10 +43,7 @@ func Listen(t testing.TB) (net.Listener, endpoint.Endpoint) {
 	s.EnableHTTP2 = true
 	s.StartTLS() // for its certificate
 	t.Cleanup(s.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	return l, endpoint.New("https://"+l.Addr().String(), ca, endpoint.Identity{})

@@ -27,6 +27,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
@@ -94,9 +95,7 @@ func New(t testing.TB, resources ...Resource) *Server {
 	t.Helper()
 	const many = 1 << 20 // requests at once: no test is about that limit
 	h, err := hollow.New(hollow.Options{Shared: true, Token: token, History: time.Hour, Reads: many, Writes: many})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() { _ = h.Close() })
 	s := &Server{hollow: h, stop: make(chan struct{}), cuts: map[*http.Request]cut{}}
 	if s.cluster, err = h.Cluster("one"); err != nil {
@@ -177,10 +176,7 @@ func Serve(t testing.TB, h http.Handler) endpoint.Endpoint {
 // Client returns a client of an endpoint that is closed when the test ends.
 func Client(t testing.TB, e endpoint.Endpoint, c clock.Clock) *wire.Client {
 	t.Helper()
-	client, err := wire.New(e, wire.Options{Clock: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(wire.New(e, wire.Options{Clock: c}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -376,9 +372,7 @@ func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, t target, body
 	if answer.Code < http.StatusMultipleChoices && r.Method != http.MethodDelete && t.part != "eviction" {
 		s.noteWritten(t, answer.Body.Bytes(), creates)
 	}
-	for name, values := range answer.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
 }

@@ -172,10 +172,7 @@ func TestEngine(t *testing.T) {
 		case "resume":
 			d.Resume(&held, d.now)
 		case "at":
-			at, err := time.ParseDuration(s.Words[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := repotest.Must(time.ParseDuration(s.Words[0]))(t)
 			d.now = clock.Time(at)
 		default:
 			t.Fatalf("no command %s", s.Name)

@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -70,13 +71,8 @@ func startOn(t testing.TB, c client, k clock.Clock, cfg scenario.Fleet) *Fleet {
 	t.Helper()
 	cfg.Rate = 1e6
 	o, cfg, err := withDefaults(Options{Clock: k, Seed: 1}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := startFleet(t.Context(), cfg, o, c, func() error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	f := repotest.Must(startFleet(t.Context(), cfg, o, c, func() error { return nil }))(t)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
@@ -109,15 +105,9 @@ func podEvents(b *testing.B, count, nodes int) (frames []byte) {
 // appendPodEvent appends the frame of a watch event in protobuf.
 func appendPodEvent(t testing.TB, frames []byte, kind string, p *corev1.Pod) []byte {
 	t.Helper()
-	raw, err := p.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(p.Marshal())(t)
 	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object.AppendEnvelope(nil, "v1", "Pod", raw)}}
-	body, err := event.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := repotest.Must(event.Marshal())(t)
 	return append(binary.BigEndian.AppendUint32(frames, uint32(len(body))), body...)
 }
 

@@ -31,10 +31,7 @@ func lively(nodes int) scenario.Fleet {
 
 func disturb(t *testing.T, f *fleet.Fleet, d scenario.Disturbance) func() {
 	t.Helper()
-	end, err := f.Disturb(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := repotest.Must(f.Disturb(t.Context(), d))(t)
 	return func() {
 		if err := end(); err != nil {
 			t.Error(err)
@@ -247,10 +244,7 @@ func TestDisturbancesThatDidNotHappen(t *testing.T) {
 			}
 			return nil
 		})
-		undo, err := f.Disturb(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		undo := repotest.Must(f.Disturb(t.Context(), d))(t)
 		if err := undo(); !errors.Is(err, fleet.ErrVictims) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -278,19 +272,11 @@ func TestDisturbancesThatCannotBe(t *testing.T) {
 // TestStagesOfAnyKind: what the typed way does not know is played by a
 // player, on the same nodes, with their addresses.
 func TestStagesOfAnyKind(t *testing.T) {
-	set, err := builtin.Load("general")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := machine.Compile(set.Stages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := repotest.Must(builtin.Load("general"))(t)
+	m := repotest.Must(machine.Compile(set.Stages))(t)
 	s := apitest.New(t)
 	f, err := fleet.Start(t.Context(), config(2), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Stages: m, Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	ready(t, f)
 	s.AddPod(apitest.Pod("p", "node-000001"))
@@ -384,14 +370,8 @@ func startStages(t *testing.T, set, stage, traffic string) (*fleet.Fleet, *apite
 	t.Helper()
 	var stages []*kwok.Stage
 	if stage != "" {
-		file, err := kwok.Load("own.yaml", []byte(stage))
-		if err != nil {
-			t.Fatal(err)
-		}
-		node, err := builtin.Load("fast")
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := repotest.Must(kwok.Load("own.yaml", []byte(stage)))(t)
+		node := repotest.Must(builtin.Load("fast"))(t)
 		for _, s := range node.Stages {
 			if s.Spec.ResourceRef.Kind == "Node" {
 				stages = append(stages, s)
@@ -399,23 +379,15 @@ func startStages(t *testing.T, set, stage, traffic string) (*fleet.Fleet, *apite
 		}
 		stages = append(stages, file.Stages...)
 	} else {
-		file, err := builtin.Load(set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := repotest.Must(builtin.Load(set))(t)
 		stages = file.Stages
 	}
-	m, err := machine.Compile(stages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := repotest.Must(machine.Compile(stages))(t)
 	s := apitest.New(t)
 	cfg := config(2)
 	cfg.Traffic = traffic
 	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Stages: m, Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	ready(t, f)
 	return f, s

@@ -57,24 +57,16 @@ func TestReadyGivesUp(t *testing.T) {
 
 func TestRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records")
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	s := apitest.New(t)
-	f, err := fleet.Start(t.Context(), config(2), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Records: w})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(fleet.Start(t.Context(), config(2), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Records: w}))(t)
 	ready(t, f)
 	s.AddPod(apitest.Pod("p", "node-000000"))
 	repotest.Eventually(t, "pod", func() bool { return f.Stats().Running == 1 })
 	s.EndPod("default", "p")
 	// A watch may show the deletion before its own answer comes.
 	repotest.Eventually(t, "pod gone", func() bool { s := f.Stats(); return s.Pods == 0 && s.InFlight == 0 })
-	if err := errors.Join(f.Close(), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(f.Close(), w.Close()))
 	got := readCalls(t, path)
 	for _, want := range []string{"create nodes", "create leases.coordination.k8s.io", "patch pods/status", "delete pods"} {
 		if got[want] == 0 {
@@ -90,7 +82,7 @@ func TestRecords(t *testing.T) {
 func readCalls(t *testing.T, path string) map[string]int {
 	t.Helper()
 	got := map[string]int{}
-	_, err := record.Read(path, func(stream *record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(stream *record.Stream) record.Visitor {
 		return record.Visitor{Call: func(c record.Call) {
 			op := stream.Ops[c.Op]
 			if op.Source != "fleet" || op.Scope != "resource" || c.Outcome != record.OK {
@@ -105,9 +97,6 @@ func readCalls(t *testing.T, path string) map[string]int {
 			}
 			got[name]++
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return got
 }

@@ -31,10 +31,7 @@ func config(nodes int) scenario.Fleet {
 
 func start(t *testing.T, s *apitest.Server, cfg scenario.Fleet) *fleet.Fleet {
 	t.Helper()
-	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1}))(t)
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -45,9 +42,7 @@ func start(t *testing.T, s *apitest.Server, cfg scenario.Fleet) *fleet.Fleet {
 
 func ready(t *testing.T, f *fleet.Fleet) {
 	t.Helper()
-	if err := f.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Ready(t.Context()))
 }
 
 // taintFor makes nodes carry the taint not-ready for as long after their
@@ -378,9 +373,7 @@ func TestOneLineForEachOutage(t *testing.T) {
 	s := apitest.New(t)
 	lines := &lineCount{of: "watch interrupted"}
 	f, err := fleet.Start(t.Context(), config(1), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Log: slog.New(lines)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -518,9 +511,7 @@ func TestAdoptAndDelete(t *testing.T) {
 	ready(t, first)
 	s.AddPod(apitest.Pod("p", "node-000002"))
 	repotest.Eventually(t, "a pod", func() bool { return first.Stats().Running == 1 })
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, first.Close())
 	made := s.Calls("POST nodes")
 	second := start(t, s, config(6))
 	ready(t, second)
@@ -528,9 +519,7 @@ func TestAdoptAndDelete(t *testing.T) {
 		t.Errorf("%d nodes were made though 5 of 6 existed", n)
 	}
 	repotest.Eventually(t, "adopted leases and pods", func() bool { st := second.Stats(); return st.Leases == 6 && st.Running == 1 })
-	if err := second.Delete(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, second.Delete(t.Context()))
 	if n := len(s.Nodes()); n != 0 {
 		t.Errorf("%d nodes are left", n)
 	}
@@ -545,9 +534,7 @@ func TestDeleteWhileCreating(t *testing.T) {
 	cfg.Rate = 1000
 	f := start(t, s, cfg)
 	repotest.Eventually(t, "some nodes", func() bool { return f.Stats().Created > 50 })
-	if err := f.Delete(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Delete(t.Context()))
 	if n := len(s.Nodes()); n != 0 {
 		t.Errorf("%d nodes are left", n)
 	}

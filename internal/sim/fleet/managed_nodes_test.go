@@ -26,10 +26,7 @@ func bare(name string) *corev1.Node {
 
 func selector(t *testing.T, s string) labels.Selector {
 	t.Helper()
-	out, err := labels.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := repotest.Must(labels.Parse(s))(t)
 	return out
 }
 
@@ -38,9 +35,7 @@ func manage(t *testing.T, s *apitest.Server, m fleet.ManagedNodes) *fleet.Fleet 
 	t.Helper()
 	cfg := config(0)
 	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Manage: &m, NodePort: 10250, Version: "v7"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)

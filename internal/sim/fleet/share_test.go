@@ -24,9 +24,7 @@ func nodesAndPods(t *testing.T, shares int) (nodes map[string]string, podIPs map
 	var all []*fleet.Fleet
 	for i := range shares {
 		f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: uint64(i), Share: share.Share{Index: i, Of: shares}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		t.Cleanup(func() {
 			if err := f.Close(); err != nil {
 				t.Error(err)

@@ -32,14 +32,8 @@ func withVolumes(t *testing.T) (*apitest.Server, fleet.Options) {
 		apitest.Resource{Version: "v1", Plural: "persistentvolumes", Kind: "PersistentVolume"},
 		apitest.Resource{Version: "storage.k8s.io/v1", Plural: "storageclasses", Kind: "StorageClass"},
 	)
-	set, err := builtin.Sets([]string{"fast", "volumes"}, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := machine.Compile(set.Stages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := repotest.Must(builtin.Sets([]string{"fast", "volumes"}, "."))(t)
+	m := repotest.Must(machine.Compile(set.Stages))(t)
 	return s, fleet.Options{
 		Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Name: "f", Stages: m, Objects: set.Others,
 		Stamp: object.Stamp{Run: "r1", Fleet: "f"}, Namespaces: func(name string) bool { return name == "mine" },
@@ -57,10 +51,7 @@ func TestTaint(t *testing.T) {
 	}
 	s.Add(claimPath("theirs"), claim)
 	before := s.Get(claimPath("theirs")).GetResourceVersion()
-	f, err := fleet.Start(t.Context(), config(2), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(fleet.Start(t.Context(), config(2), o))(t)
 	t.Cleanup(func() { _ = f.Close() })
 	ready(t, f) // though the nodes have a taint
 	for _, n := range s.Nodes() {

@@ -45,9 +45,7 @@ func TestServiceAccounts(t *testing.T) {
 	if err == nil {
 		_, err = maps.Update(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt"}, Data: map[string]string{"a": "b"}}, metav1.UpdateOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	repotest.Eventually(t, "both are there again", func() bool {
 		a, err := accounts.Get(ctx, "default", metav1.GetOptions{})
 		if err != nil {
@@ -56,9 +54,7 @@ func TestServiceAccounts(t *testing.T) {
 		m, err := maps.Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		return err == nil && a.UID != first.UID && m.Data["ca.crt"] == string(config.CAData) && len(m.Data) == 1
 	})
-	if err := client.CoreV1().Namespaces().Delete(ctx, "n", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, client.CoreV1().Namespaces().Delete(ctx, "n", metav1.DeleteOptions{}))
 	repotest.Eventually(t, "the namespace goes with both", func() bool {
 		_, err := client.CoreV1().Namespaces().Get(ctx, "n", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)

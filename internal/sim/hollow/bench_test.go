@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
@@ -28,10 +29,7 @@ func BenchmarkCreate(b *testing.B) {
 	benchmarkCreate(b, object.ContentType, func(name string) []byte {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "web"}},
 			Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "registry.example/pause:3.10"}}}}
-		raw, err := p.Marshal()
-		if err != nil {
-			b.Fatal(err)
-		}
+		raw := repotest.Must(p.Marshal())(b)
 		return object.AppendEnvelope(nil, "v1", "Pod", raw)
 	})
 }
@@ -45,10 +43,7 @@ func BenchmarkCreateJSON(b *testing.B) {
 }
 
 func benchmarkCreate(b *testing.B, media string, body func(name string) []byte) {
-	s, err := hollow.New(hollow.Options{Shared: true, Token: "t"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{Shared: true, Token: "t"}))(b)
 	defer s.Close()
 	if _, err := s.Cluster("c"); err != nil {
 		b.Fatal(err)

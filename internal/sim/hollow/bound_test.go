@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
@@ -19,10 +20,7 @@ type direct struct {
 
 func directly(t testing.TB) direct {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{Shared: true, Token: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{Shared: true, Token: "t"}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	if _, err := s.Cluster("c"); err != nil {
 		t.Fatal(err)

@@ -22,15 +22,9 @@ import (
 // one returns a cluster of a new server that ends with the test.
 func one(t testing.TB, o hollow.Options) *hollow.Cluster {
 	t.Helper()
-	s, err := hollow.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("one"))(t)
 	return c
 }
 
@@ -40,10 +34,7 @@ func start(t testing.TB, media string) (*hollow.Cluster, kubernetes.Interface) {
 	c := one(t, hollow.Options{})
 	config := c.Endpoint().Config("hollow-test")
 	config.ContentType, config.AcceptContentTypes = media, media
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(kubernetes.NewForConfig(config))(t)
 	return c, client
 }
 
@@ -64,14 +55,11 @@ func follow(t *testing.T, media string) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	deleted := make(chan string, 10)
 	informer := factory.Core().V1().ConfigMaps()
-	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
+	repotest.Must(informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
 		if m, ok := o.(*corev1.ConfigMap); ok {
 			deleted <- m.Name
 		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
 	seen := func(name, want string) func() bool {
@@ -97,9 +85,7 @@ func follow(t *testing.T, media string) {
 	if _, err := maps.Update(t.Context(), stale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("an update of an old version: %v", err)
 	}
-	if err := maps.Delete(t.Context(), made.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, maps.Delete(t.Context(), made.Name, metav1.DeleteOptions{}))
 	select {
 	case name := <-deleted:
 		if name != made.Name {
@@ -123,16 +109,10 @@ func TestTokenThatExpired(t *testing.T) {
 
 func TestManyClusters(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		s, err := hollow.New(hollow.Options{Shared: shared})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(hollow.New(hollow.Options{Shared: shared}))(t)
 		defer s.Close()
 		for _, name := range []string{"a", "b"} {
-			c, err := s.Cluster(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := repotest.Must(s.Cluster(name))(t)
 			client := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))
 			if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
@@ -147,14 +127,8 @@ func TestManyClusters(t *testing.T) {
 
 func TestOpenAPI(t *testing.T) {
 	_, client := start(t, "application/json")
-	paths, err := client.Discovery().OpenAPIV3().Paths()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := paths["api/v1"].Schema("application/json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := repotest.Must(client.Discovery().OpenAPIV3().Paths())(t)
+	raw := repotest.Must(paths["api/v1"].Schema("application/json"))(t)
 	var doc struct {
 		Paths      map[string]map[string]struct{ Parameters []struct{ Name string } }
 		Components struct {
@@ -163,9 +137,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &doc))
 	patch := doc.Paths["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"].Parameters
 	if !slices.ContainsFunc(patch, func(p struct{ Name string }) bool { return p.Name == "fieldValidation" }) {
 		t.Errorf("a patch of pods takes %v: kubectl looks for fieldValidation", patch)

@@ -150,10 +150,7 @@ func playDrawn(t *testing.T, seed, requests int, each func(d drawn, send func() 
 			s.send("POST", p.path, "application/json", strings.NewReplacer("NAME", "old", "LARGE", "null").Replace(p.body))
 		}
 	}
-	c, err := s.s.Cluster("c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.s.Cluster("c"))(t)
 	state := c.Copy()
 	for range requests {
 		d := draw(r)

@@ -28,29 +28,15 @@ type broken struct {
 
 func breakable(t *testing.T, shared bool) broken {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{Shared: shared, Models: hollow.Models{Nodes: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{Shared: shared, Models: hollow.Models{Nodes: 2}}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	control, err := s.Control()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("one"))(t)
+	control := repotest.Must(s.Control())(t)
 	by, base, err := control.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	do := func(action string, want int) {
 		t.Helper()
-		r, err := by.Post(base.String()+"/"+action, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(by.Post(base.String()+"/"+action, "", nil))(t)
 		r.Body.Close()
 		if r.StatusCode != want {
 			t.Fatalf("%s: %d, want %d", action, r.StatusCode, want)
@@ -64,9 +50,7 @@ func TestClusterThatIsDown(t *testing.T) {
 		c := breakable(t, shared)
 		ctx := t.Context()
 		w, err := c.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		for range 2 {
 			<-w.ResultChan()
 		}
@@ -118,9 +102,7 @@ func TestOlderStateComesBack(t *testing.T) {
 	put := func(name, value string) *corev1.ConfigMap {
 		t.Helper()
 		m, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": value}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		return m
 	}
 	put("deleted", "1")
@@ -129,17 +111,9 @@ func TestOlderStateComesBack(t *testing.T) {
 	c.do("one/copy", http.StatusOK)
 	put("new", "1")
 	changed.Data["a"] = "2"
-	last, err := maps.Update(ctx, changed, metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := maps.Delete(ctx, "deleted", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: last.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := repotest.Must(maps.Update(ctx, changed, metav1.UpdateOptions{}))(t)
+	repotest.NoError(t, maps.Delete(ctx, "deleted", metav1.DeleteOptions{}))
+	w := repotest.Must(maps.Watch(ctx, metav1.ListOptions{ResourceVersion: last.ResourceVersion}))(t)
 	defer w.Stop()
 	c.do("one/restore", http.StatusOK)
 	seen := map[string]bool{}
@@ -166,9 +140,7 @@ func TestSlowCluster(t *testing.T) {
 	c.do("none/stop", http.StatusNotFound)
 	c.do("one/slow?factor=5", http.StatusOK)
 	by, base, err := c.Endpoint().Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	// A body that takes its time, from when its first byte is wanted, makes an answer
 	// take a time that is surely longer, however late the server sees its begin.
 	in, out := io.Pipe()
@@ -179,10 +151,7 @@ func TestSlowCluster(t *testing.T) {
 		out.Close()
 	}()
 	begin := clock.Start()
-	r, err := by.Post(base.String()+"/api/v1/namespaces", "application/json", in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(by.Post(base.String()+"/api/v1/namespaces", "application/json", in))(t)
 	r.Body.Close()
 	if took := begin.Now().Seconds(); r.StatusCode != http.StatusCreated || took < 0.5 {
 		t.Errorf("after %.3f s: %d", took, r.StatusCode)
@@ -190,15 +159,9 @@ func TestSlowCluster(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Nodes: 3, Heartbeats: 20 * time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{Models: hollow.Models{Nodes: 3, Heartbeats: 20 * time.Millisecond}}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("one"))(t)
 	client := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))
 	repotest.Eventually(t, "metrics tell of nodes, leases and their renewals", func() bool {
 		raw, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())

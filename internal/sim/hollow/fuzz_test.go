@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
@@ -37,10 +38,7 @@ type fuzzed struct {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	d := directly(f)
-	c, err := d.s.Cluster("c")
-	if err != nil {
-		f.Fatal(err)
-	}
+	c := repotest.Must(d.s.Cluster("c"))(f)
 	for path, body := range map[string]string{
 		"/api/v1/namespaces/default/pods": `{"metadata":{"name":"p","labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i","env":[{"name":"A","value":"1"}],"ports":[{"containerPort":1}]}]}}`,
 		mapsPath:                          `{"metadata":{"name":"m"},"data":{"a":"b","c":"d"}}`,
@@ -186,10 +184,7 @@ func FuzzPaths(f *testing.F) {
 // FuzzObjects creates, replaces and deletes by bodies of all forms.
 func FuzzObjects(f *testing.F) {
 	z := newFuzzed(f)
-	pod, err := (&corev1.Pod{}).Marshal()
-	if err != nil {
-		f.Fatal(err)
-	}
+	pod := repotest.Must((&corev1.Pod{}).Marshal())(f)
 	for _, body := range []string{
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","generateName":"y","deletionGracePeriodSeconds":1},"data":{"a":"b"},"unknown":[{}]}`,
 		"metadata: {name: x}\ndata: {? [a] : b}\n", string(object.AppendEnvelope(nil, "v1", "Pod", pod)), "k8s\x00", `{"kind":"DeleteOptions","propagationPolicy":"Foreground","preconditions":{"uid":"u"}}`,

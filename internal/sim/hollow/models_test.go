@@ -52,18 +52,13 @@ func TestModels(t *testing.T) {
 		}
 	}
 	repotest.Eventually(t, "the deployment is available", available(3))
-	scale, err := deployments.GetScale(ctx, "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	scale := repotest.Must(deployments.GetScale(ctx, "web", metav1.GetOptions{}))(t)
 	scale.Spec.Replicas = 5
 	if _, err := deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	repotest.Eventually(t, "the deployment is available when it was scaled", available(5))
-	if err := client.CoreV1().Nodes().Delete(ctx, "n", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, client.CoreV1().Nodes().Delete(ctx, "n", metav1.DeleteOptions{}))
 	repotest.Eventually(t, "the lease goes with its node", func() bool {
 		list, err := leases.List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
@@ -82,17 +77,12 @@ func TestLeasesGoWithTheirNodes(t *testing.T) {
 		}
 	}
 	leases := func() int {
-		list, err := client.CoordinationV1().Leases("kube-node-lease").List(ctx, metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := repotest.Must(client.CoordinationV1().Leases("kube-node-lease").List(ctx, metav1.ListOptions{}))(t)
 		return len(list.Items)
 	}
 	repotest.Eventually(t, "all nodes have leases", func() bool { return leases() == nodes })
 	for i := range nodes {
-		if err := client.CoreV1().Nodes().Delete(ctx, fmt.Sprint("n", i), metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, client.CoreV1().Nodes().Delete(ctx, fmt.Sprint("n", i), metav1.DeleteOptions{}))
 	}
 	repotest.Eventually(t, "no lease is left", func() bool { return leases() == 0 })
 }
@@ -123,9 +113,7 @@ func TestStagesApply(t *testing.T) {
 		v, err := client.PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 		return err == nil && v.Status.Phase == corev1.VolumeBound && v.Spec.ClaimRef != nil && v.Spec.ClaimRef.Name == "data"
 	})
-	if err := claims.Delete(ctx, "data", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, claims.Delete(ctx, "data", metav1.DeleteOptions{}))
 	repotest.Eventually(t, "the volume goes with the claim that somebody holds", func() bool {
 		_, err := client.PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)

@@ -31,10 +31,7 @@ func heap() int64 {
 func TestProofMemoryOfClusters(t *testing.T) {
 	repotest.Proof(t)
 	const clusters, objects = 2000, 20_000
-	s, err := hollow.New(hollow.Options{Shared: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(hollow.New(hollow.Options{Shared: true}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	before := heap()
 	for i := range clusters {
@@ -47,10 +44,7 @@ func TestProofMemoryOfClusters(t *testing.T) {
 	if each > 300_000 {
 		t.Errorf("%d bytes a cluster", each)
 	}
-	c, err := s.Cluster("full")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("full"))(t)
 	const value = 1000
 	before = heap()
 	for i := range objects {
@@ -70,16 +64,10 @@ func TestProofMemoryOfClusters(t *testing.T) {
 func stalled(t *testing.T, c *hollow.Cluster, watches int) {
 	t.Helper()
 	e := c.Endpoint()
-	config, err := e.TLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := repotest.Must(e.TLS())(t)
 	config = config.Clone()
 	config.NextProtos = []string{"h2"}
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.Address(), "https://"), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := repotest.Must(tls.Dial("tcp", strings.TrimPrefix(c.Address(), "https://"), config))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	frame := func(kind, flags byte, id int, body []byte) []byte {
 		n := len(body)
@@ -116,9 +104,7 @@ func TestProofStalledWatches(t *testing.T) {
 			} else {
 				_, err = client.CoreV1().ConfigMaps("default").Update(t.Context(), m, metav1.UpdateOptions{})
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 		}
 		history := heap() - before
 		for range 10 {

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
@@ -27,14 +28,8 @@ spec:
 // BenchmarkObjects measures the way of an object through the player, without calls to
 // a server: its event, its stage, a worker's play, the result.
 func BenchmarkObjects(b *testing.B) {
-	f, err := kwok.Load("stages.yaml", []byte(idleStage))
-	if err != nil {
-		b.Fatal(err)
-	}
-	m, err := machine.Compile(f.Stages)
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := repotest.Must(kwok.Load("stages.yaml", []byte(idleStage)))(b)
+	m := repotest.Must(machine.Compile(f.Stages))(b)
 	r := machine.Resource{APIVersion: "example.org/v1", Kind: "Widget"}
 	p := benchPlayer(b, Options{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler), Resource: r, Stages: m.Stages(r), Workers: 4})
 	const count = 1000

@@ -116,14 +116,8 @@ func (l *lines) has(s string) bool {
 func start(t *testing.T, change func(*player.Options)) (*player.Player, server, *lines) {
 	t.Helper()
 	s, c, watch := newServer(t)
-	f, err := kwok.Load("stages.yaml", []byte(stages))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := machine.Compile(f.Stages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(kwok.Load("stages.yaml", []byte(stages)))(t)
+	m := repotest.Must(machine.Compile(f.Stages))(t)
 	r := machine.Resource{APIVersion: "example.org/v1", Kind: "Widget"}
 	log := &lines{}
 	o := player.Options{
@@ -133,10 +127,7 @@ func start(t *testing.T, change func(*player.Options)) (*player.Player, server, 
 	if change != nil {
 		change(&o)
 	}
-	p, err := player.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(player.Start(t.Context(), o))(t)
 	t.Cleanup(p.Close)
 	return p, s, log
 }
@@ -295,10 +286,7 @@ func TestHeldAndSlower(t *testing.T) {
 // TestHeldIsNotLate: what was held is due when it is let go.
 func TestHeldIsNotLate(t *testing.T) {
 	dir := t.TempDir()
-	w, err := record.Create(filepath.Join(dir, "records.wt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(filepath.Join(dir, "records.wt")))(t)
 	var hold atomic.Bool
 	hold.Store(true)
 	var watch clock.Clock
@@ -309,16 +297,12 @@ func TestHeldIsNotLate(t *testing.T) {
 	s.create("a", object{})
 	held := p.Stats // it is looked at again after a second
 	repotest.Eventually(t, "held", func() bool { return held().Waiting == 1 && held().Playing == 0 && held().Events > 0 })
-	if err := clock.Sleep(t.Context(), 1500*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, clock.Sleep(t.Context(), 1500*time.Millisecond))
 	released := watch.Now()
 	hold.Store(false)
 	repotest.Eventually(t, "played", func() bool { return p.Stats().Played == 1 })
 	p.Close()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	if _, err := record.Read(filepath.Join(dir, "records.wt"), func(*record.Stream) record.Visitor {
 		return record.Visitor{Call: func(c record.Call) {
 			if c.Due < released {
@@ -332,17 +316,12 @@ func TestHeldIsNotLate(t *testing.T) {
 
 func TestCallsAreRecordedFromWhenTheyWereDue(t *testing.T) {
 	dir := t.TempDir()
-	w, err := record.Create(filepath.Join(dir, "records.wt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(filepath.Join(dir, "records.wt")))(t)
 	p, s, _ := start(t, func(o *player.Options) { o.Records = w })
 	s.create("a", object{})
 	repotest.Eventually(t, "played", func() bool { return p.Stats().Played == 1 })
 	p.Close()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	raw := calls(t, filepath.Join(dir, "records.wt"))
 	want := []string{"fleet create events ok", "fleet patch widgets.example.org ok", "fleet patch widgets.example.org ok"}
 	if fmt.Sprint(raw) != fmt.Sprint(want) {
@@ -377,7 +356,7 @@ func TestResourceThatMayNotBeListed(t *testing.T) {
 // calls reads the calls of a record stream.
 func calls(t *testing.T, path string) (out []string) {
 	t.Helper()
-	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Call: func(c record.Call) {
 			op := s.Ops[c.Op]
 			if c.Due > c.Sent || c.Sent > c.Done || c.Due == 0 {
@@ -385,10 +364,7 @@ func calls(t *testing.T, path string) (out []string) {
 			}
 			out = append(out, fmt.Sprintf("%s %s %s %v", op.Source, op.Verb, op.Resource, c.Outcome))
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 var known = programs{own: "/own/windtunnel", verbs: []string{"version"}, allow: []string{"/bin/sh"}, uid: 7, namespace: "ns"}
@@ -18,9 +20,7 @@ func podOf(t *testing.T, spec string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{}
 	p.Name, p.Namespace, p.UID, p.Labels = "p", "ns", "u", map[string]string{"a/b": "label"}
-	if err := yaml.UnmarshalStrict([]byte(spec), &p.Spec); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, yaml.UnmarshalStrict([]byte(spec), &p.Spec))
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
 		if c.Name == "" {
@@ -130,10 +130,7 @@ volumes: [{name: v, emptyDir: {}}]
 		secrets:    map[string]map[string]string{"s": {"k": "secret"}},
 	}
 	at := place{home: "/h", volume: func(name string) string { return "/vol/" + name }}
-	spec, err := known.commandOf(pod, &pod.Spec.Containers[0], found, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	spec := repotest.Must(known.commandOf(pod, &pod.Spec.Containers[0], found, at))(t)
 	if want := []string{"-c", "echo p $(NOT) $(NAME) /vol/v/p"}; spec.Path != "/bin/sh" || !reflect.DeepEqual(spec.Args, want) || spec.Dir != "/h" {
 		t.Errorf("%s %q in %s, want %q", spec.Path, spec.Args, spec.Dir, want)
 	}
@@ -174,9 +171,7 @@ func TestFilesOfVolumes(t *testing.T) {
 		},
 	} {
 		v := corev1.Volume{}
-		if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, yaml.UnmarshalStrict([]byte(text), &v))
 		v.Name = "v"
 		got, err := volumeFiles(podOf(t, `{containers: [{volumeMounts: [{name: v, mountPath: /x}]}]}`), &v, found, place{})
 		if (err == nil) != (want != nil) || err == nil && !reflect.DeepEqual(got, want) {

@@ -48,23 +48,11 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	server, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() { _ = server.Close() })
-	c, err := server.Cluster("host")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(c.Endpoint().Config("kubelet-test"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	reaper, err := process.StartReaper("/proc/self/exe", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(server.Cluster("host"))(t)
+	client := repotest.Must(kubernetes.NewForConfig(c.Endpoint().Config("kubelet-test")))(t)
+	reaper := repotest.Must(process.StartReaper("/proc/self/exe", t.TempDir()))(t)
 	t.Cleanup(func() { _ = reaper.Close() })
 	h := &host{T: t, client: client, options: processnode.Options{
 		Node: "here", Client: client, Endpoint: c.Endpoint(), Reaper: reaper, Logs: t.TempDir(), Executable: "/bin/false", Namespace: "default", Run: "kubelet-1", Allow: []string{"/bin/sh"},
@@ -96,9 +84,7 @@ func (h *host) start() {
 func (h *host) run(name, script, more string) {
 	h.Helper()
 	p := &corev1.Pod{}
-	if err := yaml.UnmarshalStrict([]byte(more), &p.Spec); err != nil {
-		h.Fatal(err)
-	}
+	repotest.NoError(h, yaml.UnmarshalStrict([]byte(more), &p.Spec))
 	p.Name, p.Spec.NodeName = name, "here"
 	if len(p.Spec.Containers) == 0 {
 		p.Spec.Containers = []corev1.Container{{Name: "main"}}
@@ -118,10 +104,7 @@ func (h *host) run(name, script, more string) {
 
 func (h *host) pod(name string) *corev1.Pod {
 	h.Helper()
-	p, err := h.client.CoreV1().Pods("default").Get(h.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		h.Fatal(err)
-	}
+	p := repotest.Must(h.client.CoreV1().Pods("default").Get(h.Context(), name, metav1.GetOptions{}))(h)
 	return p
 }
 
@@ -153,10 +136,7 @@ func (h *host) said(name, container string) string {
 		if err != nil || info.Mode().Perm() != 0o600 {
 			h.Errorf("the log %s: mode %v, %v", path, info.Mode(), err)
 		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			h.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(path))(h)
 		out.Write(raw)
 	}
 	return out.String()
@@ -292,10 +272,7 @@ func TestPodWaitsForItsConfigMap(t *testing.T) {
 func (h *host) alive(name string) bool {
 	h.Helper()
 	number, _, _ := strings.Cut(h.said(name, "main"), "\n") // a shell may say behind it that it was ended
-	pid, err := strconv.Atoi(number)
-	if err != nil {
-		h.Fatal(err)
-	}
+	pid := repotest.Must(strconv.Atoi(number))(h)
 	return syscall.Kill(pid, 0) == nil
 }
 
@@ -316,9 +293,7 @@ func TestDeletedPodIsAskedThenKilled(t *testing.T) {
 		if !h.alive(tt.name) {
 			t.Errorf("%s is not there", tt.name)
 		}
-		if err := h.client.CoreV1().Pods("default").Delete(t.Context(), tt.name, metav1.DeleteOptions{GracePeriodSeconds: tt.grace}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, h.client.CoreV1().Pods("default").Delete(t.Context(), tt.name, metav1.DeleteOptions{GracePeriodSeconds: tt.grace}))
 		repotest.Eventually(t, tt.name+" and its process are gone", func() bool {
 			_, err := h.client.CoreV1().Pods("default").Get(t.Context(), tt.name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err) && !h.alive(tt.name)
@@ -344,10 +319,7 @@ func TestProcessesEndWithTheKubelet(t *testing.T) {
 // and the lease goes with the node.
 func TestNodeAndLeaseAreMarked(t *testing.T) {
 	h := newHost(t)
-	client, err := wire.New(h.options.Endpoint, wire.Options{Clock: h.options.Clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(wire.New(h.options.Endpoint, wire.Options{Clock: h.options.Clock}))(t)
 	defer client.Close()
 	var found []string
 	repotest.Eventually(t, "node and lease are found by their stamp", func() bool {
@@ -358,10 +330,7 @@ func TestNodeAndLeaseAreMarked(t *testing.T) {
 		}
 		return err == nil && slices.Equal(found, []string{"leases.coordination.k8s.io kube-node-lease/here", "nodes here"})
 	})
-	node, err := h.client.CoreV1().Nodes().Get(t.Context(), "here", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := repotest.Must(h.client.CoreV1().Nodes().Get(t.Context(), "here", metav1.GetOptions{}))(t)
 	lease, err := h.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "here", metav1.GetOptions{})
 	if err != nil || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].UID != node.UID {
 		t.Errorf("the lease's owners are %v, %v; want the node", lease.OwnerReferences, err)

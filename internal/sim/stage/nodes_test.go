@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/render"
@@ -47,10 +48,7 @@ func TestNodesAreGeneral(t *testing.T) {
 
 func compareNode(t *testing.T, e engines, n *corev1.Node, rng *rand.Rand) string {
 	t.Helper()
-	raw, err := json.Marshal(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(n))(t)
 	host, port := netip.Addr{}, rng.IntN(2)*10247
 	if rng.IntN(2) == 0 {
 		host = netip.MustParseAddr("10.1.0.7")
@@ -64,14 +62,9 @@ func compareNode(t *testing.T, e engines, n *corev1.Node, rng *rand.Rand) string
 		"NodeIP": func(...any) (any, error) { return word, nil }, "NodeName": func(...any) (any, error) { return n.Name, nil },
 		"NodePort": func(...any) (any, error) { return port, nil },
 	}}
-	blob, err := n.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blob := repotest.Must(n.Marshal())(t)
 	seen := &object.Node{}
-	if err := object.DecodeNode(blob, seen); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, object.DecodeNode(blob, seen))
 	fast := e.set.Node(seen, rand.New(rand.NewPCG(1, 1)))
 	body, failed := wanted(t, e, raw, general, fast)
 	if fast.None() {
@@ -87,9 +80,7 @@ func compareNode(t *testing.T, e engines, n *corev1.Node, rng *rand.Rand) string
 			t.Fatalf("general fails: %v, compiled: %v", failed, err)
 		}
 		bodies[i] = got.Body
-		if err := object.DecodeNode(e.set.Keep(nil, fast, seen), seen); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, object.DecodeNode(e.set.Keep(nil, fast, seen), seen))
 	}
 	if !bytes.Equal(bodies[0], bodies[1]) {
 		t.Fatalf("of %s\nwhole %s\nkept  %s", raw, bodies[0], bodies[1])
@@ -135,22 +126,14 @@ func someNode(rng *rand.Rand) *corev1.Node {
 func BenchmarkNodeStage(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for name, e := range stagesOf(b, "Node", "node/fast/*.yaml", "node/heartbeat-with-lease/*.yaml") {
-		raw, err := (&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}).Marshal()
-		if err != nil {
-			b.Fatal(err)
-		}
+		raw := repotest.Must((&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}).Marshal())(b)
 		n := &object.Node{}
-		if err := object.DecodeNode(raw, n); err != nil {
-			b.Fatal(err)
-		}
+		repotest.NoError(b, object.DecodeNode(raw, n))
 		var buf []byte
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				effect, err := e.set.RenderNode(buf[:0], e.set.Node(n, rng), n, env())
-				if err != nil {
-					b.Fatal(err)
-				}
+				effect := repotest.Must(e.set.RenderNode(buf[:0], e.set.Node(n, rng), n, env()))(b)
 				buf = effect.Body
 			}
 		})

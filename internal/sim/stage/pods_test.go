@@ -39,16 +39,11 @@ func podStages(t testing.TB) map[string]engines {
 func stagesOf(t testing.TB, kind string, globs ...string) map[string]engines {
 	t.Helper()
 	f, err := builtin.Load("fast")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	sets := map[string]*kwok.File{"fast": f}
 	var paths []string
 	for _, g := range globs {
-		some, err := filepath.Glob(repotest.Path(t, "..", "shared", "compat", "kwok") + "/" + g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		some := repotest.Must(filepath.Glob(repotest.Path(t, "..", "shared", "compat", "kwok") + "/" + g))(t)
 		paths = append(paths, some...)
 	}
 	if len(paths) == 0 {
@@ -60,9 +55,7 @@ func stagesOf(t testing.TB, kind string, globs ...string) map[string]engines {
 	r := machine.Resource{APIVersion: "v1", Kind: kind}
 	for name, f := range sets {
 		m, err := machine.Compile(f.Stages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		e := engines{set: stage.New(m), stages: m.Stages(r)}
 		for _, s := range f.Stages {
 			s.Spec.Steps = s.Steps()
@@ -126,10 +119,7 @@ func counts(stages machine.Stages) (compiled, executed int64) {
 
 func compare(t *testing.T, e engines, p *corev1.Pod) string {
 	t.Helper()
-	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(p))(t)
 	seen := view(t, p)
 	fast := e.set.Pod(seen, rand.New(rand.NewPCG(1, 1)))
 	body, failed := wanted(t, e, raw, generalEnv(p), fast)
@@ -158,17 +148,11 @@ func compare(t *testing.T, e engines, p *corev1.Pod) string {
 // template that fails, on a text that YAML does not allow, fails in both.
 func wanted(t *testing.T, e engines, raw []byte, env *machine.Env, chosen stage.Choice) (body []byte, failed bool) {
 	t.Helper()
-	tree, err := machine.Decode(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := repotest.Must(machine.Decode(raw))(t)
 	var bodies [][]byte
 	var faults []string
 	for _, stages := range []machine.Stages{e.stages, e.general} {
-		c, err := stages.Match(tree, env.Now, rand.New(rand.NewPCG(1, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := repotest.Must(stages.Match(tree, env.Now, rand.New(rand.NewPCG(1, 1))))(t)
 		name := ""
 		if c.Stage != nil {
 			name = c.Stage.Name()
@@ -286,14 +270,8 @@ func TestSlow(t *testing.T) {
 		{running + "'phase: {{ uuidv4 }}'}", "its template is left to text/template: not understood: function uuidv4"},
 		{"  selector: {}\n  delay: {durationFrom: {cel: {expression: 'Rand()'}}}" + remove, "its weight or delay depends on the object"},
 	} {
-		f, err := kwok.Load("a.yaml", []byte(head+c.text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := machine.Compile(f.Stages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := repotest.Must(kwok.Load("a.yaml", []byte(head+c.text)))(t)
+		m := repotest.Must(machine.Compile(f.Stages))(t)
 		got := ""
 		if err := stage.New(m).SlowPods(); err != nil {
 			got = err.Error()
@@ -313,10 +291,7 @@ const pendingPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-pend
 func BenchmarkStage(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for name, all := range podStages(b) {
-		tree, err := machine.Decode([]byte(pendingPod))
-		if err != nil {
-			b.Fatal(err)
-		}
+		tree := repotest.Must(machine.Decode([]byte(pendingPod)))(b)
 		e := generalEnv(&corev1.Pod{})
 		for way, stages := range map[string]machine.Stages{"executed": all.general, "compiled": all.stages} {
 			b.Run("json/match/"+way+"/"+name, func(b *testing.B) {
@@ -338,9 +313,7 @@ func BenchmarkStage(b *testing.B) {
 			})
 		}
 		set, api := all.set, &corev1.Pod{}
-		if err := json.Unmarshal([]byte(pendingPod), api); err != nil {
-			b.Fatal(err)
-		}
+		repotest.NoError(b, json.Unmarshal([]byte(pendingPod), api))
 		p := view(b, api)
 		b.Run("message/match/"+name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -354,10 +327,7 @@ func BenchmarkStage(b *testing.B) {
 		b.Run("message/effect/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				effect, err := set.RenderPod(buf[:0], set.Pod(p, rng), p, env())
-				if err != nil {
-					b.Fatal(err)
-				}
+				effect := repotest.Must(set.RenderPod(buf[:0], set.Pod(p, rng), p, env()))(b)
 				buf = effect.Body
 			}
 		})

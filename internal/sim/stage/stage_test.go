@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage"
 )
 
@@ -44,10 +45,7 @@ func env() stage.Env {
 // what the machine does with it.
 func TestTraces(t *testing.T) {
 	const file = "testdata/fast.trace"
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(file))(t)
 	var out []string
 	for block := range strings.SplitSeq(strings.TrimSpace(string(raw)), "\n\n") {
 		lines := strings.Split(block, "\n")
@@ -62,9 +60,7 @@ func TestTraces(t *testing.T) {
 		out = append(out, strings.Join(got, "\n"))
 	}
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(strings.Join(out, "\n\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(file, []byte(strings.Join(out, "\n\n")+"\n"), 0o600))
 	}
 }
 
@@ -88,9 +84,7 @@ func play(t *testing.T, line string) string {
 	default:
 		t.Fatalf("what is %q?", line)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if choice.None() {
 		return "-> nothing"
 	}
@@ -161,14 +155,9 @@ func node(t *testing.T, fields []string) *object.Node {
 			t.Fatalf("what is %q?", f)
 		}
 	}
-	raw, err := n.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(n.Marshal())(t)
 	out := &object.Node{}
-	if err := object.DecodeNode(raw, out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, object.DecodeNode(raw, out))
 	return out
 }
 
@@ -204,10 +193,7 @@ func TestPatchLeadsOn(t *testing.T) {
 		if played = append(played, c.Stage()); len(played) > 5 {
 			t.Fatal("it never ends")
 		}
-		effect, err := set.RenderPod(nil, c, p, env())
-		if err != nil {
-			t.Fatal(err)
-		}
+		effect := repotest.Must(set.RenderPod(nil, c, p, env()))(t)
 		api = patched(t, api, effect.Body)
 	}
 	if got := strings.Join(played, " "); got != "pod-ready pod-complete" {
@@ -221,31 +207,18 @@ func TestPatchLeadsOn(t *testing.T) {
 
 func patched(t *testing.T, p *corev1.Pod, body []byte) *corev1.Pod {
 	t.Helper()
-	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	merged, err := strategicpatch.StrategicMergePatch(raw, body, corev1.Pod{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(p))(t)
+	merged := repotest.Must(strategicpatch.StrategicMergePatch(raw, body, corev1.Pod{}))(t)
 	out := &corev1.Pod{}
-	if err := json.Unmarshal(merged, out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(merged, out))
 	return out
 }
 
 func view(t testing.TB, p *corev1.Pod) *object.Pod {
 	t.Helper()
-	raw, err := p.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(p.Marshal())(t)
 	out := &object.Pod{}
-	if err := object.DecodePod(raw, out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, object.DecodePod(raw, out))
 	return out
 }
 

@@ -23,10 +23,7 @@ import (
 
 func newCluster(t testing.TB, api *apitest.Server, change func(*ClusterOptions)) *Cluster {
 	t.Helper()
-	client, err := wire.New(api.Endpoint(), wire.Options{Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(wire.New(api.Endpoint(), wire.Options{Clock: clock.Start()}))(t)
 	o := ClusterOptions{Client: client, Clock: clock.Start()}
 	if change != nil {
 		change(&o)
@@ -119,10 +116,7 @@ func TestClusterFollows(t *testing.T) {
 		t.Error(got)
 	}
 	on := func(node string) string {
-		pods, err := c.PodsOn(soon(t), node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods := repotest.Must(c.PodsOn(soon(t), node))(t)
 		return names(pods)
 	}
 	api.AddPod(fullPod("c", "n1"))
@@ -143,10 +137,7 @@ func TestClusterFollows(t *testing.T) {
 	c.Need([]string{"annotations"})
 	lists := api.Calls("WATCH pods")
 	c.Need([]string{"annotations", "resources", "labels", "phase", "zone"})
-	pods, err = c.PodsOn(soon(t), "n1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods = repotest.Must(c.PodsOn(soon(t), "n1"))(t)
 	if p := pods[0]; p.Spec.Containers[0].Resources.Requests.Cpu().String() != "250m" || p.Labels["l"] != "1" || p.Status.Phase != corev1.PodRunning || p.Spec.Containers[0].Env != nil {
 		t.Errorf("%+v", p)
 	}
@@ -190,10 +181,7 @@ func TestClusterAsks(t *testing.T) {
 	if _, err := c.Pod(soon(t), "default", "no/ne"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	text, err := c.PodList(soon(t), "n2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := repotest.Must(c.PodList(soon(t), "n2"))(t)
 	var list corev1.PodList
 	if err := json.Unmarshal(text, &list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "b" {
 		t.Errorf("%s, %v", text, err)
@@ -209,19 +197,11 @@ func TestClusterAsks(t *testing.T) {
 // TestTrim compares a trimmed pod with the whole one, field by field.
 func TestTrim(t *testing.T) {
 	whole := fullPod("a", "n1")
-	raw, err := whole.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(whole.Marshal())(t)
 	pods, _ := plansFor([]string{"status", "containerStatuses", "env", "labels", "running"})
-	less, err := trimMessage(raw, pods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	less := repotest.Must(trimMessage(raw, pods))(t)
 	var got corev1.Pod
-	if err := got.Unmarshal(less); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, got.Unmarshal(less))
 	want := &corev1.Pod{}
 	want.Name, want.Namespace, want.Labels, want.Spec.NodeName = whole.Name, whole.Namespace, whole.Labels, whole.Spec.NodeName
 	want.Spec.Containers = []corev1.Container{{Name: "c", Env: whole.Spec.Containers[0].Env}}
@@ -238,18 +218,12 @@ func TestTrim(t *testing.T) {
 }
 
 func mustTrim(t *testing.T, raw []byte, p *plan) []byte {
-	out, err := trimMessage(raw, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := repotest.Must(trimMessage(raw, p))(t)
 	return out
 }
 
 func FuzzTrim(f *testing.F) {
-	raw, err := fullPod("a", "n1").Marshal()
-	if err != nil {
-		f.Fatal(err)
-	}
+	raw := repotest.Must(fullPod("a", "n1").Marshal())(f)
 	f.Add(raw)
 	f.Add([]byte{0x0a, 0xff})
 	pods, nodes := plansFor([]string{"env", "labels"})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // world is a World of two nodes and three pods.
@@ -89,19 +90,13 @@ func newWorld() *world {
 // start starts a server with objects from a text.
 func start(t testing.TB, objects string, change func(*Options)) (*Server, *bytes.Buffer) {
 	t.Helper()
-	c, err := configuration.Read(strings.NewReader(objects), "-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(configuration.Read(strings.NewReader(objects), "-"))(t)
 	log := &lockedBuffer{}
 	o := Options{Objects: c.Objects, World: newWorld(), Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(log, nil))}
 	if change != nil {
 		change(&o)
 	}
-	s, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(Start(t.Context(), o))(t)
 	t.Cleanup(func() {
 		done := make(chan struct{})
 		go func() {
@@ -139,15 +134,9 @@ func client(t testing.TB) *http.Client {
 // get returns code and body.
 func get(t testing.TB, url string) (int, string) {
 	t.Helper()
-	r, err := client(t).Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(client(t).Get(url))(t)
 	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := repotest.Must(io.ReadAll(r.Body))(t)
 	return r.StatusCode, string(body)
 }
 
@@ -229,9 +218,7 @@ func TestAccess(t *testing.T) {
 	folder := t.TempDir()
 	ca := newAuthority(t)
 	file := filepath.Join(folder, "ca.pem")
-	if err := os.WriteFile(file, ca.pem, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, ca.pem, 0o600))
 	own := ca.sign(t, "kube-apiserver", true)
 	other := newAuthority(t).sign(t, "someone", true)
 	s, _ := start(t, "", func(o *Options) { o.ClientCAFile = file })
@@ -273,9 +260,7 @@ func TestForeignPages(t *testing.T) {
 	s, _ := start(t, "", func(o *Options) { o.Names = []string{"fleet.example"} })
 	address := s.Addr().String()
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	for _, c := range []struct {
 		host, origin, site string
 		want               int
@@ -294,20 +279,14 @@ func TestForeignPages(t *testing.T) {
 		{"evil.example:" + port, "", "", 403},
 		{"evil.example", "", "", 403},
 	} {
-		r, err := http.NewRequest(http.MethodGet, "http://"+address+"/discovery/prometheus", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(http.NewRequest(http.MethodGet, "http://"+address+"/discovery/prometheus", nil))(t)
 		r.Host = c.host
 		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
 			if value != "" {
 				r.Header.Set(name, value)
 			}
 		}
-		answer, err := client(t).Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := repotest.Must(client(t).Do(r))(t)
 		answer.Body.Close()
 		if answer.StatusCode != c.want {
 			t.Errorf("%+v: %d", c, answer.StatusCode)
@@ -321,20 +300,14 @@ func TestCertificates(t *testing.T) {
 	cert := ca.sign(t, "fleet", false)
 	certFile, keyFile := ca.write(t, folder, cert)
 	s, _ := start(t, "", func(o *Options) { o.CertFile, o.KeyFile = certFile, keyFile })
-	conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), ServerName: "127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := repotest.Must(tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), ServerName: "127.0.0.1"}))(t)
 	if name := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; name != "fleet" {
 		t.Error(name)
 	}
 	conn.Close()
 
 	s, _ = start(t, "", func(o *Options) { o.Names = []string{"10.1.2.3", "fleet.example"} })
-	conn, err = tls.Dial("tcp", s.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn = repotest.Must(tls.Dial("tcp", s.Addr().String(), &tls.Config{InsecureSkipVerify: true}))(t)
 	made := conn.ConnectionState().PeerCertificates[0]
 	conn.Close()
 	for _, name := range []string{"localhost", "127.0.0.1", "::1", "10.1.2.3", "fleet.example"} {
@@ -343,9 +316,7 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 	empty := filepath.Join(folder, "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for want, o := range map[string]Options{
 		"kubelet: a certificate and its key go together":               {CertFile: certFile},
 		"kubelet: certificate: open F/none: no such file or directory": {CertFile: folder + "/none", KeyFile: keyFile},
@@ -395,22 +366,15 @@ func TestSilent(t *testing.T) {
 
 func TestCloseEndsFollowers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("2026-01-02T03:04:05Z stdout F one\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte("2026-01-02T03:04:05Z stdout F one\n"), 0o600))
 	s, _ := start(t, clusterLogs(path), nil)
-	r, err := client(t).Get("http://" + s.Addr().String() + "/containerLogs/a/web/c?follow=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(client(t).Get("http://" + s.Addr().String() + "/containerLogs/a/web/c?follow=true"))(t)
 	defer r.Body.Close()
 	line := make([]byte, 4)
 	if _, err := io.ReadFull(r.Body, line); err != nil || string(line) != "one\n" {
 		t.Fatal(string(line), err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.Close())
 	if rest, _ := io.ReadAll(r.Body); len(rest) > 0 {
 		t.Errorf("%q", rest)
 	}

@@ -11,44 +11,31 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/expression"
 )
 
 func resourceMetrics(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "metrics.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := repotest.Must(os.ReadFile(filepath.Join("testdata", "metrics.yaml")))(t)
 	return string(text)
 }
 
 // idle returns a server that listens nowhere.
 func idle(t testing.TB, text string, w World) *Server {
 	t.Helper()
-	c, err := configuration.Read(strings.NewReader(text), "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	formulas, err := expression.NewFormulas()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(configuration.Read(strings.NewReader(text), "-"))(t)
+	formulas := repotest.Must(expression.NewFormulas())(t)
 	log := discard()
 	s := &Server{options: Options{World: w, Clock: clock.Start(), Log: log}, log: log, formulas: formulas}
-	if err := s.Configure(c.Objects); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.Configure(c.Objects))
 	return s
 }
 
 // values are the lines of a reading that begin with a name.
 func values(t testing.TB, s *Server, node, name string) string {
 	t.Helper()
-	text, err := s.scrapeNode(t.Context(), s.rules.Load().metrics[0], node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := repotest.Must(s.scrapeNode(t.Context(), s.rules.Load().metrics[0], node))(t)
 	var out []string
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, name) {
@@ -215,9 +202,7 @@ kind: Metric
 metadata: {name: good}
 spec: {path: /metrics/good, metrics: [{name: a, kind: gauge, value: '1'}]}
 `), "-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	_, err = Start(t.Context(), Options{Objects: c.Objects, Clock: clock.Start()})
 	want := `standard input:7: Metric m: spec.metrics[0].value: cel: no such field in a ObjectMeta: title
 standard input:8: Metric m: spec.metrics[1].value: cel: pod has no value here: mind the metric's dimension

@@ -50,9 +50,7 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	executable := repotest.Binary(t)
 	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: executable})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -60,9 +58,7 @@ func newSite(t *testing.T) *site {
 	})
 	s := &site{endpoint: p.Endpoint(plane.Admin), folder: t.TempDir()}
 	s.kubeconfig = filepath.Join(s.folder, "kubeconfig")
-	if err := s.endpoint.WriteKubeconfig(s.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.endpoint.WriteKubeconfig(s.kubeconfig))
 	if s.client, err = kubernetes.NewForConfig(s.endpoint.Config("test")); err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +76,8 @@ func newSite(t *testing.T) *site {
 func (s *site) serve(t *testing.T) {
 	t.Helper()
 	ca := filepath.Join(s.folder, "ca.pem")
-	if err := os.WriteFile(ca, s.endpoint.Config("").CAData, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(ca, s.endpoint.Config("").CAData, 0o600))
+	listener := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -99,10 +90,7 @@ func (s *site) serve(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	metrics, err := os.ReadFile(filepath.Join("testdata", "metrics.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := repotest.Must(os.ReadFile(filepath.Join("testdata", "metrics.yaml")))(t)
 	text := string(metrics) + fmt.Sprintf(`---
 {apiVersion: kwok.x-k8s.io/v1alpha1, kind: ClusterLogs, metadata: {name: all}, spec: {logs: [{logsFile: %[1]s/log, previousLogsFile: %[1]s/old}]}}
 ---
@@ -113,21 +101,13 @@ func (s *site) serve(t *testing.T) {
 {apiVersion: kwok.x-k8s.io/v1alpha1, kind: ClusterPortForward, metadata: {name: all}, spec: {forwards: [{ports: [80], target: {address: 127.0.0.1, port: %[2]s}}]}}
 `, s.folder, port)
 	for name, line := range map[string]string{"log": "written before", "old": "from the last life"} {
-		if err := os.WriteFile(filepath.Join(s.folder, name), []byte("2026-01-02T03:04:05Z stdout F "+line+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(s.folder, name), []byte("2026-01-02T03:04:05Z stdout F "+line+"\n"), 0o600))
 	}
-	c, err := configuration.Read(strings.NewReader(text), "-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(configuration.Read(strings.NewReader(text), "-"))(t)
 	world := kubelet.NewCluster(kubelet.ClusterOptions{Client: s.wire, Clock: clock.Start()})
 	t.Cleanup(func() { _ = world.Close() })
-	s.server, err = kubelet.Start(t.Context(), kubelet.Options{Objects: c.Objects, World: world, ClientCAFile: ca, Clock: clock.Start(),
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.server = repotest.Must(kubelet.Start(t.Context(), kubelet.Options{Objects: c.Objects, World: world, ClientCAFile: ca, Clock: clock.Start(),
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 	t.Cleanup(func() { _ = s.server.Close() })
 }
 
@@ -141,9 +121,7 @@ func (s *site) populate(t *testing.T) {
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(s.server.Addr().(*net.TCPAddr).Port)
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	created, err := s.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	created.Status = node.Status
 	if _, err := s.client.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -217,21 +195,12 @@ func (s *site) withKubectl(t *testing.T) {
 // on loopback addresses.)
 func (s *site) metrics(t *testing.T) {
 	config := s.endpoint.Config("test")
-	cert, err := tls.X509KeyPair(config.CertData, config.KeyData)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := repotest.Must(tls.X509KeyPair(config.CertData, config.KeyData))(t)
 	ask := func(certs ...tls.Certificate) (int, string) {
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certs}, DisableKeepAlives: true}}
-		r, err := c.Get("https://" + s.server.Addr().String() + "/metrics/nodes/sim-0/metrics/resource")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(c.Get("https://" + s.server.Addr().String() + "/metrics/nodes/sim-0/metrics/resource"))(t)
 		defer r.Body.Close()
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := repotest.Must(io.ReadAll(r.Body))(t)
 		return r.StatusCode, string(body)
 	}
 	if code, body := ask(); code != http.StatusUnauthorized {
@@ -265,14 +234,8 @@ func (s *site) withClient(t *testing.T) {
 	config := s.endpoint.Config("test")
 	config.Timeout = 0
 	target := s.request("exec", map[string][]string{"command": {"sh", "-c", "cat; echo done >&2; exit 3"}, "container": {"c"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}})
-	over, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inside, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, target.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	over := repotest.Must(remotecommand.NewSPDYExecutor(config, http.MethodPost, target))(t)
+	inside := repotest.Must(remotecommand.NewWebSocketExecutor(config, http.MethodGet, target.String()))(t)
 	for name, e := range map[string]remotecommand.Executor{"spdy": over, "websocket": inside} {
 		var out, errOut bytes.Buffer
 		body := strings.Repeat("z", 100_000)
@@ -285,29 +248,17 @@ func (s *site) withClient(t *testing.T) {
 }
 
 func (s *site) forward(t *testing.T, config *rest.Config) {
-	dialer, err := portforward.NewSPDYOverWebsocketDialer(s.request("portforward", nil), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dialer := repotest.Must(portforward.NewSPDYOverWebsocketDialer(s.request("portforward", nil), config))(t)
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	f, err := portforward.New(dialer, []string{"0:80"}, stop, ready, io.Discard, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(portforward.New(dialer, []string{"0:80"}, stop, ready, io.Discard, io.Discard))(t)
 	go func() { ended <- f.ForwardPorts() }()
 	select {
 	case <-ready:
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	ports, err := f.GetPorts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", ports[0].Local))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := repotest.Must(f.GetPorts())(t)
+	conn := repotest.Must(net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", ports[0].Local)))(t)
 	if got, err := io.ReadAll(conn); string(got) != "served by the target\n" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -327,9 +278,7 @@ func crd(plural, kind string) string {
 func (s *site) post(t *testing.T, path, body string) (code int, answer string) {
 	t.Helper()
 	r, err := s.wire.Do(t.Context(), &wire.Request{Method: http.MethodPost, Path: path, ContentType: "application/json", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return r.Code, string(r.Body)
 }
 

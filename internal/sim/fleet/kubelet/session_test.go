@@ -28,9 +28,7 @@ func TestLogs(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	log := file("log", "2026-01-02T03:04:01Z stdout F one\n2026-01-02T03:04:02Z stderr F two\n2099-01-02T03:04:03Z stdout F three\n")
@@ -109,17 +107,9 @@ func run(t *testing.T, s *Server, container string, o remotecommand.StreamOption
 		query.Set("error", "1")
 	}
 	target, err := url.Parse(config.Host + "/exec/" + container + "?" + query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	over, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	five, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, target.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	over := repotest.Must(remotecommand.NewSPDYExecutor(config, http.MethodPost, target))(t)
+	five := repotest.Must(remotecommand.NewWebSocketExecutor(config, http.MethodGet, target.String()))(t)
 	var stdin []byte
 	if o.Stdin != nil {
 		if stdin, err = io.ReadAll(o.Stdin); err != nil {
@@ -220,10 +210,7 @@ func TestExecEndsWithClient(t *testing.T) {
 			query.Set("tty", "1")
 		}
 		target, _ := url.Parse(config.Host + "/exec/a/web/c?" + query.Encode())
-		e, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := repotest.Must(remotecommand.NewSPDYExecutor(config, http.MethodPost, target))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: io.Discard, Tty: tty}) }()
@@ -246,16 +233,11 @@ func alive(pid int) bool {
 
 func TestAttach(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("2026-01-02T03:04:05Z stdout F before\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte("2026-01-02T03:04:05Z stdout F before\n"), 0o600))
 	s, _ := start(t, "apiVersion: kwok.x-k8s.io/v1alpha1\nkind: ClusterAttach\nmetadata: {name: l}\nspec: {attaches: [{logsFile: "+path+"}]}\n", nil)
 	config := &rest.Config{Host: "https://" + s.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	target, _ := url.Parse(config.Host + "/attach/a/web/c?output=1&error=1&input=1")
-	e, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(remotecommand.NewSPDYExecutor(config, http.MethodPost, target))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &lockedBuffer{}
@@ -268,10 +250,7 @@ func TestAttach(t *testing.T) {
 		defer out.mu.Unlock()
 		return out.b.String()
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
 	defer f.Close()
 	repotest.Eventually(t, "a line", func() bool {
 		fmt.Fprintf(f, "2026-01-02T03:04:06Z stdout F after\n")
@@ -285,10 +264,7 @@ func TestAttach(t *testing.T) {
 }
 
 func TestPortForward(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	go func() {
 		for {
@@ -315,34 +291,21 @@ spec:
 	config := &rest.Config{Host: "https://" + s.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	target, _ := url.Parse(config.Host + "/portForward/a/web")
 	transport, upgrader, err := spdy.RoundTripperFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	f, err := portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target),
-		[]string{"0:80", "0:81"}, stop, ready, io.Discard, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target),
+		[]string{"0:80", "0:81"}, stop, ready, io.Discard, io.Discard))(t)
 	go func() { ended <- f.ForwardPorts() }()
 	select {
 	case <-ready:
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	ports, err := f.GetPorts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := repotest.Must(f.GetPorts())(t)
 	for i, want := range []string{"echo:hello\n", "sed:hello\n"} {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", ports[i].Local))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := repotest.Must(net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", ports[i].Local)))(t)
 		fmt.Fprint(conn, "hello\n")
-		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, conn.(*net.TCPConn).CloseWrite())
 		got, err := io.ReadAll(conn)
 		if err != nil || string(got) != want {
 			t.Errorf("port %d: %q, %v, want %q", i, got, err, want)
@@ -352,14 +315,9 @@ spec:
 	close(stop)
 	<-ended
 	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target).Dial("portforward.k8s.io")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer conn.Close()
-	fault, err := conn.CreateStream(http.Header{"streamType": {"error"}, "port": {"82"}, "requestID": {"1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fault := repotest.Must(conn.CreateStream(http.Header{"streamType": {"error"}, "port": {"82"}, "requestID": {"1"}}))(t)
 	if _, err := conn.CreateStream(http.Header{"streamType": {"data"}, "port": {"82"}, "requestID": {"1"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // BenchmarkState says what a pod costs that metrics are told of.
@@ -14,10 +15,7 @@ func BenchmarkState(b *testing.B) {
 	words := s.rules.Load().words
 	raws := make([][]byte, 10000)
 	for i := range raws {
-		raw, err := fullPod(fmt.Sprintf("pod-%d", i), fmt.Sprintf("node-%03d", i%500)).Marshal()
-		if err != nil {
-			b.Fatal(err)
-		}
+		raw := repotest.Must(fullPod(fmt.Sprintf("pod-%d", i), fmt.Sprintf("node-%03d", i%500)).Marshal())(b)
 		raws[i] = raw
 	}
 	b.ReportAllocs()

@@ -31,25 +31,16 @@ func TestHollow(t *testing.T) {
 	for _, path := range traces(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			s, err := hollow.New(hollow.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := repotest.Must(hollow.New(hollow.Options{}))(t)
 			t.Cleanup(func() { _ = s.Close() })
-			c, err := s.Cluster("one")
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := repotest.Must(s.Cluster("one"))(t)
 			play(t, path, c.Endpoint(), false)
 		})
 	}
 }
 
 func TestReal(t *testing.T) {
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	for _, path := range traces(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) { play(t, path, p.Endpoint("admin"), true) })
@@ -132,10 +123,7 @@ func (p *player) request(t *testing.T, s repotest.Step, method, path string) *ht
 		_, _ = fmt.Sscan(n, &size)
 		body = strings.ReplaceAll(body, "PAD", strings.Repeat("x", size))
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, p.server+p.fill(path), strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(http.NewRequestWithContext(t.Context(), method, p.server+p.fill(path), strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", mediaType(s.Args["type"]))
 	r.Header.Set("Accept", mediaType(s.Args["accept"]))
 	r.Header.Set("User-Agent", "conformance")
@@ -161,9 +149,7 @@ func (p *player) call(t *testing.T, s repotest.Step) string {
 	a := p.request(t, s, s.Name, s.Words[0])
 	defer a.Body.Close()
 	raw, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	out := fmt.Sprint(a.StatusCode)
 	if w := a.Header.Values("Warning"); len(w) > 0 {
 		out += " warning " + strings.Join(w, "; ")

@@ -29,15 +29,9 @@ func TestKubectlHollow(t *testing.T) {
 	for _, path := range glob(t, kubectlTraces) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			s, err := hollow.New(hollow.Options{Models: hollow.Models{ServiceAccounts: true, Stages: []string{"deployments"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := repotest.Must(hollow.New(hollow.Options{Models: hollow.Models{ServiceAccounts: true, Stages: []string{"deployments"}}}))(t)
 			t.Cleanup(func() { _ = s.Close() })
-			c, err := s.Cluster("one")
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := repotest.Must(s.Cluster("one"))(t)
 			playKubectl(t, program, path, c.Endpoint(), "real", 0)
 		})
 	}
@@ -45,10 +39,7 @@ func TestKubectlHollow(t *testing.T) {
 
 func TestKubectlReal(t *testing.T) {
 	program := repotest.Kubectl(t)
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	for _, path := range glob(t, kubectlTraces) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -74,9 +65,7 @@ const (
 func playKubectl(t *testing.T, program, path string, e endpoint.Endpoint, other string, patience time.Duration) {
 	home := t.TempDir()
 	config := filepath.Join(home, "config")
-	if err := e.WriteKubeconfig(config); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, e.WriteKubeconfig(config))
 	repotest.Trace(t, path, func(t *testing.T, s repotest.Step) string {
 		line := s.Line
 		if s.Name == other {

@@ -35,25 +35,14 @@ func TestSequences(t *testing.T) {
 }
 
 func compareSequences(t *testing.T, first, n int) {
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	// Its controllers would put objects into new namespaces.
 	controllers, _ := p.Component("kube-controller-manager")
-	if err := controllers.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, controllers.Kill())
+	s := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(s.Cluster("one"))(t)
 	real, mine := newPlayer(t, p.Endpoint("admin"), true), newPlayer(t, c.Endpoint(), false)
 	for _, side := range []*player{real, mine} {
 		side.call(t, repotest.Step{Name: "POST", Words: []string{"/apis/apiextensions.k8s.io/v1/customresourcedefinitions"}, Input: definition})
@@ -68,10 +57,7 @@ func compareSequences(t *testing.T, first, n int) {
 
 func newPlayer(t *testing.T, e endpoint.Endpoint, real bool) *player {
 	t.Helper()
-	client, err := rest.HTTPClientFor(e.Config("conformance"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(rest.HTTPClientFor(e.Config("conformance")))(t)
 	client.Timeout = 0
 	return (&player{client: client, server: e.Server(), real: real}).fresh()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/h2"
 )
 
@@ -100,14 +101,8 @@ func TestAnswersHaveTheirHeader(t *testing.T) {
 			{"GET", "/html", "text/html; charset=utf-8", "6", http.StatusOK},
 			{"GET", "/none", "", "", http.StatusNoContent},
 		} {
-			in, err := http.NewRequestWithContext(t.Context(), c.method, base+c.path+q, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := client.Do(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := repotest.Must(http.NewRequestWithContext(t.Context(), c.method, base+c.path+q, nil))(t)
+			r := repotest.Must(client.Do(in))(t)
 			_ = r.Body.Close()
 			h := r.Header
 			if r.StatusCode != c.code || h.Get("Content-Type") != c.media || h.Get("Content-Length") != c.length || len(h.Values("Warning")) != 2 || len(h.Get("Long")) != 40<<10 || h.Get("Date") == "" {
@@ -134,15 +129,9 @@ func TestFlushedPiecesCome(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	in, err := http.NewRequestWithContext(ctx, http.MethodGet, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := repotest.Must(http.NewRequestWithContext(ctx, http.MethodGet, base, nil))(t)
 	next <- struct{}{}
-	r, err := client.Do(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(client.Do(in))(t)
 	defer r.Body.Close()
 	for range 3 {
 		piece := make([]byte, 5)
@@ -160,15 +149,9 @@ func TestFlushedPiecesCome(t *testing.T) {
 func TestExpectation(t *testing.T) {
 	client, base := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	client.Transport.(*http.Transport).ExpectContinueTimeout = 1 << 40 // the server says that it wants the body
-	in, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base, strings.NewReader("body"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := repotest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, base, strings.NewReader("body")))(t)
 	in.Header.Set("Expect", "100-continue")
-	r, err := client.Do(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(client.Do(in))(t)
 	defer r.Body.Close()
 	if out, err := io.ReadAll(r.Body); err != nil || string(out) != "body" {
 		t.Errorf("%q, %v", out, err)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // The floor of a lone event: what its bytes cost a server that has nothing else to do
@@ -101,21 +103,12 @@ func floorPairs(b *testing.B, secure bool) (writers []net.Conn, received *atomic
 	config := certificate.TLS.Clone()
 	certificate.Close()
 	config.NextProtos, config.DynamicRecordSizingDisabled = nil, true
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(b)
 	defer l.Close()
 	var reading sync.WaitGroup
 	for range floorConnections {
-		client, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			b.Fatal(err)
-		}
-		server, err := l.Accept()
-		if err != nil {
-			b.Fatal(err)
-		}
+		client := repotest.Must(net.Dial("tcp", l.Addr().String()))(b)
+		server := repotest.Must(l.Accept())(b)
 		if secure {
 			client, server = tls.Client(client, &tls.Config{InsecureSkipVerify: true}), tls.Server(server, config) //nolint:gosec // to ourselves
 		}
@@ -151,8 +144,6 @@ const rusageThread = 1
 
 func cpu(b *testing.B, who int) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(who, &u); err != nil {
-		b.Fatal(err)
-	}
+	repotest.NoError(b, syscall.Getrusage(who, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/h2"
 )
 
@@ -78,10 +79,7 @@ func dial(t testing.TB, o h2.Options) *peer {
 	t.Helper()
 	o.Clock = clock.Start()
 	s := h2.New(o)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -89,10 +87,7 @@ func dial(t testing.TB, o h2.Options) *peer {
 			s.Serve(t.Context(), n)
 		}
 	}()
-	n, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := repotest.Must(net.Dial("tcp", l.Addr().String()))(t)
 	t.Cleanup(func() {
 		_ = s.Close()
 		<-served
@@ -119,9 +114,7 @@ func (p *peer) greet(s ...http2.Setting) *peer {
 
 func (p *peer) do(err error) {
 	p.t.Helper()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	repotest.NoError(p.t, err)
 }
 
 // encode returns a header block of names and values.
@@ -472,28 +465,20 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 func TestCloseSaysGoodbye(t *testing.T) {
 	h := newHandler()
 	s := h2.New(h2.Options{Handler: h, Clock: clock.Start()})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go func() {
 		if n, err := l.Accept(); err == nil {
 			s.Serve(t.Context(), n)
 		}
 	}()
-	n, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := repotest.Must(net.Dial("tcp", l.Addr().String()))(t)
 	defer n.Close()
 	p := &peer{t: t, Framer: http2.NewFramer(n, n), net: n}
 	p.enc = hpack.NewEncoder(&p.block)
 	p.greet().ask(1, true, "/wait")
 	<-h.entered
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.Close())
 	if err := <-h.left; err == nil {
 		t.Error("Close does not end handlers")
 	}

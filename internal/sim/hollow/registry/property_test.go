@@ -258,20 +258,14 @@ func (d *drawnRun) finish(tasks []registry.Task) {
 // list writes what the registry holds at a version; 0: now.
 func (d *drawnRun) list(version uint64) string {
 	d.t.Helper()
-	found, err := d.Table(d.kind).List(store.Query{At: version})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	found := repotest.Must(d.Table(d.kind).List(store.Query{At: version}))(d.t)
 	return d.format(found.Objects)
 }
 
 func (d *drawnRun) format(objects []*store.Object) string {
 	var b strings.Builder
 	for _, o := range objects {
-		typed, err := d.kind.Decode(o.Raw)
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		typed := repotest.Must(d.kind.Decode(o.Raw))(d.t)
 		m := typed.(*corev1.ConfigMap)
 		is := modelObject{uid: m.UID, value: m.Data["v"], finalizers: m.Finalizers, deleting: m.DeletionTimestamp != nil}
 		for _, r := range m.OwnerReferences {
@@ -324,19 +318,13 @@ func (d *drawnRun) replay(begin uint64, lists map[uint64]string) {
 		if then, ok := lists[version]; ok && then != d.list(version) {
 			d.t.Fatalf("version %d lists\n%sit was\n%s", version, d.list(version), then)
 		}
-		found, err := d.Table(d.kind).List(store.Query{At: version})
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		found := repotest.Must(d.Table(d.kind).List(store.Query{At: version}))(d.t)
 		held := map[string]*store.Object{}
 		for _, o := range found.Objects {
 			held[o.Key] = o
 		}
 		for at := version; at < d.Store().Version(); {
-			news, err := d.Table(d.kind).Since(at)
-			if err != nil {
-				d.t.Fatal(err)
-			}
+			news := repotest.Must(d.Table(d.kind).Since(at))(d.t)
 			for _, e := range news.Events {
 				if e.Version <= at || held[e.Object.Key] != e.Before {
 					d.t.Fatalf("event %d after %d of %s: it was another object before", e.Version, at, e.Object.Key)

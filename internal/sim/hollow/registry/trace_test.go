@@ -96,9 +96,7 @@ func (z *traced) find(s repotest.Step) registry.Target {
 func (z *traced) decode(t *testing.T, target registry.Target, input string) runtime.Object {
 	t.Helper()
 	var tree map[string]any
-	if err := yaml.Unmarshal([]byte(input), &tree); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, yaml.Unmarshal([]byte(input), &tree))
 	u := unstructured.Unstructured{Object: tree}
 	if tree == nil {
 		u.Object = map[string]any{}
@@ -107,10 +105,7 @@ func (z *traced) decode(t *testing.T, target registry.Target, input string) runt
 	if u.GetGenerateName() == "" {
 		u.SetName(target.Name)
 	}
-	raw, err := u.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(u.MarshalJSON())(t)
 	o, unknown, err := codec.Decode(target.Kind, raw)
 	if err != nil || len(unknown) > 0 {
 		t.Fatalf("%v: %v, %v", input, unknown, err)
@@ -120,10 +115,7 @@ func (z *traced) decode(t *testing.T, target registry.Target, input string) runt
 
 func (z *traced) play(t *testing.T, s repotest.Step) string {
 	if at := s.Args["at"]; at != "" {
-		d, err := time.ParseDuration(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := repotest.Must(time.ParseDuration(at))(t)
 		z.now = epoch.Add(d)
 	}
 	z.events = nil
@@ -249,19 +241,14 @@ func deleteOptions(s repotest.Step) (o metav1.DeleteOptions) {
 
 func toJSON(t *testing.T, input string) []byte {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(input))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(yaml.YAMLToJSON([]byte(input)))(t)
 	return raw
 }
 
 func (z *traced) decodeTree(t *testing.T, target registry.Target, input string) map[string]any {
 	t.Helper()
 	tree := map[string]any{}
-	if err := yaml.Unmarshal([]byte(input), &tree); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, yaml.Unmarshal([]byte(input), &tree))
 	u := unstructured.Unstructured{Object: tree}
 	u.SetGroupVersionKind(target.Kind.GVK())
 	u.SetName(target.Name)
@@ -276,14 +263,8 @@ func (z *traced) show(t *testing.T, target registry.Target) string {
 	if o == nil {
 		return "not found"
 	}
-	raw, err := target.Kind.JSON(o.Raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := yaml.JSONToYAML(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(target.Kind.JSON(o.Raw))(t)
+	out := repotest.Must(yaml.JSONToYAML(raw))(t)
 	return string(out)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/codec"
 )
 
@@ -15,9 +16,7 @@ func TestLargeBodies(t *testing.T) {
 	var all []*room
 	for range bodiesLimit / codec.Limit {
 		r := &room{of: &b}
-		if err := r.reserveBytes(-1); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, r.reserveBytes(-1))
 		all = append(all, r)
 	}
 	one := &room{of: &b}

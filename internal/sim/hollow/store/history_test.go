@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
 )
 
@@ -14,10 +15,7 @@ import (
 func rewrite(t *testing.T, table *store.Table, key string, n, size int) {
 	t.Helper()
 	for range n {
-		_, err := table.Put(key, table.Get(key), func(uint64) ([]byte, error) { return make([]byte, size), nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.Must(table.Put(key, table.Get(key), func(uint64) ([]byte, error) { return make([]byte, size), nil }))(t)
 	}
 }
 
@@ -64,10 +62,7 @@ func TestFormsOfLargeObjects(t *testing.T) {
 	table := store.New(store.Options{Clock: clock.Start(), History: time.Hour}).Table("a")
 	const size = 1 << 20
 	rewrite(t, table, "a", 32, size)
-	news, err := table.Since(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	news := repotest.Must(table.Since(1))(t)
 	made := 0
 	once := func(at int) string {
 		return store.Once(news.Events[at], "form", func() string { made++; return strconv.Itoa(made) })
@@ -87,10 +82,7 @@ func TestFormsOfLargeObjects(t *testing.T) {
 		t.Errorf("the form of an event after 31 others: %s", a)
 	}
 	rewrite(t, table, "a", 1, size)
-	all, err := table.Since(news.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(table.Since(news.Version))(t)
 	store.Once(all.Events[0], "form", func() string { return "" })
 	if a := once(0); a == "2" {
 		t.Errorf("the form of an event after 32 others is still kept")

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow/weight"
 )
 
@@ -44,10 +45,7 @@ func TestProto(t *testing.T) {
 	l := weight.LayoutOf(reflect.TypeFor[corev1.Pod]())
 	container := int(reflect.TypeFor[corev1.Container]().Size())
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b", "c": "d"}}, Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1000)}}
-	raw, err := p.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(p.Marshal())(t)
 	got, err := l.Weigh(raw)
 	if err != nil || got.Bytes < 1000*container || got.Bytes > 4*1000*container || got.Values < 2000 {
 		t.Errorf("%+v, %v; a container has %d bytes", got, err, container)
@@ -63,10 +61,7 @@ func TestDeepProto(t *testing.T) {
 	for range 10_001 {
 		s = &apiextensionsv1.JSONSchemaProps{Not: s}
 	}
-	raw, err := s.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(s.Marshal())(t)
 	if _, err := weight.LayoutOf(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()).Weigh(raw); !errors.Is(err, weight.ErrDeep) {
 		t.Errorf("%v", err)
 	}

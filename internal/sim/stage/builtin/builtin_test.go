@@ -10,20 +10,15 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/golden"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
 func TestSetsCompile(t *testing.T) {
 	for _, name := range builtin.Names() {
-		f, err := builtin.Load(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := machine.Compile(f.Stages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := repotest.Must(builtin.Load(name))(t)
+		m := repotest.Must(machine.Compile(f.Stages))(t)
 		if len(m.Resources()) == 0 || len(m.Findings()) > 0 {
 			t.Errorf("%s: %v, %v", name, m.Resources(), m.Findings())
 		}
@@ -37,18 +32,10 @@ var rewrite = flag.Bool("rewrite", false, "write what the sets do into their tes
 
 func TestPairs(t *testing.T) {
 	if *rewrite {
-		inputs, err := filepath.Glob("*/testdata/*.input.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		inputs := repotest.Must(filepath.Glob("*/testdata/*.input.yaml"))(t)
 		for _, path := range inputs {
-			out, err := golden.Play(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(strings.TrimSuffix(path, ".input.yaml")+".output.yaml", out, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			out := repotest.Must(golden.Play(path))(t)
+			repotest.NoError(t, os.WriteFile(strings.TrimSuffix(path, ".input.yaml")+".output.yaml", out, 0o600))
 		}
 	}
 	var out bytes.Buffer

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/render"
@@ -21,16 +22,10 @@ func together(t *testing.T, names ...string) *machine.Machine {
 	t.Helper()
 	var all []*kwok.Stage
 	for _, name := range names {
-		f, err := builtin.Load(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := repotest.Must(builtin.Load(name))(t)
 		all = append(all, f.Stages...)
 	}
-	m, err := machine.Compile(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := repotest.Must(machine.Compile(all))(t)
 	return m
 }
 
@@ -50,14 +45,8 @@ func (w *world) step() bool {
 	if w.pod == nil {
 		return false
 	}
-	tree, err := machine.Decode(w.pod)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c, err := w.m.Match(tree, w.now, w.rng)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	tree := repotest.Must(machine.Decode(w.pod))(w.t)
+	c := repotest.Must(w.m.Match(tree, w.now, w.rng))(w.t)
 	if c.Stage == nil {
 		return false
 	}
@@ -65,10 +54,7 @@ func (w *world) step() bool {
 	ip := func(...any) (any, error) { return []any{"10.0.0.1"}, nil }
 	env := &machine.Env{Now: w.now, Rand: w.rng, Functions: map[string]render.Function{"NodeIPsWith": ip, "PodIPsWith": ip}}
 	for i := range c.Stage.Steps() {
-		effects, err := c.Stage.Play(i, tree, env)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		effects := repotest.Must(c.Stage.Play(i, tree, env))(w.t)
 		for _, e := range effects {
 			w.apply(e)
 		}
@@ -99,9 +85,7 @@ func (w *world) look() string {
 		return "gone"
 	}
 	var p corev1.Pod
-	if err := json.Unmarshal(w.pod, &p); err != nil {
-		w.t.Fatal(err)
-	}
+	repotest.NoError(w.t, json.Unmarshal(w.pod, &p))
 	out := string(p.Status.Phase)
 	for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
 		state := "waits"
@@ -189,10 +173,7 @@ func TestBackoff(t *testing.T) {
 	} {
 		pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","spec":{},"status":{"phase":"Running","containerStatuses":[`+
 			`{"name":"a","restartCount":%d,"state":{"terminated":{"exitCode":1}}},{"name":"b","restartCount":99,"state":{"running":{}}}]}}`, restarts)
-		tree, err := machine.Decode([]byte(pod))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tree := repotest.Must(machine.Decode([]byte(pod)))(t)
 		if c, err := m.Match(tree, time.Time{}, nil); err != nil || c.Stage == nil || c.Delay != want {
 			t.Errorf("%d restarts: %+v, %v", restarts, c, err)
 		}

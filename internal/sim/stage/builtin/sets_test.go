@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 )
 
@@ -22,13 +23,8 @@ spec:
 
 func TestSets(t *testing.T) {
 	base := t.TempDir()
-	if err := os.WriteFile(filepath.Join(base, "own.yaml"), []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := builtin.Sets([]string{"fast", "own.yaml", "volumes"}, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(base, "own.yaml"), []byte(own), 0o600))
+	f := repotest.Must(builtin.Sets([]string{"fast", "own.yaml", "volumes"}, base))(t)
 	var names []string
 	for _, s := range f.Stages {
 		names = append(names, s.Name)
@@ -51,14 +47,10 @@ func TestSets(t *testing.T) {
 func TestFromFlags(t *testing.T) {
 	here := t.TempDir()
 	work := filepath.Join(here, "work")
-	if err := os.Mkdir(work, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Mkdir(work, 0o700))
 	t.Chdir(work)
 	for _, file := range []string{filepath.Join(here, "own.yaml"), "own.yaml"} {
-		if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(file, []byte(own), 0o600))
 	}
 	for _, name := range []string{"own.yaml", "../own.yaml", filepath.Join(here, "own.yaml")} {
 		names, base := builtin.FromFlags([]string{"fast", name})
@@ -74,10 +66,7 @@ func TestFromFlags(t *testing.T) {
 
 // TestBindClasses: the stages that bind claims on their own class bind those on others.
 func TestBindClasses(t *testing.T) {
-	f, err := builtin.Sets([]string{"fast", builtin.Volumes}, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(builtin.Sets([]string{"fast", builtin.Volumes}, "."))(t)
 	builtin.BindClasses(f, []string{"a", "b"})
 	about := 0
 	for _, s := range f.Stages {

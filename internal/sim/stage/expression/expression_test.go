@@ -10,6 +10,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const subject = `{
@@ -26,9 +27,7 @@ func tree(t testing.TB, raw string) map[string]any {
 	d := json.NewDecoder(strings.NewReader(raw))
 	d.UseNumber()
 	var out map[string]any
-	if err := d.Decode(&out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, d.Decode(&out))
 	return out
 }
 
@@ -71,10 +70,7 @@ func TestRequirements(t *testing.T) {
 		{".nothing[]?", DoesNotExist, "", true, false},
 		{`.status.phase | error`, DoesNotExist, "", true, false},
 	} {
-		q, err := Compile(c.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := repotest.Must(Compile(c.key))(t)
 		r := Requirement{Query: q, Operator: c.operator, Values: strings.Fields(c.values)}
 		if got := r.Matches(whole); got != c.want || q.Direct() != c.direct {
 			t.Errorf("%s %s %s: %v, direct %v", c.key, c.operator, c.values, got, q.Direct())
@@ -92,10 +88,7 @@ func TestDirectIsGojq(t *testing.T) {
 			t.Fatalf("%s: direct %v, %v", src, direct.Direct(), err)
 		}
 		parsed, _ := gojq.Parse(src)
-		runs, err := newProgramPool(parsed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		runs := repotest.Must(newProgramPool(parsed))(t)
 		slow := &Query{runs: runs}
 		for range 3000 {
 			tree := somewhere(rng, 4)
@@ -152,10 +145,7 @@ func somewhere(rng *rand.Rand, depth int) any {
 
 func TestExample(t *testing.T) {
 	for _, src := range []string{".a.b", ".a[].b", `.status.conditions[] | select(.type == "Ready") | .status`, `.metadata.labels["x/y"]`} {
-		q, err := Compile(src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := repotest.Must(Compile(src))(t)
 		made := map[string]any{}
 		if !q.Example(made, "v") || !(&Requirement{q, In, []string{"v"}}).Matches(object.Of(made)) {
 			t.Errorf("%s: %v", src, made)
@@ -168,14 +158,8 @@ func moment() Moment {
 }
 
 func TestCEL(t *testing.T) {
-	pod, err := NewLanguage("v1", "Pod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := NewLanguage("v1", "Thing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := repotest.Must(NewLanguage("v1", "Pod"))(t)
+	other := repotest.Must(NewLanguage("v1", "Thing"))(t)
 	object := tree(t, subject)
 	for _, c := range []struct {
 		src   string
@@ -216,20 +200,14 @@ func TestCEL(t *testing.T) {
 			}
 		}
 	}
-	number, err := other.Compile("self.spec.big + self.spec.n", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	number := repotest.Must(other.Compile("self.spec.big + self.spec.n", false))(t)
 	if n, err := number.Int(object, moment()); n != 1000003 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }
 
 func TestCELFaults(t *testing.T) {
-	l, err := NewLanguage("v1", "Pod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(NewLanguage("v1", "Pod"))(t)
 	for src, want := range map[string]string{
 		"self.":    "cel: Syntax error: no viable alternative at input '.' (column 6)",
 		"1 + 2":    "cel: gives int, want true or false",
@@ -250,10 +228,7 @@ func TestCELFaults(t *testing.T) {
 }
 
 func TestCELDurations(t *testing.T) {
-	l, err := NewLanguage("v1", "Thing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(NewLanguage("v1", "Thing"))(t)
 	for src, want := range map[string]time.Duration{
 		`"1.5s"`:                            1500 * time.Millisecond,
 		`"2026-01-02T03:04:15Z"`:            10 * time.Second,
@@ -262,18 +237,12 @@ func TestCELDurations(t *testing.T) {
 		`self.spec.n * 1000000000`:          3 * time.Second,
 		`timestamp("2026-01-02T03:04:06Z")`: time.Second,
 	} {
-		p, err := l.Compile(src, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := repotest.Must(l.Compile(src, false))(t)
 		if got, err := p.Duration(tree(t, subject), moment()); got != want || err != nil {
 			t.Errorf("%s: %v, %v", src, got, err)
 		}
 	}
-	p, err := l.Compile(`"soon"`, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(l.Compile(`"soon"`, false))(t)
 	if _, err := p.Duration(nil, moment()); err == nil || err.Error() != `cel: "soon": neither a time such as 2026-01-02T15:04:05Z nor a duration such as 1.5s` {
 		t.Errorf("%v", err)
 	}
@@ -282,10 +251,7 @@ func TestCELDurations(t *testing.T) {
 // TestRunaway shows that an expression without an end ends, and finds nothing.
 func TestRunaway(t *testing.T) {
 	for _, src := range []string{"def f: f; f", "repeat(.)", "[range(infinite)] | length", "1, repeat(1)"} {
-		q, err := Compile(src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := repotest.Must(Compile(src))(t)
 		if v, ok := q.First(object.Of(map[string]any{})); ok {
 			t.Errorf("%s: %v", src, v)
 		}
@@ -298,10 +264,7 @@ func BenchmarkRequirement(b *testing.B) {
 		"direct": `.status.conditions[] | select(.type == "Ready") | .status`,
 		"gojq":   `.status.conditions[]? | select(.type == "Ready") | .status`,
 	} {
-		q, err := Compile(src)
-		if err != nil {
-			b.Fatal(err)
-		}
+		q := repotest.Must(Compile(src))(b)
 		r := Requirement{q, In, []string{"True"}}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const podJSON = `{"metadata": {"name": "p", "namespace": "ns", "creationTimestamp": "2026-01-02T03:04:00Z",
@@ -20,9 +22,7 @@ const podJSON = `{"metadata": {"name": "p", "namespace": "ns", "creationTimestam
 func subjectOf(t testing.TB) Subject {
 	t.Helper()
 	var pod corev1.Pod
-	if err := json.Unmarshal([]byte(podJSON), &pod); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(podJSON), &pod))
 	node := corev1.Node{}
 	node.Name = "n"
 	node.Status.Capacity = corev1.ResourceList{"cpu": pod.Spec.Containers[0].Resources.Requests["cpu"]}
@@ -47,10 +47,7 @@ func (f *fixed) Node(node *corev1.Node, resource string, cumulative bool) (float
 func (f *fixed) Started(node string) (float64, error) { return float64(len(node)), nil }
 
 func TestFormulas(t *testing.T) {
-	l, err := NewFormulas()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(NewFormulas())(t)
 	m := Moment{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Rand: rand.New(rand.NewPCG(1, 2))}
 	for src, want := range map[string]float64{
 		`1`:                                   1,
@@ -102,14 +99,8 @@ func TestFormulas(t *testing.T) {
 }
 
 func TestFormulaAsks(t *testing.T) {
-	l, err := NewFormulas()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := l.Compile(`pod.Usage("cpu") + pod.CumulativeUsage("memory", "c") + node.Usage("gpu")`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(NewFormulas())(t)
+	f := repotest.Must(l.Compile(`pod.Usage("cpu") + pod.CumulativeUsage("memory", "c") + node.Usage("gpu")`))(t)
 	var u fixed
 	if _, err := f.Number(subjectOf(t), &u, Moment{}); err != nil {
 		t.Fatal(err)
@@ -120,10 +111,7 @@ func TestFormulaAsks(t *testing.T) {
 }
 
 func TestFormulaFaults(t *testing.T) {
-	l, err := NewFormulas()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(NewFormulas())(t)
 	whole := subjectOf(t)
 	for src, want := range map[string]string{
 		`pod.Usage(`:                          "cel: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER} (column 11)",
@@ -147,10 +135,7 @@ func TestFormulaFaults(t *testing.T) {
 			t.Errorf("%s:\n got %v\nwant %s", src, err, want)
 		}
 	}
-	f, err := l.Compile("pod.metadata.name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(l.Compile("pod.metadata.name"))(t)
 	if got, err := f.Text(whole, &fixed{}, Moment{}); got != "p" || err != nil {
 		t.Error(got, err)
 	}
@@ -161,10 +146,7 @@ func TestFormulaFaults(t *testing.T) {
 
 // TestFormulaTry has what can be told without objects, and what cannot.
 func TestFormulaTry(t *testing.T) {
-	l, err := NewFormulas()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(NewFormulas())(t)
 	empty := Subject{Node: &corev1.Node{}, Pod: &corev1.Pod{}}
 	for src, want := range map[string]string{
 		`pod.metadata.name`:                                       "",
@@ -176,10 +158,7 @@ func TestFormulaTry(t *testing.T) {
 		`container.name`:                                          "cel: container has no value here: mind the metric's dimension",
 		`"a" in pod.metadata.annotations ? pod.metadata.x : "no"`: "", // only told when it comes to it
 	} {
-		f, err := l.Compile(src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := repotest.Must(l.Compile(src))(t)
 		got := ""
 		if err := f.Try(empty); err != nil {
 			got = err.Error()
@@ -193,27 +172,15 @@ func TestFormulaTry(t *testing.T) {
 // TestNativeIsLikeTyped shows that an expression gives the same on a typed
 // object as on the object's JSON tree.
 func TestNativeIsLikeTyped(t *testing.T) {
-	l, err := NewLanguage("v1", "Pod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	formulas, err := NewFormulas()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(NewLanguage("v1", "Pod"))(t)
+	formulas := repotest.Must(NewFormulas())(t)
 	for _, src := range []string{
 		`X.metadata.name`, `X.metadata.labels["a"]`, `X.spec.containers[0].image`, `X.status.reason`,
 		`X.spec.containers[0].resources.requests["memory"] == Quantity("1Gi") ? "y" : "n"`, `string(X.spec.containers[0].livenessProbe.httpGet.port)`, `string(X.status.startTime)`,
 		`string(X.spec.hostNetwork)`, `string(X.spec.containers.map(c, c.name).size())`, `string(X.metadata.creationTimestamp)`,
 	} {
-		p, err := l.Compile(strings.ReplaceAll(src, "X", "self"), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := formulas.Compile(strings.ReplaceAll(src, "X", "pod"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := repotest.Must(l.Compile(strings.ReplaceAll(src, "X", "self"), false))(t)
+		f := repotest.Must(formulas.Compile(strings.ReplaceAll(src, "X", "pod")))(t)
 		want, err := p.Eval(tree(t, podJSON), Moment{})
 		if err != nil {
 			t.Fatal(src, err)
@@ -225,14 +192,8 @@ func TestNativeIsLikeTyped(t *testing.T) {
 }
 
 func BenchmarkFormula(b *testing.B) {
-	l, err := NewFormulas()
-	if err != nil {
-		b.Fatal(err)
-	}
-	f, err := l.Compile(`"cpu" in pod.metadata.annotations ? Quantity(pod.metadata.annotations["cpu"]) : Quantity("1m")`)
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := repotest.Must(NewFormulas())(b)
+	f := repotest.Must(l.Compile(`"cpu" in pod.metadata.annotations ? Quantity(pod.metadata.annotations["cpu"]) : Quantity("1m")`))(b)
 	s := subjectOf(b)
 	b.ReportAllocs()
 	for b.Loop() {

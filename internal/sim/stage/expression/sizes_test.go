@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/expression"
 )
 
 // first returns what an expression finds first in an object.
 func first(t *testing.T, src string) (string, bool) {
 	t.Helper()
-	q, err := expression.Compile(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := repotest.Must(expression.Compile(src))(t)
 	v, ok := q.First(object.Of(map[string]any{"a": "x", "n": 3.0, "l": []any{"p", "q"}}))
 	return v.String(), ok
 }

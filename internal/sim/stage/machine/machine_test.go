@@ -13,6 +13,7 @@ import (
 
 	apiobject "github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/render"
 )
@@ -51,10 +52,7 @@ func must(t *testing.T, specs ...string) *machine.Machine {
 
 func object(t *testing.T, raw string) map[string]any {
 	t.Helper()
-	o, err := machine.Decode([]byte(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := repotest.Must(machine.Decode([]byte(raw)))(t)
 	return o
 }
 
@@ -122,10 +120,7 @@ func TestWeights(t *testing.T) {
 		count := map[string]int{}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 1000 {
-			choice, err := m.Match(object(t, pod), now(), rng)
-			if err != nil {
-				t.Fatal(err)
-			}
+			choice := repotest.Must(m.Match(object(t, pod), now(), rng))(t)
 			count[choice.Stage.Name()]++
 		}
 		for i, share := range c.share {
@@ -216,10 +211,7 @@ func TestPlay(t *testing.T) {
 		s := m.Stages(m.Resources()[0])[0]
 		var did []string
 		for i := range s.Steps() {
-			effects, err := s.Play(i, object(t, c.object), &machine.Env{Now: now()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			effects := repotest.Must(s.Play(i, object(t, c.object), &machine.Env{Now: now()}))(t)
 			for _, e := range effects {
 				did = append(did, fmt.Sprint(i, " ", describe(e)))
 			}

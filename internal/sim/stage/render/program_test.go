@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // templates try what templates of stages do, in the ways that YAML has.
@@ -130,10 +131,7 @@ func TestSpacing(t *testing.T) {
 	for _, text := range []string{
 		"phase: Running\nname: {{ .x | Quote }}", "phase:   Running\nname: {{.x|Quote}}  # so", "{phase: Running, name: {{ Quote .x }}}", "name: {{ $x := .x }}{{ Quote $x }}\nphase: 'Running'",
 	} {
-		tmpl, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tmpl := repotest.Must(Compile(text))(t)
 		for i := range 10 {
 			got, err := tmpl.JSON(map[string]any{"x": fmt.Sprint(i)}, &Env{})
 			if want := fmt.Sprintf(`{"name":"%d","phase":"Running"}`, i); err != nil || string(got) != want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/render"
 )
 
@@ -76,10 +77,7 @@ func TestJSON(t *testing.T) {
 
 // TestSeed shows that chance comes from the env alone.
 func TestSeed(t *testing.T) {
-	tmpl, err := render.Compile("a: [{{ randInt 0 1000000 }}, {{ uuidv4 }}, {{ randAlpha 9 }}, '{{ randNumeric 9 }}']")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := repotest.Must(render.Compile("a: [{{ randInt 0 1000000 }}, {{ uuidv4 }}, {{ randAlpha 9 }}, '{{ randNumeric 9 }}']"))(t)
 	a, _ := tmpl.JSON(nil, env())
 	b, _ := tmpl.JSON(nil, env())
 	if string(a) != string(b) || len(a) < 60 {
@@ -116,10 +114,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	tmpl, err := render.Compile("a: {{ Version }}-{{ NodeName }}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := repotest.Must(render.Compile("a: {{ Version }}-{{ NodeName }}"))(t)
 	var wg sync.WaitGroup
 	for _, version := range []string{"1", "2", "3", "4"} {
 		wg.Go(func() {

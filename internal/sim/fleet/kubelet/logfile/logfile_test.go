@@ -35,9 +35,7 @@ const docker = `{"log":"one\n","stream":"stdout","time":"2026-01-02T03:04:01Z"}
 func file(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -151,9 +149,7 @@ func TestLongLine(t *testing.T) {
 func TestFaults(t *testing.T) {
 	folder := t.TempDir()
 	fifo := filepath.Join(folder, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	for path, want := range map[string]error{
 		filepath.Join(folder, "none"): os.ErrNotExist,
 		folder:                        logfile.ErrNotRegular,
@@ -200,23 +196,16 @@ func testFollow(t *testing.T) {
 		repotest.Eventually(t, fmt.Sprintf("%q is written", want), func() bool { return out.String() == want }, func() any { return out.String() })
 	}
 	until("one\n")
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
 	fmt.Fprintf(f, "2026-01-02T03:04:05Z stdout F t")
 	time.Sleep(300 * time.Millisecond)
 	fmt.Fprintf(f, "wo\n"+line, "three")
 	f.Close()
 	until("two\nthree\n")
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Rename(path, path+".1"))
 	time.Sleep(250 * time.Millisecond)
 	write := func(text string) {
-		if err := os.WriteFile(path, []byte(fmt.Sprintf(line, text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(line, text)), 0o600))
 	}
 	write("a new file")
 	until("a new file\n")

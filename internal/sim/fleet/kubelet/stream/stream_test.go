@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/util/exec"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/fleet/kubelet/stream"
 )
 
@@ -49,22 +50,10 @@ func remote(t *testing.T, run func(context.Context, *stream.Session) error) (con
 // executors are the clients of the remote command protocol, by name.
 func executors(t *testing.T, config *rest.Config, query string) map[string]remotecommand.Executor {
 	t.Helper()
-	target, err := url.Parse(config.Host + "/exec/ns/pod/c?" + query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	over, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	five, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, target.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	four, err := remotecommand.NewWebSocketExecutorForProtocols(config, http.MethodGet, target.String(), "v4.channel.k8s.io")
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := repotest.Must(url.Parse(config.Host + "/exec/ns/pod/c?" + query))(t)
+	over := repotest.Must(remotecommand.NewSPDYExecutor(config, http.MethodPost, target))(t)
+	five := repotest.Must(remotecommand.NewWebSocketExecutor(config, http.MethodGet, target.String()))(t)
+	four := repotest.Must(remotecommand.NewWebSocketExecutorForProtocols(config, http.MethodGet, target.String(), "v4.channel.k8s.io"))(t)
 	return map[string]remotecommand.Executor{"spdy": over, "websocket v5": five, "websocket v4": four}
 }
 
@@ -233,10 +222,7 @@ func TestClientGoes(t *testing.T) {
 
 func insecure(t *testing.T, config *rest.Config) *tls.Config {
 	t.Helper()
-	c, err := rest.TLSConfigFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(rest.TLSConfigFor(config))(t)
 	c.NextProtos = nil
 	return c
 }
@@ -249,20 +235,12 @@ func TestBase64(t *testing.T) {
 		fmt.Fprintf(s.Stdout, "<%s>", b)
 		return err
 	})
-	c, err := websocket.NewConfig(strings.Replace(config.Host, "https", "wss", 1)+"/exec/a/b/c?input=1&output=1", "https://here")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(websocket.NewConfig(strings.Replace(config.Host, "https", "wss", 1)+"/exec/a/b/c?input=1&output=1", "https://here"))(t)
 	c.Protocol = []string{"v4.base64.channel.k8s.io"}
 	c.TlsConfig = insecure(t, config)
-	ws, err := websocket.DialConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := repotest.Must(websocket.DialConfig(c))(t)
 	defer ws.Close()
-	if err := websocket.Message.Send(ws, "0aGk="); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, websocket.Message.Send(ws, "0aGk="))
 	var got []string
 	for {
 		var m string
@@ -278,10 +256,7 @@ func TestBase64(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	config, ended := remote(t, func(context.Context, *stream.Session) error { return nil })
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(rest.HTTPClientFor(config))(t)
 	for _, c := range []struct {
 		query  string
 		header map[string]string
@@ -295,17 +270,11 @@ func TestRefusals(t *testing.T) {
 		{"output=1", map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
 			"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Protocol": "v9"}, 403, ""},
 	} {
-		r, err := http.NewRequest(http.MethodGet, config.Host+"/exec?"+c.query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(http.NewRequest(http.MethodGet, config.Host+"/exec?"+c.query, nil))(t)
 		for k, v := range c.header {
 			r.Header.Set(k, v)
 		}
-		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := repotest.Must(client.Do(r))(t)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != c.code || !strings.Contains(string(body), c.want) {
@@ -344,19 +313,11 @@ func echo(_ context.Context, port int32, data io.ReadWriter) error {
 
 func TestForward(t *testing.T) {
 	config := forwarding(t, echo)
-	target, err := url.Parse(config.Host + "/portForward/ns/pod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := repotest.Must(url.Parse(config.Host + "/portForward/ns/pod"))(t)
 	transport, upgrader, err := spdy.RoundTripperFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	over := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
-	inside, err := portforward.NewSPDYOverWebsocketDialer(target, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inside := repotest.Must(portforward.NewSPDYOverWebsocketDialer(target, config))(t)
 	for name, start := range map[string]func(stop, ready chan struct{}) (*portforward.PortForwarder, error){
 		"spdy": func(stop, ready chan struct{}) (*portforward.PortForwarder, error) {
 			return portforward.New(over, []string{"0:80"}, stop, ready, io.Discard, io.Discard)
@@ -371,20 +332,14 @@ func TestForward(t *testing.T) {
 
 func forwards(t *testing.T, start func(stop, ready chan struct{}) (*portforward.PortForwarder, error)) {
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	f, err := start(stop, ready)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(start(stop, ready))(t)
 	go func() { ended <- f.ForwardPorts() }()
 	select {
 	case <-ready:
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	ports, err := f.GetPorts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := repotest.Must(f.GetPorts())(t)
 	var wait sync.WaitGroup
 	for range 3 {
 		wait.Go(func() {
@@ -421,20 +376,12 @@ func TestForwardChannels(t *testing.T) {
 		fmt.Fprintf(data, "<%s>", b)
 		return err
 	})
-	c, err := websocket.NewConfig(strings.Replace(config.Host, "https", "wss", 1)+"/portForward/a/b?port=80&port=81", "https://here")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(websocket.NewConfig(strings.Replace(config.Host, "https", "wss", 1)+"/portForward/a/b?port=80&port=81", "https://here"))(t)
 	c.Protocol = []string{"v4.channel.k8s.io"}
 	c.TlsConfig = insecure(t, config)
-	ws, err := websocket.DialConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := repotest.Must(websocket.DialConfig(c))(t)
 	defer ws.Close()
-	if err := websocket.Message.Send(ws, []byte("\x00hi")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, websocket.Message.Send(ws, []byte("\x00hi")))
 	got := map[byte]string{}
 	for {
 		var m []byte
@@ -453,26 +400,16 @@ func TestForwardChannels(t *testing.T) {
 func dial(t *testing.T, config *rest.Config) httpstream.Connection {
 	t.Helper()
 	transport, upgrader, err := spdy.RoundTripperFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	target := repotest.Must(url.Parse(config.Host))(t)
 	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target).Dial("portforward.k8s.io")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return conn
 }
 
 func create(t *testing.T, conn httpstream.Connection, kind, port, id string) httpstream.Stream {
 	t.Helper()
-	s, err := conn.CreateStream(http.Header{"streamType": {kind}, "port": {port}, "requestID": {id}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(conn.CreateStream(http.Header{"streamType": {kind}, "port": {port}, "requestID": {id}}))(t)
 	return s
 }
 
@@ -521,21 +458,13 @@ func TestForwardEnds(t *testing.T) {
 func TestStatus(t *testing.T) {
 	// what the error stream says must be a Status that any client reads
 	config, _ := remote(t, func(context.Context, *stream.Session) error { return &stream.ExitError{Code: 7} })
-	c, err := websocket.NewConfig(strings.Replace(config.Host, "https", "wss", 1)+"/exec?output=1", "https://here")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(websocket.NewConfig(strings.Replace(config.Host, "https", "wss", 1)+"/exec?output=1", "https://here"))(t)
 	c.Protocol, c.TlsConfig = []string{"v5.channel.k8s.io"}, insecure(t, config)
-	ws, err := websocket.DialConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := repotest.Must(websocket.DialConfig(c))(t)
 	defer ws.Close()
 	var m []byte
 	for len(m) < 2 {
-		if err := websocket.Message.Receive(ws, &m); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, websocket.Message.Receive(ws, &m))
 	}
 	var s metav1.Status
 	if err := json.Unmarshal(m[1:], &s); err != nil || m[0] != 3 || s.Status != "Failure" || s.Reason != "NonZeroExitCode" || s.Details.Causes[0].Message != "7" {
