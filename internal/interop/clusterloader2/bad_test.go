@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // tests are files of a folder, the first of which is imported; names may lead
@@ -19,12 +20,8 @@ func folder(t testing.TB, files map[string]string) string {
 	dir := filepath.Join(t.TempDir(), "tests")
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		repotest.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -167,10 +168,7 @@ func TestConditionsHold(t *testing.T) {
 			"o.yaml":  "apiVersion: " + version + "\nkind: " + tt.kind + "\nspec: {template: {}}\n",
 			"cm.yaml": cm,
 		}, clusterloader2.Options{Nodes: 1})
-		c, err := scenario.ParseCondition(s.Steps[1].Wait.Condition)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := repotest.Must(scenario.ParseCondition(s.Steps[1].Wait.Condition))(t)
 		if !json.Valid([]byte(tt.object)) {
 			t.Fatal(tt.object)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kit"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // use is a measurement's parameters without the one that is probed: those of
@@ -167,9 +168,7 @@ func TestFatesOfParameters(t *testing.T) {
 func tellsOfItself(t *testing.T, name string, f kit.Field, config string) {
 	t.Helper()
 	_, notes, err := take(t, withConfig(config), "c.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if len(notes) != 1 || notes[0].Field != name || notes[0].Text != f.Text || notes[0].Changes != f.Changes {
 		t.Errorf("%+v, want one of %q, changes %v", notes, f.Text, f.Changes)
 	}
@@ -190,9 +189,7 @@ func TestParametersThatAreNotRead(t *testing.T) {
 			plain.start = "action: start"
 		}
 		before, _, err := take(t, withConfig(usedIn(tt.method, plain)), "c.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		after, notes, err := take(t, withConfig(usedIn(tt.method, use{tt.start, tt.end})), "c.yaml")
 		if err != nil || string(before) != string(after) {
 			t.Errorf("%s: %v, another scenario: %v", tt.method, err, string(before) != string(after))

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/interop/kit/kittest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -133,22 +134,16 @@ func configProbes() map[string]probe {
 func take(t *testing.T, files map[string]string, start string) ([]byte, []kit.Note, error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tests")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.MkdirAll(dir, 0o755))
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	s, notes, err := Import(filepath.Join(dir, start), Options{Nodes: 4})
 	if err != nil {
 		return nil, nil, err
 	}
 	var b bytes.Buffer
-	if err := scenario.Write(&b, s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, scenario.Write(&b, s))
 	return b.Bytes(), notes, nil
 }
 

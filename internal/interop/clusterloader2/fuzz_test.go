@@ -8,26 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // FuzzImport takes any config, module and object template: there is a scenario
 // that can be written and read again, or there are faults with lines; no panic.
 func FuzzImport(f *testing.F) {
-	object, err := os.ReadFile("testdata/load/deployment.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	object := repotest.Must(os.ReadFile("testdata/load/deployment.yaml"))(f)
 	for _, pattern := range []string{"testdata/*/*.yaml", "testdata/load/modules/*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
+		files := repotest.Must(filepath.Glob(pattern))(f)
 		for _, file := range files {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			raw := repotest.Must(os.ReadFile(file))(f)
 			f.Add(string(raw), string(object))
 			f.Add(string(raw), string(raw))
 		}

@@ -29,9 +29,7 @@ func TestNativeForms(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, notes, err := clusterloader2.Import(filepath.Join("testdata", filepath.FromSlash(tt.file)), tt.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			var b bytes.Buffer
 			for _, n := range notes {
 				fmt.Fprintf(&b, "# %s\n", filepath.ToSlash(n.String()))
@@ -46,9 +44,7 @@ func TestNativeForms(t *testing.T) {
 func native(t testing.TB, s *scenario.Scenario) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := scenario.Write(&b, s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, scenario.Write(&b, s))
 	again, err := scenario.Parse("made.yaml", b.Bytes(), nil)
 	if err != nil {
 		t.Fatalf("it is not read again: %v\n%s", err, b.Bytes())
@@ -85,17 +81,12 @@ func TestCompat(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.name, tt.nodes), func(t *testing.T) {
 			file := filepath.Join(root, tt.name, "config.yaml")
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := repotest.Must(os.ReadFile(file))(t)
 			if !clusterloader2.Is(raw) {
 				t.Error("it is not recognised")
 			}
 			s, notes, err := clusterloader2.Import(file, clusterloader2.Options{Nodes: tt.nodes})
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			native(t, s)
 			var steps []string
 			for _, one := range s.Steps {

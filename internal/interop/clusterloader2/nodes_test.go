@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestNodeLabels: nodes get the labels that pods select, or those that are
@@ -36,9 +37,7 @@ func TestNodeLabels(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := folder(t, map[string]string{"c.yaml": top + tt.steps, "cm.yaml": cm, "job.yaml": job, "other.yaml": other})
 			s, notes, err := clusterloader2.Import(filepath.Join(dir, "c.yaml"), clusterloader2.Options{Nodes: 3, Set: tt.set})
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			native(t, s)
 			var all []string
 			changes := 0

@@ -12,15 +12,13 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestQueriesAreQueries asks an empty store all that our configs ask: there is
 // no answer and no fault.
 func TestQueriesAreQueries(t *testing.T) {
-	db, err := promql.Open(series.NewStore(), promql.Default(time.Unix(0, 0)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := repotest.Must(promql.Open(series.NewStore(), promql.Default(time.Unix(0, 0))))(t)
 	asked := 0
 	for _, tt := range []struct {
 		file string
@@ -31,9 +29,7 @@ func TestQueriesAreQueries(t *testing.T) {
 		{"paces/config.yaml", map[string]string{"Nodes": "10"}},
 	} {
 		s, _, err := clusterloader2.Import(filepath.Join("testdata", filepath.FromSlash(tt.file)), clusterloader2.Options{Set: tt.set})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		var queries []string
 		for _, o := range s.Objectives {
 			queries = append(queries, o.Query)
@@ -84,10 +80,7 @@ func calls(t *testing.T, fast, slow float64) *promql.DB {
 			visit.Sample(record.Sample{Series: record.SeriesID(n), At: at, Value: total * float64(i) / 20})
 		}
 	}
-	db, err := promql.Open(store, promql.Default(time.Unix(0, 0)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := repotest.Must(promql.Open(store, promql.Default(time.Unix(0, 0))))(t)
 	return db
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // kept opens the series of a run of examples/density.yaml that was kept: a real
@@ -24,17 +25,9 @@ import (
 func kept(t *testing.T) *promql.DB {
 	t.Helper()
 	dir, manifest, err := record.OpenDir("testdata/run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := series.Read(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := promql.Open(store, promql.Default(manifest.Started))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	store := repotest.Must(series.Read(dir.File(record.StreamFile)))(t)
+	db := repotest.Must(promql.Open(store, promql.Default(manifest.Started)))(t)
 	return db
 }
 
@@ -183,10 +176,7 @@ func TestProvision(t *testing.T) {
 		}
 	}
 	decode(t, filepath.Join(folder, "dashboards/windtunnel.yaml"), &providers)
-	got, err := os.ReadFile(filepath.Join(providers.Providers[0].Options.Path, "windtunnel.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(os.ReadFile(filepath.Join(providers.Providers[0].Options.Path, "windtunnel.json")))(t)
 	want, err := d.JSON()
 	if err != nil || !bytes.Equal(got, want) || !json.Valid(got) {
 		t.Errorf("the provider's folder has another dashboard, or none: %v", err)
@@ -195,10 +185,7 @@ func TestProvision(t *testing.T) {
 
 func decode(t *testing.T, path string, into any) {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(path))(t)
 	if err := yaml.Unmarshal(raw, into); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}

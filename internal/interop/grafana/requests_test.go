@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/grafana"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/live/query"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRequests sends what Grafana's data source for Prometheus sends when it is
@@ -44,15 +45,9 @@ func TestRequests(t *testing.T) {
 // ask returns the data of an answer that says success.
 func ask(t *testing.T, address string, form url.Values) any {
 	t.Helper()
-	answer, err := http.Get(address + "?" + form.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := repotest.Must(http.Get(address + "?" + form.Encode()))(t)
 	defer answer.Body.Close()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(io.ReadAll(answer.Body))(t)
 	var body struct {
 		Status string
 		Data   any

@@ -39,9 +39,7 @@ func judgement() slo.Judgement {
 func write(t *testing.T, m record.Manifest, j slo.Judgement) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := junit.Write(&out, m, j); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, junit.Write(&out, m, j))
 	return out.String()
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestClaims: what makes claims has a fleet that binds them.
@@ -26,9 +28,7 @@ func TestClaims(t *testing.T) {
 		{"no claims", spec("Pod", "{volumes: [{name: v, emptyDir: {}}]}"), "[] []"},
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "o.yml"), []byte(tt.objects), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, "o.yml"), []byte(tt.objects), 0o600))
 		s, notes, err := convertConfig(filepath.Join(dir, "c.yml"), []byte("jobs: [{name: a, namespace: n, jobIterations: 3, objects: [{objectTemplate: o.yml}]}]"), Options{})
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)

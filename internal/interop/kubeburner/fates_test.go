@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/interop/kit/kittest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -26,18 +27,14 @@ func take(t *testing.T, old, with, file string) ([]byte, []kit.Note) {
 		files["c.yml"] = strings.Replace(plainConfig, old, with, 1)
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	s, notes, err := Import(filepath.Join(dir, "c.yml"), Options{UUID: "u", RunID: "r"})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, files["c.yml"])
 	}
 	var b bytes.Buffer
-	if err := scenario.Write(&b, s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, scenario.Write(&b, s))
 	return b.Bytes(), notes
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestNodesFitAffinity: nodes get the labels of selectors and of required node
@@ -18,14 +20,10 @@ func TestNodesFitAffinity(t *testing.T) {
 			"  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: In, values: [fast]}]}]}}}\n  containers: [{name: a}]\n",
 		"other.yml": "apiVersion: v1\nkind: Pod\nmetadata: {name: q}\nspec: {nodeSelector: {zone: b}, containers: [{name: a}]}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	s, notes, err := Import(filepath.Join(dir, "c.yml"), Options{Set: map[string]string{"Nodes": "2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if got, want := fmt.Sprint(s.Fleet.Labels), "map[disk:fast node-role.kubernetes.io/worker: zone:a]"; got != want {
 		t.Errorf("labels %s, want %s", got, want)
 	}

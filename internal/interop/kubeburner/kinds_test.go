@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestKindsOfOthers: a kind that neither Kubernetes nor the config brings is asked of the
 // cluster; without one it is unknown.
 func TestKindsOfOthers(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "o.yml"), []byte("apiVersion: scale.example.com/v1\nkind: Goose\nmetadata: {name: x}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(dir, "o.yml"), []byte("apiVersion: scale.example.com/v1\nkind: Goose\nmetadata: {name: x}\n"), 0o600))
 	take := func(namespaced bool, err error) (string, string) {
 		o := Options{Served: func(string, string) (string, bool, error) { return "geese", namespaced, err }}
 		s, _, err := convertConfig(filepath.Join(dir, "c.yml"), []byte("jobs:\n- name: a\n  objects:\n  - objectTemplate: o.yml\n"), o)
@@ -50,9 +50,7 @@ func TestSeveralKinds(t *testing.T) {
 		for name, text := range map[string]string{
 			"crd.yml": definition, "cr.yml": "apiVersion: example.com/v1\nkind: Part" + tt.kind + "\nmetadata: {name: \"p-{{.Iteration}}-{{.Replica}}\"}\n",
 		} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 		s, _, err := convertConfig(filepath.Join(dir, "c.yml"), []byte("jobs:\n- {name: defined, jobIterations: 3, objects: [{objectTemplate: crd.yml}]}\n"+
 			"- {name: parts, namespace: n, jobIterations: 4, objects: [{objectTemplate: cr.yml, replicas: 3}]}\n"), Options{})

@@ -31,13 +31,9 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := "testdata/" + name + ".yml"
 			s, notes, err := Import(file, surroundings())
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			var written bytes.Buffer
-			if err := scenario.Write(&written, s); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, scenario.Write(&written, s))
 			var said strings.Builder
 			for _, n := range notes {
 				said.WriteString(n.String() + "\n")
@@ -63,10 +59,7 @@ func TestCompat(t *testing.T) {
 		t.Fatal("no configs of kube-burner")
 	}
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(file))(t)
 		if !Is(raw) {
 			t.Errorf("%s is not taken for a config of kube-burner", file)
 		}
@@ -87,13 +80,9 @@ func TestSeed(t *testing.T) {
 	texts := map[string]bool{}
 	for _, seed := range []uint64{1, 1, 2} {
 		s, _, err := Import("testdata/selectors.yml", Options{Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		var out bytes.Buffer
-		if err := scenario.Write(&out, s); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, scenario.Write(&out, s))
 		texts[out.String()] = true
 	}
 	if len(texts) != 2 {
@@ -105,9 +94,7 @@ func TestSet(t *testing.T) {
 	s, _, err := Import("testdata/selectors.yml", Options{Set: map[string]string{
 		"jobs.0.qps": "40", "jobs.0.objects.0.inputVars.replicas": "7", "global.gc": "true", "Nodes": "12",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	steps := map[string]*scenario.Step{}
 	for i := range s.Steps {
 		steps[s.Steps[i].Name] = &s.Steps[i]
@@ -165,10 +152,7 @@ func TestIs(t *testing.T) {
 
 // TestBad: each config in testdata/bad.txt has the message that follows it.
 func TestBad(t *testing.T) {
-	raw, err := os.ReadFile("testdata/bad.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("testdata/bad.txt"))(t)
 	var all []string
 	for one := range strings.SplitSeq(string(raw), "=====\n") {
 		text, _, ok := strings.Cut(one, "-----\n")
@@ -204,10 +188,7 @@ var numbers = regexp.MustCompile(`[0-9]{4}`)
 // and read, or errors that each name a place.
 func FuzzImport(f *testing.F) {
 	for _, name := range []string{"density", "selectors", "iterations", "churn", "rounds"} {
-		raw, err := os.ReadFile("testdata/" + name + ".yml")
-		if err != nil {
-			f.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile("testdata/" + name + ".yml"))(f)
 		f.Add(string(raw))
 	}
 	f.Add("jobs: &a [*a]")

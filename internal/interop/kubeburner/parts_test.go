@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/scenario"
@@ -145,10 +146,7 @@ func TestNames(t *testing.T) {
 // came from.
 func TestLines(t *testing.T) {
 	o := Options{Env: environ.New([]string{"LIST=x\ny"}, nil)}
-	vars, err := o.templateVariables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	vars := repotest.Must(o.templateVariables())(t)
 	r, ok := o.renderConfig(&findings{}, []byte("a:\n{{- range until 2 }}\n- b{{ . }}\n- c\n{{- end }}\n{{ .LIST }} z\n{{ if true }}\nd: 1\n{{ end }}e: 2\n"), vars)
 	var got []string
 	n := 0
@@ -167,9 +165,7 @@ func TestConfigsSeeWhatTheyName(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"config/near.txt": "near", "far.txt": "far"} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	file := filepath.Join(dir, "config", "c.yml")
 	for config, want := range map[string]string{

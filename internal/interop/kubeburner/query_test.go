@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // observed is a run of 100 s in which the metric lag was scraped every 5 s. It
@@ -26,10 +27,7 @@ func observed(t *testing.T) *promql.DB {
 		store.Add(names, record.Sample{Series: 0, At: at, Value: value})
 		store.Event(record.Event{At: at, Type: record.EventScraped, Name: "kube-apiserver"})
 	}
-	db, err := promql.Open(store, promql.Default(time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := repotest.Must(promql.Open(store, promql.Default(time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC))))(t)
 	return db
 }
 
@@ -79,9 +77,7 @@ func TestAlerts(t *testing.T) {
 // TestQueries: all that the profiles become can be asked.
 func TestQueries(t *testing.T) {
 	s, _, err := Import("testdata/density.yml", surroundings())
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	var queries []string
 	for _, o := range s.Objectives {
 		queries = append(queries, o.Query)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // upper reads text that is all upper case.
@@ -35,7 +36,7 @@ type body struct {
 }
 
 func TestDocumentDecode(t *testing.T) {
-	f, err := kwok.Load("d.yaml", []byte(`apiVersion: a/v1
+	f := repotest.Must(kwok.Load("d.yaml", []byte(`apiVersion: a/v1
 kind: Thing
 metadata: {name: n, namespace: ns, labels: {a: 1}}
 spec:
@@ -46,15 +47,10 @@ spec:
   map: {x: {a: b}}
   ports: [1, 2]
 status: {x: y}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	d := f.Others[0]
 	b := body{Kept: "as it was"}
-	if err := d.Decode(&b); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, d.Decode(&b))
 	if d.Namespace != "ns" || b.Kept != "as it was" || b.Spec.Small != -7 || b.Spec.Whole != 8 || b.Spec.Number != 3 || *b.Spec.Text != "12" ||
 		b.Spec.Map["x"].A != "b" || len(b.Spec.Ports) != 2 {
 		t.Errorf("%+v", b)
@@ -76,10 +72,7 @@ func TestDocumentFaults(t *testing.T) {
 		"spec:\n  map:\n    x: {b: 1}": `f:5: Thing n: spec.map["x"].b: there is no field "b"`,
 		"spec: {ports: [a]}":           `f:3: Thing n: spec.ports[0]: want a whole number, got a string "a"`,
 	} {
-		f, err := kwok.Load("f", []byte("kind: Thing\nmetadata: {name: n}\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := repotest.Must(kwok.Load("f", []byte("kind: Thing\nmetadata: {name: n}\n"+text)))(t)
 		if err := f.Others[0].Decode(&body{}); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", text, err, want)
 		}
@@ -87,10 +80,7 @@ func TestDocumentFaults(t *testing.T) {
 }
 
 func TestLoadObject(t *testing.T) {
-	f, err := kwok.LoadObject("Thing a/b", []byte(`{"kind": "Thing", "metadata": {"name": "b"}, "spec": {"small": "x"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(kwok.LoadObject("Thing a/b", []byte(`{"kind": "Thing", "metadata": {"name": "b"}, "spec": {"small": "x"}}`)))(t)
 	if err := f.Others[0].Decode(&body{}); err == nil || err.Error() != `Thing a/b: spec.small: want a whole number, got a string "x"` {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/kit/kittest"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
@@ -28,9 +29,7 @@ func played(t *testing.T, spec string) string {
 		t.Fatalf("%v\n%s", err, spec)
 	}
 	object, err := machine.Decode([]byte(`{"apiVersion":"example.com/v1","kind":"Boiler","metadata":{"name":"one","labels":{"a":"b"},"annotations":{"c":"d"},"finalizers":["f/x"]},"spec":{"n":5,"m":9}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out := fmt.Sprintln(m.Resources())
 	for seed := range uint64(20) {

@@ -5,16 +5,14 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/stage"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
 func TestBeat(t *testing.T) {
-	f, err := builtin.Load("fast")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(builtin.Load("fast"))(t)
 	if !f.Beat(6 * time.Hour) {
 		t.Fatal("the set fast has no heartbeat")
 	}
@@ -27,10 +25,7 @@ func TestBeat(t *testing.T) {
 			t.Errorf("%s has a delay of its own", s.Name)
 		}
 	}
-	m, err := machine.Compile(f.Stages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := repotest.Must(machine.Compile(f.Stages))(t)
 	if err := stage.New(m).SlowNodes(); err != nil {
 		t.Error(err)
 	}

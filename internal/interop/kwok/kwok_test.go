@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const good = `# a file of several documents
@@ -54,10 +55,7 @@ metadata: {name: m}
 `
 
 func TestLoad(t *testing.T) {
-	f, err := kwok.Load("a.yaml", []byte(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(kwok.Load("a.yaml", []byte(good)))(t)
 	if len(f.Stages) != 2 || len(f.Others) != 2 || f.Others[0].Kind != "KwokConfiguration" || f.Others[0].Line != 22 ||
 		string(f.Others[1].JSON) != `{"apiVersion":"kwok.x-k8s.io/v1alpha1","kind":"Metric","metadata":{"name":"m"}}` {
 		t.Errorf("%+v", f)
@@ -148,10 +146,7 @@ func FuzzLoad(f *testing.F) {
 		f.Fatal(shipped, err)
 	}
 	for _, path := range shipped {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(path))(f)
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -21,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/openmetrics"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 var epoch = time.Date(2026, 5, 1, 12, 0, 0, 250_300_000, time.UTC)
@@ -28,21 +29,11 @@ var epoch = time.Date(2026, 5, 1, 12, 0, 0, 250_300_000, time.UTC)
 // flown makes a run directory with these records.
 func flown(t testing.TB, write func(*record.Writer)) record.Dir {
 	t.Helper()
-	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Started: epoch}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), "run")))(t)
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Started: epoch}))
+	w := repotest.Must(record.Create(dir.File(record.StreamFile)))(t)
 	write(w)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	return dir
 }
 
@@ -85,13 +76,8 @@ func run(w *record.Writer) {
 func TestGolden(t *testing.T) {
 	var out bytes.Buffer
 	written, err := openmetrics.Write(&out, string(flown(t, run)), openmetrics.Options{Extra: []record.Label{{Name: "run", Value: "r1"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/run.om")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	want := repotest.Must(os.ReadFile("testdata/run.om"))(t)
 	if out.String() != string(want) {
 		t.Errorf("written:\n%s", out.String())
 	}
@@ -102,10 +88,7 @@ func TestGolden(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	var out bytes.Buffer
-	_, err := openmetrics.Write(&out, string(flown(t, run)), openmetrics.Options{Keep: []string{"taken*", "depth"}, Labels: series.OpenShift})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.Must(openmetrics.Write(&out, string(flown(t, run)), openmetrics.Options{Keep: []string{"taken*", "depth"}, Labels: series.OpenShift}))(t)
 	var names []string
 	for line := range strings.Lines(out.String()) {
 		if line[0] != '#' {
@@ -148,10 +131,7 @@ func TestTextIsBounded(t *testing.T) {
 	if _, err := openmetrics.Write(&counted, string(dir), openmetrics.Options{Most: 10 << 20}); !errors.Is(err, openmetrics.ErrTooLarge) || counted > 10<<20 {
 		t.Errorf("%d bytes, %v", counted, err)
 	}
-	info, err := os.Stat(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := repotest.Must(os.Stat(dir.File(record.StreamFile)))(t)
 	counted = 0
 	if _, err := openmetrics.Write(&counted, string(dir), openmetrics.Options{}); !errors.Is(err, openmetrics.ErrTooLarge) || int64(counted) > max(256<<20, 1000*info.Size()) {
 		t.Errorf("%d bytes of %d, %v", counted, info.Size(), err)
@@ -172,15 +152,9 @@ func TestPrometheusReadsWhatWasScraped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	dir := flown(t, func(w *record.Writer) { someScrapes(rng, w) })
 	var out bytes.Buffer
-	written, err := openmetrics.Write(&out, string(dir), openmetrics.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	written := repotest.Must(openmetrics.Write(&out, string(dir), openmetrics.Options{}))(t)
 	got := parsed(t, out.Bytes())
-	store, err := series.Read(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := repotest.Must(series.Read(dir.File(record.StreamFile)))(t)
 	want, samples := map[string]string{}, 0
 	for _, name := range store.Names() {
 		for _, s := range store.Named(name) {
@@ -224,9 +198,7 @@ func parsed(t *testing.T, text []byte) map[string]string {
 		if errors.Is(err, io.EOF) {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		if entry != textparse.EntrySeries {
 			continue
 		}

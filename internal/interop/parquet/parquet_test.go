@@ -16,23 +16,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/parquet"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/rows"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // flown writes a run directory with n calls and phases and records of all other kinds.
 func flown(t testing.TB, n int) string {
 	t.Helper()
-	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), "run")))(t)
 	m := record.Manifest{Format: record.Format, Scenario: "small", Started: time.Date(2026, 5, 1, 12, 0, 0, 7, time.UTC)}
-	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, m))
+	w := repotest.Must(record.Create(dir.File(record.StreamFile)))(t)
 	ops := []record.OpID{
 		w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"}),
 		w.Op(record.Op{Source: "observe", Verb: "list", Resource: "nodes", Scope: "cluster"}),
@@ -53,9 +46,7 @@ func flown(t testing.TB, n int) string {
 		Histograms: []record.HistogramValue{{Series: native, Value: h}}})
 	w.Scrape(&record.Scrape{Target: "kube-apiserver", At: 40, Took: 5, Gone: []record.SeriesID{code}})
 	w.Event(record.Event{At: 50, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Broken, Step: "fill", Count: 7, Rate: 2.5, Parallel: 3, For: 4}})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	return string(dir)
 }
 
@@ -67,19 +58,10 @@ func read[T any](t *testing.T, folder, name string) ([]T, *library.File) {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(os.Open(path))(t)
 	t.Cleanup(func() { _ = file.Close() })
-	info, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := library.OpenFile(file, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := repotest.Must(file.Stat())(t)
+	opened := repotest.Must(library.OpenFile(file, info.Size()))(t)
 	return all, opened
 }
 
@@ -95,23 +77,17 @@ func (kept[T]) Close() error { return nil }
 // What is read back from the files is what the records say, row by row.
 func TestRowsSurvive(t *testing.T) {
 	run, folder := flown(t, 5000), t.TempDir()
-	files, err := parquet.Write(run, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(parquet.Write(run, folder))(t)
 	var calls []rows.Call
 	var lives []rows.Phase
 	var samples []rows.Sample
 	var histograms []rows.Histogram
 	var scrapes []rows.Scrape
 	var events []rows.Event
-	count, err := rows.Fill(filepath.Join(run, record.StreamFile), 0, rows.Sinks{
+	count := repotest.Must(rows.Fill(filepath.Join(run, record.StreamFile), 0, rows.Sinks{
 		Calls: kept[rows.Call]{&calls}, Lifecycles: kept[rows.Phase]{&lives}, Samples: kept[rows.Sample]{&samples},
 		Histograms: kept[rows.Histogram]{&histograms}, Scrapes: kept[rows.Scrape]{&scrapes}, Events: kept[rows.Event]{&events},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	same(t, folder, "calls", calls)
 	same(t, folder, "lifecycles", lives)
 	same(t, folder, "samples", samples)
@@ -203,9 +179,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("no run: %v, want ErrNotRun", err)
 	}
 	run := flown(t, 10)
-	if err := os.Remove(filepath.Join(run, record.StreamFile)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Remove(filepath.Join(run, record.StreamFile)))
 	folder := t.TempDir()
 	if _, err := parquet.Write(run, folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no stream: %v, want ErrNotExist", err)

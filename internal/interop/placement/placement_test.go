@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/placement"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // required is a pod with a required node affinity of some terms.
@@ -53,9 +54,7 @@ func TestLabels(t *testing.T) {
 			l := placement.Labels{Fixed: tt.fixed}
 			for _, text := range tt.pods {
 				var p placement.Pod
-				if err := json.Unmarshal([]byte(text), &p); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, json.Unmarshal([]byte(text), &p))
 				l.Want(p)
 				l.Want(p) // the same again
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	texttemplate "text/template"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/template"
 )
 
@@ -150,10 +151,7 @@ func TestClusterLoader2Objects(t *testing.T) {
 		{"apiVersion: v1\nkind: Pod\na: {{AddInt .Index 1}}\n", `{"a":18,"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-17"}}`, false},
 		{"apiVersion: v1\nkind: Pod\na: {{IncludeFile \"note.txt\"}}\n", `{"a":"some text","apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-17"}}`, true},
 	} {
-		c, err := template.Compile("t.yaml", tt.text, 1, New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := repotest.Must(template.Compile("t.yaml", tt.text, 1, New()))(t)
 		v := template.Vars{Name: "pod-17", Namespace: "test-1", Group: "measured", Index: 17, Seed: 1, With: with}
 		got, err := c.Render(nil, v)
 		if err != nil || !sameJSON(got, tt.want) {
@@ -165,9 +163,7 @@ func TestClusterLoader2Objects(t *testing.T) {
 		same(t, c, v)
 	}
 	c, err := template.Compile("t.yaml", "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: {{RandIntRange .ReplicasMin .ReplicasMax}}}\n", 1, New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	seen := map[string]bool{}
 	for i := range 200 {
 		v := template.Vars{Name: fmt.Sprint("d-", i), Index: i, Seed: 1, With: with}
@@ -232,10 +228,7 @@ func TestVariables(t *testing.T) {
 		{"{{ define \"x\" }}{{ .A }}{{ end }}{{ template \"x\" . }}", []string{"A"}, false},
 		{"{{ AddInt (MaxInt .A 1) .B | Ceil }} {{ (.C).D }}", []string{"A", "B", "C"}, false},
 	} {
-		c, err := template.Compile("f", tt.text, 1, New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := repotest.Must(template.Compile("f", tt.text, 1, New()))(t)
 		if names, whole := c.Variables(); !slices.Equal(names, tt.names) || whole != tt.whole {
 			t.Errorf("%s: %v %v, want %v %v", tt.text, names, whole, tt.names, tt.whole)
 		}

@@ -24,10 +24,7 @@ func at(seconds float64) clock.Time { return clock.Time(seconds * 1e9) }
 func flight(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	event := func(s float64, what record.EventType, name string, d record.Detail) {
 		w.Event(record.Event{At: at(s), Type: what, Name: name, Detail: d})
 	}
@@ -80,18 +77,13 @@ func flight(t *testing.T) string {
 		event(99, record.EventScraped, target, record.Detail{})
 	}
 	event(100, record.EventRunEnded, "last", record.Detail{Reason: record.Done})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	return path
 }
 
 func flown(t *testing.T) (*run.Run, slo.Judgement) {
 	t.Helper()
-	facts, err := run.Collect(flight(t), record.Manifest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := repotest.Must(run.Collect(flight(t), record.Manifest{}))(t)
 	least, v := 1.0, 42.5
 	s := &scenario.Scenario{
 		Name: "density",
@@ -104,10 +96,7 @@ func flown(t *testing.T) (*run.Run, slo.Judgement) {
 	}
 	m := record.Manifest{Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Plane: record.PlaneFacts{Components: []record.ComponentFact{{Name: "kube-apiserver"}}}}
 	r := &run.Run{Scenario: s, Manifest: m, Facts: facts}
-	j, err := slo.Judge(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := repotest.Must(slo.Judge(r))(t)
 	// Queries are answered elsewhere; here are answers.
 	j.Objectives = append(j.Objectives, slo.Result{Name: "Bindings: Max", Value: &v, Unit: "1/s", Labels: map[string]string{"code": "201"}},
 		slo.Result{Name: "APIResponsiveness: x", Value: &v, Unit: "seconds"})
@@ -118,10 +107,7 @@ func flown(t *testing.T) (*run.Run, slo.Judgement) {
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	r, j := flown(t)
-	names, err := summary.Write(dir, r, j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := repotest.Must(summary.Write(dir, r, j))(t)
 	want := []string{
 		"APIResponsivenessPrometheus_simple_density_2026-01-02T03:05:45Z.json",
 		"EtcdMetrics_density_2026-01-02T03:05:45Z.json",
@@ -136,10 +122,7 @@ func TestFiles(t *testing.T) {
 		t.Fatalf("files %q", names)
 	}
 	for _, name := range names {
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := repotest.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 		golden := filepath.Join("testdata", name[:len(name)-len("_density_2026-01-02T03:05:45Z.json")]+".golden.json")
 		repotest.Golden(t, golden, got)
 	}
@@ -147,10 +130,7 @@ func TestFiles(t *testing.T) {
 
 // TestFiguresAreTheRecords compares some numbers with what the records must give.
 func TestFiguresAreTheRecords(t *testing.T) {
-	files, err := summary.Files(flown(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(summary.Files(flown(t)))(t)
 	decode := func(name string, to any) {
 		t.Helper()
 		if err := json.Unmarshal(files[name+"_density_2026-01-02T03:05:45Z.json"], to); err != nil {
@@ -206,23 +186,12 @@ func TestFiguresAreTheRecords(t *testing.T) {
 // TestNothing: a run without records has no files, not files of zeros.
 func TestNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	facts, err := run.Collect(path, record.Manifest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
+	repotest.NoError(t, w.Close())
+	facts := repotest.Must(run.Collect(path, record.Manifest{}))(t)
 	s := &scenario.Scenario{Name: "empty"}
 	r := &run.Run{Scenario: s, Facts: facts}
-	j, err := slo.Judge(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := repotest.Must(slo.Judge(r))(t)
 	files, err := summary.Files(r, j)
 	if err != nil || len(files) > 0 {
 		t.Errorf("%d files, %v", len(files), err)

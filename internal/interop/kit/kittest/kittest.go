@@ -123,10 +123,7 @@ const everyField = "## Every field, and what becomes of it\n"
 func Page(t *testing.T, name, generated string) {
 	t.Helper()
 	path := repotest.Path(t, "docs", "how-to", name)
-	raw, err := os.ReadFile(filepath.FromSlash(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.FromSlash(path)))(t)
 	text, _, ok := strings.Cut(string(raw), everyField)
 	if !ok {
 		t.Fatalf("the page has no heading %q", everyField)

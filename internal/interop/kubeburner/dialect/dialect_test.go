@@ -7,15 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/template"
 )
 
 func kubeBurnerBody(t testing.TB, text string) *template.Template {
 	t.Helper()
-	c, err := template.Compile("pod.yml", text, 1, New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(template.Compile("pod.yml", text, 1, New()))(t)
 	return c
 }
 
@@ -73,10 +71,7 @@ func TestKubeBurnerRandom(t *testing.T) {
 	for index := range 3 {
 		for replica := 1; replica <= 3; replica++ {
 			v := template.Vars{Seed: 1, Index: index, Replica: replica}
-			first, err := c.Render(nil, v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := repotest.Must(c.Render(nil, v))(t)
 			if again, _ := c.Render(nil, v); string(again) != string(first) {
 				t.Errorf("two renderings differ: %s %s", first, again)
 			}
@@ -195,10 +190,7 @@ func TestTwice(t *testing.T) {
 		{"in two mappings", head + "data: {a: '1'}\nbinaryData: {a: aGk=}\n", `{"a":"1"}`, ""},
 		{"once", head + "data: {a: '1'}\n", `{"a":"1"}`, ""},
 	} {
-		b, err := template.Compile("f.yml", tt.text, 1, New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := repotest.Must(template.Compile("f.yml", tt.text, 1, New()))(t)
 		v := template.Vars{Name: "x", Index: 4, Replica: 1}
 		raw, err := b.Render(nil, v)
 		var got struct{ Data json.RawMessage }

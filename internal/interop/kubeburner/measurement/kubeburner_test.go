@@ -33,10 +33,7 @@ type flight struct {
 func fly(t *testing.T, s *scenario.Scenario) *flight {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	return &flight{t: t, w: w, path: path, r: run.Run{
 		Scenario: s,
 		Manifest: record.Manifest{
@@ -70,30 +67,19 @@ func (f *flight) pod(group, name string, created, bound, running, ready float64)
 // read reads the records, which were closed.
 func (f *flight) read() *run.Run {
 	f.t.Helper()
-	facts, err := run.Collect(f.path, f.r.Manifest)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	facts := repotest.Must(run.Collect(f.path, f.r.Manifest))(f.t)
 	f.r.Facts = facts
 	return &f.r
 }
 
 func (f *flight) write() map[string]string {
 	f.t.Helper()
-	if err := f.w.Close(); err != nil {
-		f.t.Fatal(err)
-	}
+	repotest.NoError(f.t, f.w.Close())
 	folder := filepath.Join(f.t.TempDir(), "documents")
-	names, err := measurement.Write(folder, f.read(), f.j)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	names := repotest.Must(measurement.Write(folder, f.read(), f.j))(f.t)
 	out := map[string]string{}
 	for _, name := range names {
-		raw, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(filepath.Join(folder, name)))(f.t)
 		if out[name] = string(raw); !json.Valid(raw) {
 			f.t.Errorf("%s is not JSON: %s", name, raw)
 		}
@@ -108,9 +94,7 @@ func load(t *testing.T, name string) *scenario.Scenario {
 		o.Set = map[string]string{"FACTOR": "2", "EXTRA": "true"}
 	}
 	s, _, err := importer.Import("../testdata/"+name+".yml", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return s
 }
 
@@ -238,16 +222,13 @@ func TestRoundsAndChurn(t *testing.T) {
 
 // TestNative: of a scenario that was not imported, each create step is a job.
 func TestNative(t *testing.T) {
-	s, err := scenario.Parse("s.yaml", []byte(`
+	s := repotest.Must(scenario.Parse("s.yaml", []byte(`
 scenario: native
 bodies: {pod: {text: "kind: Pod"}}
 steps:
 - {name: first, create: {body: pod, count: 3, pace: {constant: 5}}}
 - {name: second, create: {body: pod, count: 4, group: g, pace: {burst: true}}}
-`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+`), nil))(t)
 	f := fly(t, s)
 	f.step("first", 1, 2)
 	f.step("second", 2, 3)
@@ -269,13 +250,9 @@ steps:
 func TestErrors(t *testing.T) {
 	f := fly(t, load(t, "density"))
 	f.step("density-cleanup-namespaces", 1, 2)
-	if err := f.w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.w.Close())
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, nil, 0o600))
 	if _, err := measurement.Write(file, f.read(), f.j); err == nil {
 		t.Error("documents were written into a file")
 	}

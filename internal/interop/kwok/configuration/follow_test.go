@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // served is a server of custom resources: lists by path, and one watch each.
@@ -64,10 +65,7 @@ func clientOf(t *testing.T, h http.Handler) *wire.Client {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	c, err := wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: clock.Start()}))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func read(t testing.TB, text string) (*Configuration, error) {
@@ -16,10 +18,7 @@ func read(t testing.TB, text string) (*Configuration, error) {
 }
 
 func TestRead(t *testing.T) {
-	c, err := Read(nil, filepath.Join("testdata", "all.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(Read(nil, filepath.Join("testdata", "all.yaml")))(t)
 	o := c.Objects
 	if len(o.Stages) != 1 || len(o.Metrics) != 1 {
 		t.Errorf("%d stages, %d metrics", len(o.Stages), len(o.Metrics))
@@ -61,10 +60,7 @@ func TestRead(t *testing.T) {
 
 // TestFaults has the message that each bad file must give.
 func TestFaults(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := repotest.Must(os.ReadFile(filepath.Join("testdata", "faults.txt")))(t)
 	for _, one := range strings.Split(string(content), "=====\n")[1:] {
 		text, want, ok := strings.Cut(one, "-----\n")
 		if !ok {
@@ -91,12 +87,8 @@ func TestFiles(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		repotest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	metric := func(name string) string {
@@ -135,12 +127,8 @@ func TestFlags(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	file := func(path, text string) string {
 		path = filepath.Join(home, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		repotest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	const head = "apiVersion: config.kwok.x-k8s.io/v1alpha1\nkind: KwokConfiguration\noptions:\n"
@@ -150,15 +138,11 @@ func TestFlags(t *testing.T) {
 	load := func(args ...string) (*Configuration, error) {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		f := Register(set)
-		if err := set.Parse(args); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, set.Parse(args))
 		return f.Load(nil)
 	}
 	c, err := load("--config", more, "--node-port=3", "--enable-crds=Stage,Logs", "-v=-4", "--tracing-endpoint=a:1", "--tls-cert-file=c", "--tls-private-key-file=k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	got := c.Options
 	if level, err := got.Level(); level != -4 || err != nil {
 		t.Error(level, err)
@@ -184,10 +168,7 @@ func TestFlags(t *testing.T) {
 	if got.ClientCAFile = "ca"; got.Serve() != "0.0.0.0:3" || got.ServesOnlyHere() != "" {
 		t.Error(got.Serve(), got.ServesOnlyHere())
 	}
-	c, err = load("--manage-all-nodes=false", "--config=~/more.yaml", "--server-address=127.0.0.1:7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = repotest.Must(load("--manage-all-nodes=false", "--config=~/more.yaml", "--server-address=127.0.0.1:7"))(t)
 	if c.Options.ManageAllNodes || c.Options.Kubeconfig != kubeconfig || c.Options.Serve() != "127.0.0.1:7" {
 		t.Errorf("%+v", c)
 	}
@@ -214,7 +195,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	c, err := read(t, `apiVersion: kwok.x-k8s.io/v1alpha1
+	c := repotest.Must(read(t, `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Logs
 metadata: {name: web, namespace: a}
 spec: {logs: [{logsFile: rest}, {containers: [c], logsFile: c}, {logsFile: never}]}
@@ -238,10 +219,7 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterPortForward
 metadata: {name: ports}
 spec: {forwards: [{ports: [80], target: {address: a, port: 1}}]}
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
+`))(t)
 	for what, want := range map[[3]string]string{
 		{"a", "web", "c"}:          "c",
 		{"a", "web", "d"}:          "rest",
@@ -270,10 +248,7 @@ spec: {forwards: [{ports: [80], target: {address: a, port: 1}}]}
 
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"all.yaml", "faults.txt"} {
-		content, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		content := repotest.Must(os.ReadFile(filepath.Join("testdata", name)))(f)
 		for _, one := range strings.FieldsFunc(strings.ReplaceAll(strings.ReplaceAll(string(content), "=====\n", "\x00"), "---\n", "\x00"), func(r rune) bool { return r == 0 }) {
 			f.Add(one) // small inputs: the fuzzer minimises each that it finds interesting
 		}

@@ -27,13 +27,9 @@ func TestKwokPairs(t *testing.T) {
 
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(dir, "testdata"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.MkdirAll(filepath.Join(dir, "testdata"), 0o700))
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 }
 
@@ -156,39 +152,19 @@ func TestBadPairs(t *testing.T) {
 // same inputs and under the same names: which stage plays on an object.
 func BenchmarkStageCRs(b *testing.B) {
 	root := repotest.Compat(b, "kwok")
-	inputs, err := filepath.Glob(filepath.Join(root, "*", "*", "testdata", "*.input.yaml"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	inputs := repotest.Must(filepath.Glob(filepath.Join(root, "*", "*", "testdata", "*.input.yaml")))(b)
 	for _, path := range inputs {
 		dir := filepath.Dir(filepath.Dir(path))
 		stages, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		f, err := kwok.Read(stages...)
-		if err != nil {
-			b.Fatal(err)
-		}
-		m, err := machine.Compile(f.Stages)
-		if err != nil {
-			b.Fatal(err)
-		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		repotest.NoError(b, err)
+		f := repotest.Must(kwok.Read(stages...))(b)
+		m := repotest.Must(machine.Compile(f.Stages))(b)
+		raw := repotest.Must(os.ReadFile(path))(b)
 		if raw, err = yaml.YAMLToJSON(raw); err != nil {
 			b.Fatal(err)
 		}
-		object, err := machine.Decode(raw)
-		if err != nil {
-			b.Fatal(err)
-		}
-		rel, err := filepath.Rel(root, dir)
-		if err != nil {
-			b.Fatal(err)
-		}
+		object := repotest.Must(machine.Decode(raw))(b)
+		rel := repotest.Must(filepath.Rel(root, dir))(b)
 		name := rel + "/" + strings.TrimSuffix(filepath.Base(path), ".input.yaml")
 		now, rng := time.Date(2006, 1, 2, 15, 4, 5, 0, time.UTC), rand.New(rand.NewPCG(1, 1))
 		b.Run(name, func(b *testing.B) {
