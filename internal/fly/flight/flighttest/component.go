@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -67,11 +68,8 @@ func HotQueue(t *testing.T) (*plane.Plane, *Retries) {
 	retries := &Retries{clock: clock.Start(), count: 100_000}
 	retries.SetRate(100)
 	p := &plane.Plane{}
-	err := p.Join(Component(t, func() string {
+	repotest.NoError(t, p.Join(Component(t, func() string {
 		return fmt.Sprintf("workqueue_depth{name=\"job\"} 0\nworkqueue_retries_total{name=\"job\"} %.0f\n", retries.total())
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	return p, retries
 }
