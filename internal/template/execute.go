@@ -1,6 +1,7 @@
 package template
 
 import (
+	"maps"
 	texttemplate "text/template"
 
 	"github.com/windtunnel/windtunnel/internal/text/limit"
@@ -29,9 +30,7 @@ func newExecutor(parsed *texttemplate.Template, d Dialect) *executor {
 func (x *executor) executeTemplate(v Vars, probe *[]random) ([]byte, error) {
 	x.vars, x.calls, x.probe, x.out = v, 0, probe, x.out[:0]
 	data := make(map[string]any, len(v.With)+5)
-	for name, value := range v.With {
-		data[name] = value
-	}
+	maps.Copy(data, v.With)
 	x.dialect.Variables(v, data)
 	err := x.template.Execute(&limit.Writer{To: &x.out}, data)
 	return x.out, err

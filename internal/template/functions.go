@@ -20,9 +20,7 @@ func (x *executor) templateFunctions() texttemplate.FuncMap {
 	for _, name := range sprigFunctions() {
 		out[name] = all[name]
 	}
-	for name, f := range boundedFunctions() {
-		out[name] = f
-	}
+	maps.Copy(out, boundedFunctions())
 	out["randInt"], out["randAlpha"], out["payload"] = x.randInt, x.randAlpha, x.randomPayload
 	return out
 }

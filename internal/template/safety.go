@@ -2,6 +2,7 @@ package template
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -42,12 +43,7 @@ func isSubstitutable(s string) bool {
 // inWord tells whether s is a part of a word that YAML does not take for text:
 // beside other letters it could become that word.
 func inWord(s string) bool {
-	for _, word := range []string{"true", "false", "null", "yes", "off", "on", "no", "inf", "nan"} {
-		if strings.Contains(word, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"true", "false", "null", "yes", "off", "on", "no", "inf", "nan"}, func(word string) bool { return strings.Contains(word, s) })
 }
 
 func isAlphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

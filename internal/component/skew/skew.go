@@ -5,6 +5,7 @@ package skew
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -93,9 +94,7 @@ func (c Change) Order(now State) []string {
 // After returns the releases after the change.
 func (c Change) After(now State) State {
 	out := State{}
-	for part, v := range now {
-		out[part] = v
-	}
+	maps.Copy(out, now)
 	for _, part := range c.Parts {
 		if v := c.releaseOf(part); v != (Version{}) {
 			out[part] = v

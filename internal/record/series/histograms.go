@@ -1,6 +1,7 @@
 package series
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -130,11 +131,7 @@ func orderedBuckets(sums map[string]*grouped) []Buckets {
 	out := make([]Buckets, 0, len(keys))
 	for _, key := range keys {
 		g := sums[key]
-		b := Buckets{Labels: g.labels, Sum: g.sum}
-		for le := range g.counts {
-			b.UpTo = append(b.UpTo, le)
-		}
-		slices.Sort(b.UpTo)
+		b := Buckets{Labels: g.labels, Sum: g.sum, UpTo: slices.Sorted(maps.Keys(g.counts))}
 		for _, le := range b.UpTo {
 			b.Counts = append(b.Counts, g.counts[le])
 		}
