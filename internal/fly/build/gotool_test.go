@@ -26,9 +26,7 @@ func useLib(t *testing.T) GoTool {
 		"example.org/lib@v1.0.0": {"go.mod": "module example.org/lib\n\ngo 1.26.0\n", "lib.go": "package main\n\nfunc main() {}\n"},
 	})
 	tool, remove, err := FindGo(t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(remove)
 	return tool
 }
@@ -37,9 +35,7 @@ func useLib(t *testing.T) GoTool {
 func serveSums(t *testing.T) {
 	t.Helper()
 	signer, verifier, err := note.GenerateKey(rand.Reader, "sums.example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	sums := sumdb.NewServer(sumdb.NewTestServer(signer, func(path, version string) ([]byte, error) {
 		return []byte(path + " " + version + " " + otherSum + "\n" + path + " " + version + "/go.mod " + otherSum + "\n"), nil
 	}))
@@ -60,10 +56,7 @@ func TestAnotherSum(t *testing.T) {
 		"download": func(t *testing.T, tool GoTool) error {
 			t.Helper()
 			serveSums(t)
-			all, err := tool.Download(t.Context(), "example.org/lib@v1.0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := repotest.Must(tool.Download(t.Context(), "example.org/lib@v1.0.0"))(t)
 			there, err := all["example.org/lib"].IsThere()
 			if there {
 				t.Error("it is there")
@@ -75,9 +68,7 @@ func TestAnotherSum(t *testing.T) {
 			for file, text := range map[string]string{
 				"go.mod": "module example.org/program\n\ngo 1.26.0\n\nrequire example.org/lib v1.0.0\n", "go.sum": "example.org/lib v1.0.0 " + otherSum + "\n",
 			} {
-				if err := os.WriteFile(filepath.Join(tool.Dir, file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, os.WriteFile(filepath.Join(tool.Dir, file), []byte(text), 0o600))
 			}
 			_, err := tool.Run(t.Context(), "build", "-o", os.DevNull, "example.org/lib")
 			return err
@@ -112,10 +103,7 @@ func TestUsersSettings(t *testing.T) {
 	tool := useLib(t)
 	t.Setenv("GOFLAGS", "-modcacherw -mod=vendor")
 	t.Setenv("GOWORK", filepath.Join(t.TempDir(), "go.work"))
-	all, err := tool.List(t.Context(), "example.org/lib@v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(tool.List(t.Context(), "example.org/lib@v1.0.0"))(t)
 	if there, err := all["example.org/lib"].IsThere(); !there || err != nil {
 		t.Errorf("%v, %v", there, err)
 	}
@@ -133,10 +121,7 @@ func TestIsThere(t *testing.T) {
 			if tt.proxy != "" {
 				t.Setenv("GOPROXY", tt.proxy)
 			}
-			all, err := tool.List(t.Context(), "example.org/lib@v1.9.0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := repotest.Must(tool.List(t.Context(), "example.org/lib@v1.9.0"))(t)
 			there, err := all["example.org/lib"].IsThere()
 			if there || (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n")) {
 				t.Errorf("%v, %v", there, err)
@@ -159,9 +144,7 @@ func TestFindGoRefuses(t *testing.T) {
 // The folder of a cache that cannot be made is one sentence with what to set.
 func TestKeepRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, nil, 0o600))
 	fill := func(string) (any, error) {
 		t.Error("it is filled")
 		return nil, context.Canceled

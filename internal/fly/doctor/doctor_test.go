@@ -141,9 +141,7 @@ func TestSummary(t *testing.T) {
 	plain := func(_ doctor.State, text string) string { return text }
 	write := func(f doctor.Facts) string {
 		var b bytes.Buffer
-		if err := doctor.Examine(f).Summary(&b, plain); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, doctor.Examine(f).Summary(&b, plain))
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 		if len(lines) > 22 {
 			t.Errorf("%d lines:\n%s", len(lines), &b)
@@ -189,9 +187,7 @@ func TestForms(t *testing.T) {
 	f.SwapUsed = 3 << 20
 	r := doctor.Examine(f)
 	var table, markdown, raw bytes.Buffer
-	if err := r.Table(&table, func(s doctor.State, text string) string { return "<" + string(s) + ">" + text }); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.Table(&table, func(s doctor.State, text string) string { return "<" + string(s) + ">" + text }))
 	for _, want := range []string{"<doubt>doubt  swap", "> swapoff -a", "one thing is in doubt", "limited by memory"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
@@ -201,9 +197,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("%v\n%s", err, markdown.String())
 	}
 	var back doctor.Report
-	if err := r.JSON(&raw); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.JSON(&raw))
 	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || back.State != doctor.Doubt || back.Facts.SwapUsed != 3<<20 || len(back.Holds) != 8 {
 		t.Errorf("%v: %+v", err, back)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/share/leader"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -29,9 +30,7 @@ func newBenchOf(t *testing.T, text string, caller *external.Caller) *bench {
 	folder := t.TempDir()
 	o := Options{File: filepath.Join(folder, "s.yaml"), Text: []byte(text), Out: filepath.Join(folder, "run"), Log: slog.New(slog.DiscardHandler), Caller: caller}
 	in, err := o.loadScenario()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	in.Scenario.Preflight.Tolerate = append(in.Scenario.Preflight.Tolerate, preflight.Host) // the machine that tests run on is not looked at
 	b := &bench{server: flighttest.NewServer(t)}
 	if b.run, err = newRun(in, o); err != nil {

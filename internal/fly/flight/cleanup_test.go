@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -38,9 +39,7 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 	for i := range 2 {
 		b.server.Add("/api/v1/namespaces/"+b.workload.Namespace(i), map[string]any{"metadata": map[string]any{"labels": map[string]any{object.RunLabel: b.id}}})
 	}
-	if err := b.dir.records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.dir.records.Close())
 	tries := 0
 	b.server.Inject(func(r *http.Request) *apitest.Injection {
 		if r.Method == http.MethodDelete {
@@ -130,13 +129,8 @@ func TestTheLastLookIsAfterTheEndOfPrograms(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = b.plane.Close() })
 	started, err := b.plane.Launch(t.Context(), plane.Program{Name: "operator", Path: "/bin/sleep", Args: []string{"1h"}, LogFile: b.dir.File("operator.log")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := process.Of(started.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	program := repotest.Must(process.Of(started.PID))(t)
 	remade := false // requests are asked about one at a time
 	b.server.Inject(func(*http.Request) *apitest.Injection {
 		if program.Alive() || remade {
@@ -171,9 +165,7 @@ func TestTheLastLookIsAfterTheEndOfTheCaller(t *testing.T) {
 			return nil
 		})
 	}()
-	if err := b.subjects.startAll(t.Context(), b.plane, &installation{}, b.dir); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.subjects.startAll(t.Context(), b.plane, &installation{}, b.dir))
 	b.leave()
 	b.cleanUp(t.Context())
 	if !looked.Load() {

@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -59,13 +60,9 @@ func TestPlansRefuseWhatRunsRefuse(t *testing.T) {
 	file, kubeconfig := filepath.Join(t.TempDir(), "s.yaml"), filepath.Join(t.TempDir(), "kubeconfig")
 	const text = "scenario: x\nsteps:\n- name: away\n  requests: {count: 1, pace: {burst: true}, mix: [{verb: delete, resource: %s, name: a}]}\n"
 	s := apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true})
-	if err := s.Endpoint().WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.Endpoint().WriteKubeconfig(kubeconfig))
 	for resource, refused := range map[string]bool{"nodes": true, "things.example.com": true, "configmaps": false} {
-		if err := os.WriteFile(file, fmt.Appendf(nil, text, resource), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(file, fmt.Appendf(nil, text, resource), 0o600))
 		if _, err := Plan(Options{File: file, Kubeconfig: kubeconfig}); errors.Is(err, workload.ErrForeign) != refused {
 			t.Errorf("%s: %v", resource, err)
 		}
@@ -110,9 +107,7 @@ func TestPlansSayWhatRunsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{File: filepath.Join(t.TempDir(), "s.yaml"), Out: filepath.Join(t.TempDir(), "out")}
-			if err := os.WriteFile(o.File, []byte(plannedHead+tt.steps), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(o.File, []byte(plannedHead+tt.steps), 0o600))
 			_, err := Plan(o)
 			if tt.says == "" {
 				if err != nil {
@@ -141,9 +136,7 @@ func TestPlansOfOtherToolsSayItOnce(t *testing.T) {
 		`config.yml: step "gone-before-job-execution": command ` + "`a-program-that-is-nowhere`: exec: \"a-program": "jobs:\n- {name: gone, jobType: delete, qps: 1, burst: 1, hooks: [{cmd: [a-program-that-is-nowhere], when: beforeJobExecution}], objects: [{kind: ConfigMap, labelSelector: {a: b}}]}\n",
 	} {
 		file := filepath.Join(t.TempDir(), "config.yml")
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 		if _, err := Plan(Options{File: file}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %q once", err, want)
 		}
@@ -155,9 +148,7 @@ func TestPlansAskTheCluster(t *testing.T) {
 	s := apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		apitest.Resource{Version: "other.example/v1", Plural: "gadgets", Kind: "Gadget", Namespaced: true})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := s.Endpoint().WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.Endpoint().WriteKubeconfig(kubeconfig))
 	for name, tt := range map[string]struct{ steps, says string }{
 		"served":           {"- {name: a, wait: {objects: gadgets.other.example, condition: 'true', count: 1}}", ""},
 		"defined":          {"- {name: d, create: {body: crd, count: 1, pace: {burst: true}}}\n- {name: a, create: {body: widget, count: 1, pace: {burst: true}}}", "CustomResourceDefinition of apiextensions.k8s.io/v1, and the plane does not serve it"},
@@ -168,9 +159,7 @@ func TestPlansAskTheCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "s.yaml")
-			if err := os.WriteFile(file, []byte(plannedHead+tt.steps), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(file, []byte(plannedHead+tt.steps), 0o600))
 			if _, err := Plan(Options{File: file, Kubeconfig: kubeconfig}); (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v, want %q", err, tt.says)
 			}

@@ -55,43 +55,25 @@ func flyLate(t *testing.T, connections int) slo.Judgement {
 		return nil
 	})
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	watch := clock.Start()
 	event := func(what record.EventType, d record.Detail) {
 		w.Event(record.Event{At: watch.Now(), Type: what, Name: "test", Detail: d})
 	}
-	f, err := fleet.Start(t.Context(), scenario.Fleet{Nodes: 10, Rate: 1000, Lease: unit.Duration(40 * time.Second)},
-		fleet.Options{Endpoint: s.Endpoint(), Records: w, Clock: watch, Seed: 1, Connections: connections})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(fleet.Start(t.Context(), scenario.Fleet{Nodes: 10, Rate: 1000, Lease: unit.Duration(40 * time.Second)},
+		fleet.Options{Endpoint: s.Endpoint(), Records: w, Clock: watch, Seed: 1, Connections: connections}))(t)
 	defer f.Close()
-	if err := f.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Ready(t.Context()))
 	event(record.EventRunBegan, record.Detail{})
 	for i := range 300 {
 		s.AddPod(apitest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i%10)))
 	}
 	repotest.Eventually(t, "300 pods run", func() bool { return f.Stats().Running == 300 })
 	event(record.EventRunEnded, record.Detail{Reason: record.Done})
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Close())
+	repotest.NoError(t, w.Close())
 	m := record.Manifest{Fleet: record.FleetFacts{Nodes: 10, LeaseSeconds: 40}}
-	facts, err := readrun.Collect(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := slo.Judge(&readrun.Run{Manifest: m, Scenario: &scenario.Scenario{Name: "test"}, Facts: facts})
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := repotest.Must(readrun.Collect(path, m))(t)
+	j := repotest.Must(slo.Judge(&readrun.Run{Manifest: m, Scenario: &scenario.Scenario{Name: "test"}, Facts: facts}))(t)
 	return j
 }

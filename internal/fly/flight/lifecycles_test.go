@@ -17,16 +17,11 @@ import (
 // say is in the verdict, with what was seen on linked objects in its place.
 func TestDeclaredLifecycles(t *testing.T) {
 	bin := repotest.Binary(t)
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: bin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: bin}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	out := t.TempDir()
 	kubeconfig := filepath.Join(out, "kubeconfig")
-	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig))
 	r, err := flight.Run(t.Context(), flight.Options{
 		File: "testdata/lifecycles.yaml", Kubeconfig: kubeconfig, Out: filepath.Join(out, "run"), Log: slog.New(slog.DiscardHandler), Versions: map[string]string{},
 	})

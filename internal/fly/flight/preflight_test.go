@@ -64,21 +64,15 @@ func spoiled(t *testing.T) *bench {
 func TestDirtyIsTagged(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty = "tag"
-	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)))
 	_, tagged, err := record.OpenDir(string(b.dir.Dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	g := tagged.Preflight
 	want := record.PreflightFinding{Kind: preflight.Terminating, Text: "1 pod terminating, held by finalizer test/unmount (old-1/vmi-17)"}
 	if g == nil || g.Clean || g.Cluster != "c-1" || !slices.Contains(g.Findings, want) {
 		t.Fatalf("%+v", g)
 	}
-	if err := b.dir.records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.dir.records.Close())
 	var marks []record.Event
 	_, err = record.Read(b.dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(m record.Event) { marks = append(marks, m) }}
@@ -113,9 +107,7 @@ func TestPreflightWaits(t *testing.T) {
 		b.server.Remove("/api/v1/namespaces/old-1/pods/vmi-17")
 	})
 	defer wait.Wait()
-	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)))
 	if g := b.dir.manifest.Preflight; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.ProbeWrites) != 20 {
 		t.Errorf("%+v", g)
 	}
@@ -132,18 +124,13 @@ func TestEarlierRun(t *testing.T) {
 		{Clean: true, Cluster: "c-1", Store: 3},
 		nil,
 	} {
-		dir, err := record.CreateDir(filepath.Join(filepath.Dir(string(b.dir.Dir)), fmt.Sprint("other-", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := repotest.Must(record.CreateDir(filepath.Join(filepath.Dir(string(b.dir.Dir)), fmt.Sprint("other-", i))))(t)
 		m := record.Manifest{Format: record.Format, Started: started.Add(time.Duration((i+4)%5) * time.Hour), Preflight: g}
 		if i == 0 {
 			m.Started = started.Add(-time.Hour)
 		}
 		for _, err := range []error{dir.Write(record.ScenarioFile, nil), dir.Write(record.StreamFile, nil), dir.WriteJSON(record.ManifestFile, m)} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 		}
 	}
 	first, from := b.newPreflight().earlierState(t.Context())
@@ -162,9 +149,7 @@ func TestAHotQueueIsDirty(t *testing.T) {
 	b.scenario.Preflight.Dirty = "tag"
 	look := func(wait time.Duration) *record.PreflightFacts {
 		b.scenario.Preflight.Wait = unit.Duration(wait)
-		if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)))
 		return b.dir.manifest.Preflight
 	}
 	// Until it has the queue's usual retries, the gate knows nothing: how long that takes
@@ -186,9 +171,7 @@ func TestALookThatDidNotEnd(t *testing.T) {
 	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
 	b.scenario.Preflight.Dirty, b.scenario.Preflight.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.ProbeWrite, preflight.Host}
 	b.server.Inject(func(*http.Request) *apitest.Injection { return &apitest.Injection{Delay: 30 * time.Millisecond} })
-	if err := b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.newPreflight().awaitClean(t.Context(), inspect.ReadCPU(b.clock, b.plane)))
 	if g := b.dir.manifest.Preflight; g.Clean || len(g.Findings) != 1 || g.Findings[0].Kind != preflight.Unread || !strings.Contains(g.Findings[0].Text, "not looked at to the end") {
 		t.Errorf("%+v", g)
 	}

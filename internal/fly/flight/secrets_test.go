@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestKeptParameters(t *testing.T) {
@@ -27,15 +29,10 @@ func TestSecretsAreNotKept(t *testing.T) {
 	folder := t.TempDir()
 	text := "scenario: x\nparameters: {password: none}\nsteps: [{pause: 1ms}]\n"
 	o := Options{File: filepath.Join(folder, "s.yaml"), Text: []byte(text), Set: map[string]string{"password": "hunter2"}, Command: []string{"run", "--set", "password=hunter2"}}
-	in, err := o.loadScenario()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := repotest.Must(o.loadScenario())(t)
 	b := newBench(t, text)
 	m := newManifest(in, o, b.clock)
-	if err := b.dir.WriteJSON("manifest.json", m); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.dir.WriteJSON("manifest.json", m))
 	raw, err := os.ReadFile(b.dir.File("manifest.json"))
 	if err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), notKept) {
 		t.Errorf("%s, %v", raw, err)

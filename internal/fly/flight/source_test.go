@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A run is of the text that was read before, not of what has become of its file.
@@ -34,9 +36,7 @@ func TestFieldsThatAreNotHonored(t *testing.T) {
 // Variables are for files of other tools: a scenario would read none of them.
 func TestScenariosHaveNoVariables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
-	if err := os.WriteFile(file, []byte("scenario: s\nsteps: [{pause: 1s}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte("scenario: s\nsteps: [{pause: 1s}]\n"), 0o600))
 	for want, o := range map[string]Options{
 		"--overrides is for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set": {File: file, Overrides: []string{"a.yaml"}},
 		"--env is for files of ClusterLoader2 and kube-burner; a scenario reads nothing of the environment":        {File: file, Env: []string{"HOME"}},

@@ -38,19 +38,14 @@ objectives:
 func cluster(t *testing.T) (*plane.Plane, string) {
 	t.Helper()
 	bin := repotest.Binary(t)
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: bin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: bin}))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig))
 	return p, kubeconfig
 }
 
@@ -58,21 +53,13 @@ func cluster(t *testing.T) (*plane.Plane, string) {
 func call(t *testing.T, p *plane.Plane, method, path, body string, want int) {
 	t.Helper()
 	client, base, err := p.Endpoint(plane.Admin).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, strings.TrimSuffix(base.String(), "/")+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	req := repotest.Must(http.NewRequestWithContext(t.Context(), method, strings.TrimSuffix(base.String(), "/")+path, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	if method == http.MethodPatch {
 		req.Header.Set("Content-Type", "application/merge-patch+json")
 	}
-	answer, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := repotest.Must(client.Do(req))(t)
 	defer answer.Body.Close()
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != want {
 		t.Fatalf("%s %s: %s %s", method, path, answer.Status, text)
@@ -85,17 +72,12 @@ func TestSpoiledRun(t *testing.T) {
 	p, kubeconfig := cluster(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "afterwards.yaml")
-	if err := os.WriteFile(file, []byte(afterwards), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(afterwards), 0o600))
 	// A clean plane is waited for as long as a busy machine takes to look at it.
 	const busy = "2m"
 	fly := func(name, unclean, wait string) flight.Result {
-		r, err := flight.Run(t.Context(), flight.Options{File: file, Kubeconfig: kubeconfig, Out: filepath.Join(dir, "runs", name),
-			Set: map[string]string{"unclean": unclean, "prefix": name, "wait": wait}, Log: slog.New(slog.DiscardHandler), Versions: map[string]string{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(flight.Run(t.Context(), flight.Options{File: file, Kubeconfig: kubeconfig, Out: filepath.Join(dir, "runs", name),
+			Set: map[string]string{"unclean": unclean, "prefix": name, "wait": wait}, Log: slog.New(slog.DiscardHandler), Versions: map[string]string{}}))(t)
 		return r
 	}
 	gateOf := func(r flight.Result) *record.PreflightFacts {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const stageOfWidgets = `apiVersion: kwok.x-k8s.io/v1alpha1
@@ -41,9 +43,7 @@ func TestFaultyStageFiles(t *testing.T) {
 			"own.yaml": tt.file, "crd.yaml": widgetDefinition,
 			"s.yaml": "scenario: x\n" + tt.crds + "fleet: {nodes: 1, stages: [fast, own.yaml]}\nsteps: [{pause: 1s}]\n",
 		} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 		_, err := Check(Options{File: filepath.Join(dir, "s.yaml")})
 		if got := said(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {

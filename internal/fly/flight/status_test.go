@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -42,9 +43,7 @@ func TestProgressOfParallelSteps(t *testing.T) {
 				t.Fatalf("requested %v/s", s.Requested)
 			}
 		}
-		if err := clock.Sleep(ctx, 5*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, clock.Sleep(ctx, 5*time.Millisecond))
 	}
 }
 
@@ -100,8 +99,6 @@ func TestABurstHasNoRate(t *testing.T) {
 				t.Fatalf("%v calls a second are asked for", s.Requested)
 			}
 		}
-		if err := clock.Sleep(ctx, time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, clock.Sleep(ctx, time.Millisecond))
 	}
 }

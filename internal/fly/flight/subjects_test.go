@@ -22,15 +22,11 @@ func TestTheCallerTakesTheSubjectsPlace(t *testing.T) {
 		Name: "operator", Command: "bin/operator", Args: []string{"x"}, Limits: scenario.Limits{CPU: 1}, Metrics: metrics,
 		Ready: scenario.Ready{HTTP: "/readyz", Wait: wait}, CRDs: []string{"crd.yaml"}, Manifests: []string{"m.yaml"},
 	}}}
-	if err := adoptCaller(s, ""); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, adoptCaller(s, ""))
 	if s.Subjects[0].External {
 		t.Error("nobody was to take its place")
 	}
-	if err := adoptCaller(s, "operator"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, adoptCaller(s, "operator"))
 	want := scenario.Subject{Name: "operator", External: true, Metrics: metrics, Ready: scenario.Ready{Wait: wait}, CRDs: []string{"crd.yaml"}, Manifests: []string{"m.yaml"}}
 	if len(s.Subjects) != 1 || !reflect.DeepEqual(s.Subjects[0], want) {
 		t.Errorf("%+v", s.Subjects)
@@ -62,9 +58,7 @@ func TestSubjectsAreBuiltFirst(t *testing.T) {
 	if _, err := compileSubjects(s, o); !errors.Is(err, program.ErrAbsent) {
 		t.Errorf("before: %v", err)
 	}
-	if err := buildSubjects(t.Context(), s, o); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, buildSubjects(t.Context(), s, o))
 	_, err := compileSubjects(s, o)
 	in, failed := readInstallation(s, o.File)
 	if err != nil || failed != nil || len(in.definitions) != 1 || in.definitions[0].Name != "as.example.org" || len(in.webhooks["operator"]) != 1 {
@@ -89,9 +83,7 @@ func webhookOf(kind string) string {
 func TestWebhooksNeedAProgramHere(t *testing.T) {
 	folder := t.TempDir()
 	for name, kind := range map[string]string{"good.yaml": "MutatingWebhookConfiguration", "bad.yaml": "Service"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(webhookOf(kind)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(webhookOf(kind)), 0o600))
 	}
 	read := func(x scenario.Subject) (*installation, error) {
 		return readInstallation(&scenario.Scenario{Subjects: []scenario.Subject{x}}, filepath.Join(folder, "s.yaml"))
@@ -127,9 +119,7 @@ func TestASubjectThatTheScenarioDoesNotHaveIsRefused(t *testing.T) {
 func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"good.yaml": "apiVersion: v1\nkind: A\nmetadata: {name: a}\n", "bad.yaml": "kind: A\n", "s.yaml": "", "empty.yaml": "# nothing\n---\n", "list.yaml": "{apiVersion: v1, kind: List, items: []}"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	s := &scenario.Scenario{CRDs: []string{"good.yaml"}, Manifests: []string{"none.yaml", "empty.yaml", "list.yaml"}, Subjects: []scenario.Subject{
 		{Name: "a", External: true, CRDs: []string{"good.yaml", "absent.yaml"}, Manifests: []string{"bad.yaml"}},

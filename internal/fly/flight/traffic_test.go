@@ -6,6 +6,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestTraffic samples what goes over the run's own connections.
@@ -14,17 +15,10 @@ func TestTraffic(t *testing.T) {
 	carried := newTraffic(b.dir.records, b.clock)
 	carried.addClient("load", b.generator.Client().Traffic)
 	carried.sampleBytes()
-	if err := steps.Run(t.Context(), b.newSession()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, steps.Run(t.Context(), b.newSession()))
 	carried.sampleBytes()
-	if err := b.dir.records.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store, err := series.Read(b.dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.dir.records.Close())
+	store := repotest.Must(series.Read(b.dir.File(record.StreamFile)))(t)
 	for _, name := range []string{sentBytes, receivedBytes} {
 		found := store.Select("windtunnel", name, map[string]string{"client": "load", "connection": "0"})
 		if len(found) != 1 {

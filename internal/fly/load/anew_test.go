@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Calls of a plan with Anew come by a connection each, retries too; those of others share
@@ -29,20 +30,14 @@ func TestAnewConnectionForEachCall(t *testing.T) {
 		}, load.Options{Connections: 1, Most: 1})
 		p := plan(20, time.Millisecond)
 		p.Anew, p.Retry = anew, load.Retry{Times: 1, Delay: time.Millisecond}
-		if err := b.Run(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, b.Run(t.Context(), p))
 		connections := 0
 		from.Range(func(any, any) bool { connections++; return true })
 		if want := map[bool]int{false: 1, true: 21}[anew]; connections != want {
 			t.Errorf("anew %v: 21 calls came by %d connections, want %d", anew, connections, want)
 		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.records.Close(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, b.Close())
+		repotest.NoError(t, b.records.Close())
 		stream, err := record.Read(b.path, func(*record.Stream) record.Visitor { return record.Visitor{} })
 		if want := map[bool]string{true: record.NewConnection}[anew]; err != nil || stream.Ops[0].Connection != want {
 			t.Errorf("anew %v: the records say %+v: %v", anew, stream.Ops, err)
@@ -64,10 +59,7 @@ func TestAnewConnectionsOfAServerThatTakesNone(t *testing.T) {
 	defer s.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	b := newBench(t, nil, load.Options{})
-	member, err := b.AddMember(endpoint.New(s.URL, ca, endpoint.Identity{}), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	member := repotest.Must(b.AddMember(endpoint.New(s.URL, ca, endpoint.Identity{}), 0))(t)
 	defer func() { _ = b.Close() }()
 	for i, want := range []struct {
 		anew   bool
@@ -90,9 +82,7 @@ func TestAnewConnectionsOfAServerThatTakesNone(t *testing.T) {
 				t.Errorf("a call took %v without its handshake", took)
 			}
 		}
-		if err := b.Run(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, b.Run(t.Context(), p))
 		if failed.Load() != want.failed {
 			t.Errorf("plan %d, anew %v: %d of 5 calls failed, want %d", i, want.anew, failed.Load(), want.failed)
 		}

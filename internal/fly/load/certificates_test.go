@@ -58,9 +58,7 @@ func TestClientsWithCertificates(t *testing.T) {
 	p.Clients.Identity = func(i int) load.Identity {
 		return load.Identity{User: fmt.Sprint("agent-", i), Groups: []string{"agents"}, UserAgent: fmt.Sprint("agent/", i)}
 	}
-	if err := g.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, g.Run(t.Context(), p))
 	mu.Lock()
 	for i := range 3 {
 		if who := fmt.Sprintf("agent-%d[agents] [] [agent/%d]", i, i); seen[who] != 2 {

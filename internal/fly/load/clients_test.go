@@ -92,9 +92,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	}, load.Options{})
 	p := plan(18, time.Millisecond)
 	p.Clients = agents(6, 3)
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	mu.Lock()
 	defer mu.Unlock()
 	for i := range 18 {
@@ -166,13 +164,8 @@ func TestClientsOfSeveralPlans(t *testing.T) {
 // ops closes the records and reads the operations back.
 func (b *bench) ops(t *testing.T) []record.Op {
 	t.Helper()
-	if err := b.records.Close(); err != nil {
-		t.Fatal(err)
-	}
-	stream, err := record.Read(b.path, func(*record.Stream) record.Visitor { return record.Visitor{} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.records.Close())
+	stream := repotest.Must(record.Read(b.path, func(*record.Stream) record.Visitor { return record.Visitor{} }))(t)
 	return stream.Ops
 }
 
@@ -184,9 +177,7 @@ func TestLimitersHoldCallsBack(t *testing.T) {
 	const clients, calls, qps, burst = 4, 80, 100, 5
 	p := load.Plan{Ops: plan(1, 1).Ops, Count: calls, Pace: pace.Burst(), Build: post, Clients: agents(clients, clients)}
 	p.Clients.QPS, p.Clients.Burst = qps, burst
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	done := b.calls(t)
 	if len(done) != calls {
 		t.Fatalf("%d calls, want %d", len(done), calls)
@@ -237,9 +228,7 @@ func TestRetriesAndPagesTakeTokens(t *testing.T) {
 		}}
 	p.Clients.QPS, p.Clients.Burst = 50, 1
 	before := time.Now()
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	took := time.Since(before)
 	done := b.calls(t)
 	if len(done) != 5 { // a try, its retry, two pages, the last call
@@ -260,14 +249,9 @@ func TestManyClientsAreSmall(t *testing.T) {
 	e := hollowProcess(t)
 	file := filepath.Join(t.TempDir(), "r.wt")
 	records, err := record.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer records.Close()
-	g, err := load.New(load.Options{Endpoint: e, Records: records, Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := repotest.Must(load.New(load.Options{Endpoint: e, Records: records, Clock: clock.Start()}))(t)
 	defer g.Close()
 	population := agents(clients, clients)
 	population.QPS, population.Burst = 5, 10
@@ -328,9 +312,7 @@ func hollowProcess(t *testing.T) endpoint.Endpoint {
 	if err == nil {
 		err = server.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() {
 		_ = hold.Close()
 		_ = server.Wait()
@@ -352,10 +334,7 @@ func TestHollowProcess(t *testing.T) {
 	if kubeconfig == "" {
 		t.Skip("it belongs to another test")
 	}
-	server, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := repotest.Must(hollow.New(hollow.Options{}))(t)
 	defer server.Close()
 	cluster, err := server.Cluster("one")
 	if err == nil {
@@ -364,9 +343,7 @@ func TestHollowProcess(t *testing.T) {
 	if err == nil {
 		err = os.Rename(kubeconfig+".new", kubeconfig)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the other test has ended
 }
 
@@ -431,20 +408,12 @@ func TestClientsOpenTheirWatchesAgain(t *testing.T) {
 // server's, not lateness of the generator.
 func TestClientsThatCannotConnectAreNotLate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := load.New(load.Options{Endpoint: endpoint.Plain("https://127.0.0.1:1"), Records: records, Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(path))(t)
+	g := repotest.Must(load.New(load.Options{Endpoint: endpoint.Plain("https://127.0.0.1:1"), Records: records, Clock: clock.Start()}))(t)
 	defer g.Close()
 	p := plan(6, time.Millisecond)
 	p.Clients = agents(2, 2)
-	if err := g.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, g.Run(t.Context(), p))
 	b := &bench{path: path, records: records}
 	for _, c := range b.calls(t) {
 		if c.Outcome != record.Failed || c.Sent >= c.Done || c.Sent < c.Due {

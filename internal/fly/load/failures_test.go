@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestFailuresAreTold has calls refused in several ways: each is told when it is
@@ -43,9 +44,7 @@ func TestFailuresAreTold(t *testing.T) {
 		Object: func(i int) string { return fmt.Sprint("n/", i) },
 	}
 	for range 2 {
-		if err := b.Run(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, b.Run(t.Context(), p))
 	}
 	if n := b.FailedForGood(func(step string, code int) bool { return step == "fill" && code == 409 }); n != 4 {
 		t.Errorf("%d calls failed though it was not expected, want 4", n)
@@ -55,10 +54,8 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 	last := map[int]record.Failure{}
 	calls, again := 0, 0
-	if err := b.records.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := record.Read(b.path, func(s *record.Stream) record.Visitor {
+	repotest.NoError(t, b.records.Close())
+	repotest.Must(record.Read(b.path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{
 			Call: func(c record.Call) {
 				calls++
@@ -77,10 +74,7 @@ func TestFailuresAreTold(t *testing.T) {
 				}
 			},
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	about := record.Failure{Verb: "get", Resource: op("get").Resource}
 	want := map[int]record.Failure{}
 	for _, f := range []record.Failure{{Code: 409, Count: 2}, {Code: 422, Reason: "Invalid", Count: 4}, {Code: 503, Retried: 1}} {
@@ -99,12 +93,8 @@ func TestFailuresAreBounded(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprintf(w, `{"kind":"Status","reason":"R%d","message":"no"}`, seen.add("all"))
 	}, load.Options{})
-	if err := b.Run(t.Context(), load.Plan{Ops: []record.Op{op("get")}, Count: 500, Pace: pace.Burst(), Build: get}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), load.Plan{Ops: []record.Op{op("get")}, Count: 500, Pace: pace.Burst(), Build: get}))
+	repotest.NoError(t, b.records.Close())
 	ways := map[string]int{}
 	_, err := record.Read(b.path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) {
@@ -145,9 +135,7 @@ func TestRefusalOfARetry(t *testing.T) {
 			mu.Unlock()
 		},
 	}
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	forGood := 0
 	for _, c := range b.calls(t) {
 		if c.ForGood() {

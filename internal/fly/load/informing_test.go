@@ -27,11 +27,8 @@ import (
 // inform is a plan of clients that are informers of pods.
 func inform(t *testing.T, form informer.Form, clients int) load.Plan {
 	t.Helper()
-	f, err := load.NewForm(discovery.Resource{Name: "pods", Root: "/api/v1", Plural: "pods", Namespaced: true},
-		load.Target{Verb: "watch", AllNamespaces: true, Hold: time.Hour, Informer: form})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(load.NewForm(discovery.Resource{Name: "pods", Root: "/api/v1", Plural: "pods", Namespaced: true},
+		load.Target{Verb: "watch", AllNamespaces: true, Hold: time.Hour, Informer: form}))(t)
 	return load.Plan{Step: "inform", Ops: []record.Op{f.Op("inform"), f.ListOp("inform")}, Count: clients, Pace: pace.Burst(), Clients: agents(clients, clients),
 		Build: func(_ int, req *load.Request) (bool, error) {
 			f.Fill(req, "", "")
@@ -156,11 +153,9 @@ func TestInformersThatList(t *testing.T) {
 // by name, of those with a reason by name and reason.
 func (b *bench) counts(t *testing.T) map[string]float64 {
 	t.Helper()
-	if err := b.records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.records.Close())
 	counts := map[string]float64{}
-	_, err := record.Read(b.path, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(b.path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Sample: func(v record.Sample) {
 			series := s.Series[v.Series]
 			name := series.Name
@@ -171,10 +166,7 @@ func (b *bench) counts(t *testing.T) map[string]float64 {
 			}
 			counts[name] = v.Value
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return counts
 }
 
@@ -234,14 +226,9 @@ func TestInformersOfARealServer(t *testing.T) {
 	for name, form := range map[string]informer.Form{"list": informer.List, "watchList": informer.WatchList} {
 		t.Run(name, func(t *testing.T) {
 			server, err := hollow.New(hollow.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			defer server.Close()
-			cluster, err := server.Cluster("one")
-			if err != nil {
-				t.Fatal(err)
-			}
+			cluster := repotest.Must(server.Cluster("one"))(t)
 			b := &bench{path: filepath.Join(t.TempDir(), "r.wt")}
 			if b.records, err = record.Create(b.path); err != nil {
 				t.Fatal(err)
@@ -277,9 +264,7 @@ func TestInformersOfARealServer(t *testing.T) {
 			repotest.Eventually(t, "all informers watch", func() bool { return open() == clients })
 			cluster.Stop()
 			repotest.Eventually(t, "all watches have ended", func() bool { return open() == 0 })
-			if err := cluster.Start(); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, cluster.Start())
 			repotest.Eventually(t, "all informers watch again", func() bool { return open() == clients })
 			cluster.Stop()
 			repotest.Eventually(t, "all watches have ended once more", func() bool { return open() == 0 })
@@ -287,9 +272,7 @@ func TestInformersOfARealServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			cluster.Compact()
-			if err := cluster.Start(); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, cluster.Start())
 			repotest.Eventually(t, "all informers watch at last", func() bool { return open() == clients })
 			stop()
 			if err := <-ran; !errors.Is(err, context.Canceled) {

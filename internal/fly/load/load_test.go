@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -52,16 +53,11 @@ func newBench(t *testing.T, h http.HandlerFunc, o load.Options) *bench {
 // calls closes the records and reads the calls back.
 func (b *bench) calls(t *testing.T) []record.Call {
 	t.Helper()
-	if err := b.records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.records.Close())
 	var calls []record.Call
-	_, err := record.Read(b.path, func(*record.Stream) record.Visitor {
+	repotest.Must(record.Read(b.path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Call: func(c record.Call) { calls = append(calls, c) }}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return calls
 }
 
@@ -82,9 +78,7 @@ func TestCallsLeaveWhenTheyAreDue(t *testing.T) {
 		bodies.Store(string(raw), true)
 		w.WriteHeader(http.StatusCreated)
 	}, load.Options{})
-	if err := b.Run(t.Context(), plan(200, 2*time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), plan(200, 2*time.Millisecond)))
 	calls := b.calls(t)
 	if len(calls) != 200 {
 		t.Fatalf("%d calls recorded, want 200", len(calls))
@@ -126,9 +120,7 @@ func TestAStallCountsFromDue(t *testing.T) {
 		defer gate.RUnlock()
 	}, load.Options{Connections: 1, InFlight: 20})
 	watch := clock.Start()
-	if err := b.Run(t.Context(), plan(n, gap)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), plan(n, gap)))
 	took := watch.Now().Sub(0)
 	slow, late, longest := 0, 0, time.Duration(0)
 	calls := b.calls(t)

@@ -23,16 +23,13 @@ import (
 func (b *bench) told(t *testing.T, what record.EventType) []string {
 	t.Helper()
 	var texts []string
-	_, err := record.Read(b.path, func(*record.Stream) record.Visitor {
+	repotest.Must(record.Read(b.path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(m record.Event) {
 			if m.Type == what {
 				texts = append(texts, fmt.Sprintf("%s: %d %g %d", m.Name, m.Count, m.Rate, m.Parallel))
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return texts
 }
 
@@ -105,13 +102,9 @@ func TestClosedPool(t *testing.T) {
 		now.Add(-1)
 	}, load.Options{})
 	p := load.Plan{Ops: []record.Op{op("get")}, Count: 100, Pace: pace.Closed(7), Build: get}
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	p.Count, p.For, p.Pace = 0, 60*time.Millisecond, pace.Closed(2)
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	calls := b.calls(t)
 	if n := len(calls) - 100; n < 2 || n > 26 { // how many of 24 a busy machine comes to, nobody knows
 		t.Errorf("%d calls of 5 ms, two at a time for 60 ms", n)
@@ -133,9 +126,7 @@ func TestClosedPool(t *testing.T) {
 func TestProofClosedPoolGoesOn(t *testing.T) {
 	repotest.Proof(t)
 	b := newBench(t, func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) }, load.Options{})
-	if err := b.Run(t.Context(), load.Plan{Ops: []record.Op{op("get")}, For: time.Second, Pace: pace.Closed(2), Build: get}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), load.Plan{Ops: []record.Op{op("get")}, For: time.Second, Pace: pace.Closed(2), Build: get}))
 	if n := len(b.calls(t)); n < 300 {
 		t.Errorf("%d calls of 5 ms, two at a time for a second: want 300 of 400 at least", n)
 	}
@@ -149,15 +140,12 @@ func TestMix(t *testing.T) {
 		}
 	}, load.Options{})
 	mix := load.NewMix([]float64{1, 2}, 5)
-	err := b.Run(t.Context(), load.Plan{Ops: []record.Op{op("get"), op("create")}, Count: 300, Pace: pace.Burst(), Build: func(i int, r *load.Request) (bool, error) {
+	repotest.NoError(t, b.Run(t.Context(), load.Plan{Ops: []record.Op{op("get"), op("create")}, Count: 300, Pace: pace.Burst(), Build: func(i int, r *load.Request) (bool, error) {
 		if r.Op = mix.Pick(i); r.Op == 1 {
 			return post(i, r)
 		}
 		return get(i, r)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	n := map[uint16]int{}
 	for _, c := range b.calls(t) {
 		if (c.Code == 201) != (c.Op == 1) {

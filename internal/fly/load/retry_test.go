@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // counter counts requests by path.
@@ -61,9 +62,7 @@ func TestRetries(t *testing.T) {
 			told = append(told, fmt.Sprintf("%d.%d %v %v", r.Index, r.Attempt, r.Outcome, r.Last))
 		},
 	}
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	if n := b.Progress().Retries; n != 7 {
 		t.Errorf("%d retries in progress, want 7", n)
 	}
@@ -111,9 +110,7 @@ func TestRetriesAreBounded(t *testing.T) {
 	}{{nil, 0, 2}, {[]int{409}, 20 * time.Millisecond, 10}} {
 		before := b.Progress().Ended
 		p.Retry.Codes, p.For = tt.codes, tt.limit
-		if err := b.Run(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, b.Run(t.Context(), p))
 		if n := b.Progress().Ended - before; n > tt.most || n < 2 {
 			t.Errorf("codes %v: %d calls", tt.codes, n)
 		}
@@ -131,9 +128,7 @@ func TestManyRetries(t *testing.T) {
 	}, load.Options{})
 	const n = load.MaxWaiting + 1000
 	p := load.Plan{Ops: []record.Op{op("get")}, Count: n, Pace: pace.Burst(), Build: get, Retry: load.Retry{Times: 1, Delay: 2 * time.Second}}
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	if p := b.Progress(); p.OK != n || p.Failed != n {
 		t.Errorf("%+v", p)
 	}
@@ -172,17 +167,14 @@ func TestPages(t *testing.T) {
 		fmt.Fprintf(w, `{"metadata":{"continue":%q},"items":[]}`, next)
 	}, load.Options{})
 	var ends []string
-	err := b.Run(t.Context(), load.Plan{
+	repotest.NoError(t, b.Run(t.Context(), load.Plan{
 		Ops: []record.Op{op("list")}, Count: 1, Pace: pace.Burst(), Retry: load.Retry{Times: 1, Delay: time.Millisecond},
 		Build: func(i int, r *load.Request) (bool, error) {
 			r.Method, r.Path, r.Pages = http.MethodGet, "/x?limit=2", true
 			return true, nil
 		},
 		Done: func(r load.Result) { ends = append(ends, fmt.Sprint(r.Chain, r.Attempt, r.Outcome, r.Last)) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if want := []string{"0 0 ok false", "1 0 failed false", "1 1 ok false", "2 0 ok true"}; !slices.Equal(ends, want) {
 		t.Errorf("ends %q, want %q", ends, want)
 	}

@@ -16,19 +16,16 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func encoded(t testing.TB, o runtime.Object) []byte {
 	t.Helper()
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	o.GetObjectKind().SetGroupVersionKind(kinds[0])
 	var b bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b))
 	return b.Bytes()
 }
 
@@ -45,14 +42,8 @@ func configMaps(next string) *corev1.ConfigMapList {
 
 func TestTokenOfTheNextPage(t *testing.T) {
 	const token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTIz"
-	typed, err := json.Marshal(configMaps(token))
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, err := json.Marshal(configMaps(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	typed := repotest.Must(json.Marshal(configMaps(token)))(t)
+	last := repotest.Must(json.Marshal(configMaps("")))(t)
 	for name, tt := range map[string]struct{ list, want string }{
 		"json":                      {string(typed), token},
 		"json, last":                {string(last), ""},
@@ -76,10 +67,7 @@ func TestTokenOfTheNextPage(t *testing.T) {
 // TestVersionsOfLists: the version stands before or behind the token, and before or behind
 // the items.
 func TestVersionsOfLists(t *testing.T) {
-	typed, err := json.Marshal(configMaps("next"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	typed := repotest.Must(json.Marshal(configMaps("next")))(t)
 	for name, list := range map[string]string{
 		"json": string(typed), "protobuf": string(encoded(t, configMaps("next"))),
 		"custom resources": `{"apiVersion":"v1","items":[{"metadata":{"resourceVersion":"3"}}],"kind":"L","metadata":{"continue":"next","resourceVersion":"7"}}`,
@@ -108,10 +96,7 @@ func TestVersionsOfEvents(t *testing.T) {
 	}
 	var lines, frames []byte
 	for _, o := range objects {
-		raw, err := json.Marshal(o.object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(o.object))(t)
 		lines = fmt.Appendf(lines, `{"type":%q,"object":%s}`+"\n", o.kind, raw)
 		frames = append(frames, eventOf(t, o.kind, o.object)...)
 	}
@@ -137,10 +122,7 @@ func event(t testing.TB, kind string) []byte { return eventOf(t, kind, &corev1.C
 func eventOf(t testing.TB, kind string, o runtime.Object) []byte {
 	t.Helper()
 	e := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: encoded(t, o)}}
-	raw, err := e.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(e.Marshal())(t)
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
 }
 

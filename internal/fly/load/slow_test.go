@@ -77,11 +77,8 @@ func (v valve) Read(now clock.Time, waiting int) (int, clock.Time) {
 // informOfMaps is a plan of clients that are informers of config maps, and read them so.
 func informOfMaps(t *testing.T, clients int, r load.Reader) load.Plan {
 	t.Helper()
-	f, err := load.NewForm(discovery.Resource{Name: "configmaps", Root: "/api/v1", Plural: "configmaps", Namespaced: true},
-		load.Target{Verb: "watch", AllNamespaces: true, Hold: time.Hour, Informer: informer.List})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(load.NewForm(discovery.Resource{Name: "configmaps", Root: "/api/v1", Plural: "configmaps", Namespaced: true},
+		load.Target{Verb: "watch", AllNamespaces: true, Hold: time.Hour, Informer: informer.List}))(t)
 	c := agents(clients, clients)
 	c.Identity = func(int) load.Identity { return load.Identity{} }
 	c.Reader = func() load.Reader { return r }
@@ -97,14 +94,9 @@ func informOfMaps(t *testing.T, clients int, r load.Reader) load.Plan {
 // they read on, and list again. A client beside them gets every event at once.
 func TestStalledInformersOfAHollowServer(t *testing.T) {
 	server, err := hollow.New(hollow.Options{HistoryBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer server.Close()
-	cluster, err := server.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := repotest.Must(server.Cluster("one"))(t)
 	b := &bench{path: filepath.Join(t.TempDir(), "r.wt")}
 	if b.records, err = record.Create(b.path); err != nil {
 		t.Fatal(err)

@@ -25,9 +25,7 @@ func real(t *testing.T) (*plane.Plane, *bench) {
 	t.Helper()
 	path := repotest.Binary(t)
 	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	b := &bench{path: filepath.Join(t.TempDir(), "r.wt")}
 	if b.records, err = record.Create(b.path); err != nil {
@@ -57,14 +55,8 @@ func stalled(t *testing.T) time.Duration {
 	if !ok {
 		t.Fatal("no API server")
 	}
-	resource, err := b.Resources().Named(t.Context(), "configmaps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	form, err := load.NewForm(resource, load.Target{Verb: "create"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resource := repotest.Must(b.Resources().Named(t.Context(), "configmaps"))(t)
+	form := repotest.Must(load.NewForm(resource, load.Target{Verb: "create"}))(t)
 	var from, to clock.Time
 	stopped := make(chan error, 1)
 	time.AfterFunc(3*time.Second, func() {
@@ -79,7 +71,7 @@ func stalled(t *testing.T) time.Duration {
 		stopped <- err
 	})
 	const calls = int(rate * length / time.Second)
-	err = b.Run(t.Context(), load.Plan{
+	repotest.NoError(t, b.Run(t.Context(), load.Plan{
 		Ops: []record.Op{form.Op("s")}, Count: calls, Pace: pace.Constant(rate),
 		Build: func(i int, req *load.Request) (bool, error) {
 			name := fmt.Sprintf("object-%d", i)
@@ -87,13 +79,8 @@ func stalled(t *testing.T) time.Duration {
 			req.Body = fmt.Appendf(req.Body, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"a":"b"}}`, name)
 			return true, nil
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-stopped; err != nil {
-		t.Fatal(err)
-	}
+	}))
+	repotest.NoError(t, <-stopped)
 	var latencies []time.Duration
 	meanwhile := 0
 	for _, c := range b.calls(t) {

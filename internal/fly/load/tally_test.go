@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // What several generators have done adds up to what one would have done, also as JSON,
@@ -29,14 +30,9 @@ func TestTalliesAddUp(t *testing.T) {
 	}
 	var all []Tally
 	for i := range parts {
-		raw, err := json.Marshal(parts[i].Tally())
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(parts[i].Tally()))(t)
 		var one Tally
-		if err := json.Unmarshal(raw, &one); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal(raw, &one))
 		all = append(all, one)
 	}
 	if got, want := Sum(all), whole.Progress(); got != want {

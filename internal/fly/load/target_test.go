@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -39,9 +40,7 @@ func TestCallsGoToTheirMembers(t *testing.T) {
 		req.Member = i % 3
 		return build(i, req)
 	}
-	if err := b.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Run(t.Context(), p))
 	for i := range got {
 		if n := got[i].Load(); n != 11 {
 			t.Errorf("server %d got %d calls, want 10 and one again", i, n)

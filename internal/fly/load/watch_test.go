@@ -59,7 +59,7 @@ func TestHeldWatches(t *testing.T) {
 	var mu sync.Mutex
 	ends := map[string]int{}
 	run := func(more string) {
-		err := b.Run(t.Context(), load.Plan{
+		repotest.NoError(t, b.Run(t.Context(), load.Plan{
 			Ops: []record.Op{op("watch")}, Count: 20, Pace: pace.Constant(1000), Build: watch(300*time.Millisecond, more),
 			Done: func(r load.Result) {
 				mu.Lock()
@@ -67,10 +67,7 @@ func TestHeldWatches(t *testing.T) {
 				long := r.Held > 0 && r.Held < 10*time.Second
 				ends[fmt.Sprint(r.Outcome, r.Response.Code, r.Events, r.Bytes > 0, long, r.Last)]++
 			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	run("")
 	run("&sendInitialEvents=true")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -21,10 +22,7 @@ func TestFaultsOfHollowMembers(t *testing.T) {
 		asked = append(asked, strings.TrimPrefix(r.URL.RequestURI(), "/"))
 	}))
 	defer process.Close()
-	base, err := url.Parse(process.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := repotest.Must(url.Parse(process.URL))(t)
 	m := &Member{Name: "a", server: hollowControl{process.Client(), base}.of("a")}
 	for _, tt := range []struct {
 		fault      scenario.Disturbance

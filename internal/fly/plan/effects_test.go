@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -41,10 +42,7 @@ steps:
 `
 
 func TestEffects(t *testing.T) {
-	s, err := scenario.Parse("x.yaml", []byte(program), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(scenario.Parse("x.yaml", []byte(program), nil))(t)
 	runs := []string{
 		"plane: programs of own", "etcd --data-dir=/srv/etcd", "etcd with LD_PRELOAD=x.so",
 		"kube-apiserver --audit-log-path=audit.log", "kube-apiserver --etcd-cafile=~/ca",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -43,9 +44,7 @@ func sources() plan.Sources {
 func parse(t *testing.T, steps string) *scenario.Scenario {
 	t.Helper()
 	s, err := scenario.Parse("f", []byte("scenario: x\nnamespaces: {count: 2}\nbodies: {map: {text: t}, deployment: {text: t}, broken: {text: t}, odd: {text: t}, part: {text: t}}\nsteps:\n"+steps), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return s
 }
 
@@ -144,10 +143,7 @@ func TestEtcd(t *testing.T) {
 	object := 0.0 // bytes that etcd holds of one of our maps
 	at := func(steps string) float64 {
 		t.Helper()
-		e, err := plan.Of(parse(t, steps), sources())
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := repotest.Must(plan.Of(parse(t, steps), sources()))(t)
 		return float64(e.EtcdBytes)
 	}
 	fill := "- {name: fill, create: {body: map, count: 1000, pace: {constant: 1000}}}\n"
@@ -177,10 +173,7 @@ func TestEtcd(t *testing.T) {
 func TestUnmet(t *testing.T) {
 	s := parse(t, "- {name: fill, create: {body: map, count: 5000000, pace: {constant: 1000}}}\n- requests: {count: 50000, pace: {burst: true}, mix: [{verb: watch, of: fill}]}\n")
 	s.Plane.EtcdMembers, s.Plane.APIServers, s.Plane.Schedulers = 3, 3, 2
-	e, err := plan.Of(s, sources())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(plan.Of(s, sources()))(t)
 	tight := parse(t, "- pause: 1s\n")
 	tight.Plane.Components = map[string]scenario.Component{"etcd": {Flags: map[string]string{"quota-backend-bytes": "1073741824"}}}
 	for _, tt := range []struct {
@@ -216,7 +209,7 @@ func TestUnmet(t *testing.T) {
 // TestSubjectsUnmet holds what is said of a machine that is too small for subjects that
 // say what they need.
 func TestSubjectsUnmet(t *testing.T) {
-	s, err := scenario.Parse("f", []byte(`
+	s := repotest.Must(scenario.Parse("f", []byte(`
 scenario: x
 subjects:
 - name: fleet
@@ -225,14 +218,8 @@ subjects:
   needs: {memory: 200Mi, openFiles: 17000, connections: 9000}
 steps:
 - pause: 1s
-`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := plan.Of(s, sources())
-	if err != nil {
-		t.Fatal(err)
-	}
+`), nil))(t)
+	e := repotest.Must(plan.Of(s, sources()))(t)
 	if got, want := e.Subjects.String(), "about 600 MiB of memory, 17000 open files in one process at most, 27000 connections out"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -307,10 +294,7 @@ func TestRoundsCountWhatWasMade(t *testing.T) {
     - {verb: delete, resource: configmaps, namespace: "*", selector: body=odd}
     - {verb: patch, resource: configmaps, namespace: "*", selector: body=none, body: map}
 `
-	e, err := plan.Of(parse(t, steps), plan.Sources{Render: render})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(plan.Of(parse(t, steps), plan.Sources{Render: render}))(t)
 	if got := short(e); !e.AtLeast || !strings.HasSuffix(got, ": 25 create configmaps, 15 delete configmaps, 60 get configmaps, 3 patch configmaps") {
 		t.Errorf("at least: %v; %s", e.AtLeast, got)
 	}
@@ -320,13 +304,8 @@ func TestUpgradesSayTheirOrder(t *testing.T) {
 	text := "scenario: x\nplane: {release: v1.36.3, etcd: v3.6.12, etcdMembers: 3, apiservers: 2}\nfleet: {nodes: 25}\nsteps:\n" +
 		"- {name: up, upgrade: {to: v1.37.1, etcd: v3.7.0, hold: 10s, between: 1s}}\n- {name: down, upgrade: {to: v1.36.3, parts: [kube-apiserver, kube-scheduler]}}\n"
 	s, err := scenario.Parse("f", []byte(strings.Replace(text, "kube-scheduler]", "kube-scheduler], allowUnsupportedSkew: true", 1)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := plan.Of(s, sources())
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	e := repotest.Must(plan.Of(s, sources()))(t)
 	want := "step up to v1.37.1: 3 of etcd, then 2 of kube-apiserver, then 1 of kube-controller-manager, then 1 of kube-scheduler, then 25 nodes\n" +
 		"step down to v1.36.3: 1 of kube-scheduler, then 2 of kube-apiserver"
 	if got := strings.Join(e.Upgrades, "\n"); got != want {
@@ -345,10 +324,7 @@ func TestUpgradesSayTheirOrder(t *testing.T) {
 }
 
 func TestWhatIsLeftOutIsSaid(t *testing.T) {
-	e, err := plan.Of(parse(t, "- {name: warm-up, pause: 1s, when: 1 > 2}\n- {pause: 1s}\n- {pause: 1s, when: false}\n"), plan.Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(plan.Of(parse(t, "- {name: warm-up, pause: 1s, when: 1 > 2}\n- {pause: 1s}\n- {pause: 1s, when: false}\n"), plan.Sources{}))(t)
 	var b strings.Builder
 	if err := e.Write(&b); err != nil || !strings.Contains(b.String(), "\nleft out   by conditions (when): step warm-up, step in line 7\n") {
 		t.Errorf("%s, %v", b.String(), err)

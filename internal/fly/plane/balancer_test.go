@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A trace says what the servers answer (+0: server 0 is ready, -0: not) and where
@@ -67,18 +68,11 @@ func TestBalancerWithoutServer(t *testing.T) {
 			}
 		}))
 		defer server.Close()
-		base, err := url.Parse(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		base := repotest.Must(url.Parse(server.URL))(t)
 		asks, b.servers = append(asks, &Asker{server.Client(), base, bodyBytes}), append(b.servers, base.Host)
 	}
 	b.settings.Interval = 1 << 40 // the timeout of a question: longer than any test
-	var err error
-	b.proxy, err = proxy.Start(proxy.Options{Choose: func(_, _ net.Addr) string { return b.servers[0] }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.proxy = repotest.Must(proxy.Start(proxy.Options{Choose: func(_, _ net.Addr) string { return b.servers[0] }}))(t)
 	defer b.proxy.Close()
 	for _, c := range []struct {
 		ready   [2]bool

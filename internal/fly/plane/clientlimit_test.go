@@ -7,6 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestClientLimitOf(t *testing.T) {
@@ -18,9 +19,7 @@ func TestClientLimitOf(t *testing.T) {
 		"silent.yaml":  "kind: OperatorConfiguration\n",
 		"broken.yaml":  "kind: [\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for _, c := range []struct {
 		args []string

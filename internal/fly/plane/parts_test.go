@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/component"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -81,10 +82,7 @@ func TestChoosePorts(t *testing.T) {
 	if all, err := choosePorts(several); err != nil || len(all) != 3+3+2+1+1 || all[peerOf("etcd-2")] == all["etcd-2"] || strconv.Itoa(all["kube-apiserver-1"]) != several.SettingsOf("kube-apiserver-1").Flags["secure-port"] {
 		t.Errorf("of several: %v, %v", all, err)
 	}
-	first, err := choosePorts(scenario.Plane{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := repotest.Must(choosePorts(scenario.Plane{}))(t)
 	seen := map[int]bool{}
 	for name, port := range first {
 		if port < 1024 || seen[port] {
@@ -102,10 +100,7 @@ func TestChoosePorts(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	ports, err := FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := repotest.Must(FreePorts(1))(t)
 	return ports[0]
 }
 
@@ -130,21 +125,13 @@ func TestSchedulerConfigIsCompleted(t *testing.T) {
 	s := exampleSite()
 	s.folder = t.TempDir()
 	const given = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 7\nclientConnection: {qps: 99}\n"
-	if err := os.WriteFile(filepath.Join(base, "s.yaml"), []byte(given), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(base, "s.yaml"), []byte(given), 0o600))
 	own := scenario.Component{Flags: map[string]string{"--config": "s.yaml", "v": "2"}}
-	got, err := withConnection(component.Scheduler, own, s, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(withConnection(component.Scheduler, own, s, base))(t)
 	if own.Flags["--config"] != "s.yaml" || got.Flags["v"] != "2" {
 		t.Errorf("flags %v from %v", got.Flags, own.Flags)
 	}
-	raw, err := os.ReadFile(got.Flags["--config"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(got.Flags["--config"]))(t)
 	var c struct {
 		PercentageOfNodesToScore int
 		ClientConnection         struct {
@@ -153,16 +140,12 @@ func TestSchedulerConfigIsCompleted(t *testing.T) {
 		}
 		LeaderElection struct{ LeaderElect *bool }
 	}
-	if err := yaml.Unmarshal(raw, &c); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, yaml.Unmarshal(raw, &c))
 	if c.PercentageOfNodesToScore != 7 || c.ClientConnection.QPS != 99 || c.ClientConnection.Kubeconfig != "/run/pki/scheduler.conf" || c.LeaderElection.LeaderElect == nil || *c.LeaderElection.LeaderElect {
 		t.Errorf("completed to:\n%s", raw)
 	}
 	for name, text := range map[string]string{"empty.yaml": "", "broken.yaml": "a: [\n"} {
-		if err := os.WriteFile(filepath.Join(base, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(base, name), []byte(text), 0o600))
 		if _, err := withConnection(component.Scheduler, scenario.Component{Flags: map[string]string{"config": name}}, s, base); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

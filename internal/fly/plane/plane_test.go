@@ -109,9 +109,7 @@ func binaries(t *testing.T, scripts map[string]string) string {
 			script = "exec sleep 60"
 		}
 		text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && { echo '%s'; exit 0; }\necho args \"$@\"\n%s\n", version, script)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
 	return dir
 }
@@ -120,10 +118,7 @@ func binaries(t *testing.T, scripts map[string]string) string {
 // into a log.
 func leftBehind(t *testing.T, logs string) (tries int, left []string) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(logs, "etcd.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(logs, "etcd.log")))(t)
 	for _, m := range regexp.MustCompile(`--data-dir=(\S+)/etcd `).FindAllStringSubmatch(string(raw), -1) {
 		tries++
 		if _, err := os.Lstat(m[1]); err == nil {
@@ -163,10 +158,7 @@ func TestLostPortIsTriedAgainWithOthers(t *testing.T) {
 	if tries, left := leftBehind(t, logs); tries != 3 || len(left) > 0 {
 		t.Errorf("%d tries, left behind: %v", tries, left)
 	}
-	raw, err := os.ReadFile(filepath.Join(logs, "etcd.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(logs, "etcd.log")))(t)
 	ports := map[string]bool{}
 	for _, m := range regexp.MustCompile(`listen-client-urls=\S+:(\d+)`).FindAllStringSubmatch(string(raw), -1) {
 		ports[m[1]] = true
@@ -203,22 +195,15 @@ func TestCancelledStartLeavesNothing(t *testing.T) {
 
 func TestBadConfigurationIsAClearError(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	flags := func(name, key, value string) map[string]scenario.Component {
 		return map[string]scenario.Component{name: {Flags: map[string]string{key: value}}}
 	}
 	lacking, all := binaries(t, nil), binaries(t, nil)
-	if err := os.Remove(filepath.Join(lacking, component.Scheduler)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(lacking, component.Etcd), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Remove(filepath.Join(lacking, component.Scheduler)))
+	repotest.NoError(t, os.Chmod(filepath.Join(lacking, component.Etcd), 0o600))
 	proxies := map[string][]string{"proxy for nobody": {"kubelet"}, "proxy that is led past": {"etcd", plane.Load}}
 	cases := []struct {
 		name  string
@@ -283,9 +268,7 @@ func server(t *testing.T, allowed map[string]bool, code int) string {
 func kubeconfig(t *testing.T, url string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := endpoint.New(url, nil, endpoint.Identity{}).WriteKubeconfig(path); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, endpoint.New(url, nil, endpoint.Identity{}).WriteKubeconfig(path))
 	return path
 }
 
@@ -296,10 +279,7 @@ func creations() []plane.Right {
 
 func TestAttach(t *testing.T) {
 	all := map[string]bool{"namespaces": true, "nodes": true, "pods": true}
-	p, err := plane.Attach(t.Context(), kubeconfig(t, server(t, all, 0)), plane.Options{Rights: creations()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Attach(t.Context(), kubeconfig(t, server(t, all, 0)), plane.Options{Rights: creations()}))(t)
 	if f := p.Facts(); f.Kind != "kubeconfig" || p.Versions()["kubernetes"] != "v1.30.0" {
 		t.Errorf("facts %+v, versions %v", f, p.Versions())
 	}
@@ -312,10 +292,7 @@ func TestAttach(t *testing.T) {
 			t.Errorf("a component of somebody else was hurt: %v", err)
 		}
 	}
-	r, err := p.AddProxy(plane.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(p.AddProxy(plane.Load))(t)
 	again, err := p.AddProxy(plane.Load)
 	if err != nil || again != r || p.Proxy(plane.Load) != r || p.Proxy(plane.Fleet) != nil {
 		t.Errorf("another proxy: %v", err)
@@ -342,16 +319,11 @@ func TestAttach(t *testing.T) {
 }
 
 func TestAttachThatFailsIsOneClearLine(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	free := "http://" + taken.Addr().String()
 	_ = taken.Close()
 	broken := filepath.Join(t.TempDir(), "broken")
-	if err := os.WriteFile(broken, []byte("a: [\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(broken, []byte("a: [\n"), 0o600))
 	cases := []struct {
 		name, file string
 		is         error
@@ -388,9 +360,6 @@ func TestAttachThatFailsIsOneClearLine(t *testing.T) {
 // port returns the number in a component's address.
 func port(t *testing.T, url string) int {
 	t.Helper()
-	n, err := strconv.Atoi(regexp.MustCompile(`:(\d+)/`).FindStringSubmatch(url)[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := repotest.Must(strconv.Atoi(regexp.MustCompile(`:(\d+)/`).FindStringSubmatch(url)[1]))(t)
 	return n
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestBootObjectsAreNoRuns: whoever looks for what runs left behind goes by the field
@@ -16,16 +17,9 @@ func TestBootObjectsAreNoRuns(t *testing.T) {
 	made := make(chan *http.Request, len(controllerAccounts())+1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { made <- r }))
 	defer server.Close()
-	asker, err := newAsker(endpoint.Bearer(server.URL, nil, "secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := asker.bindAdmin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := asker.createAccounts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	asker := repotest.Must(newAsker(endpoint.Bearer(server.URL, nil, "secret")))(t)
+	repotest.NoError(t, asker.bindAdmin(t.Context()))
+	repotest.NoError(t, asker.createAccounts(t.Context()))
 	close(made)
 	for r := range made {
 		manager := r.URL.Query().Get("fieldManager")

@@ -28,10 +28,7 @@ import (
 // real starts a real plane.
 func real(t *testing.T, cfg scenario.Plane) *plane.Plane {
 	t.Helper()
-	p, err := plane.Start(t.Context(), cfg, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), cfg, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)}))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -45,23 +42,15 @@ func real(t *testing.T, cfg scenario.Plane) *plane.Plane {
 func get(t *testing.T, e endpoint.Endpoint, path string) (int, string) {
 	t.Helper()
 	client, base, err := e.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer client.CloseIdleConnections()
 	url := path
 	if !strings.HasPrefix(path, "https:") {
 		url = strings.TrimSuffix(base.String(), "/") + path
 	}
-	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := repotest.Must(client.Get(url))(t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := repotest.Must(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(body)
 }
 
@@ -109,9 +98,7 @@ func inventory(t *testing.T, p *plane.Plane) (pids, ports []int, paths []string)
 func TestRealPlane(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "scheduler.yaml")
 	const text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 7\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	p := real(t, scenario.Plane{Limits: scenario.Limits{CPU: 1.5, Memory: unit.Bytes(8 << 30)}, Components: map[string]scenario.Component{
 		component.Scheduler:         {Flags: map[string]string{"config": config, "v": "2"}},
 		component.ControllerManager: {CPU: 1.5, Memory: unit.Bytes(1 << 30), Env: map[string]string{"GOGC": "90"}},
@@ -150,14 +137,10 @@ func checkIdentities(t *testing.T, p *plane.Plane) {
 	for who, user := range users {
 		e := p.Endpoint(who)
 		client, base, err := e.Client()
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		review := `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
 		resp, err := client.Post(base.JoinPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").String(), "application/json", strings.NewReader(review))
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		client.CloseIdleConnections()
@@ -173,10 +156,7 @@ func checkIdentities(t *testing.T, p *plane.Plane) {
 	}
 	anonymous := &http.Client{Transport: &http.Transport{TLSClientConfig: anonymousTLS(t, p)}}
 	defer anonymous.CloseIdleConnections()
-	resp, err := anonymous.Get(p.Endpoint(plane.Admin).Server() + "/api/v1/nodes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := repotest.Must(anonymous.Get(p.Endpoint(plane.Admin).Server() + "/api/v1/nodes"))(t)
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
 		t.Errorf("anonymous gets %d, want 403", resp.StatusCode)
@@ -186,10 +166,7 @@ func checkIdentities(t *testing.T, p *plane.Plane) {
 // anonymousTLS trusts the plane and brings no certificate.
 func anonymousTLS(t *testing.T, p *plane.Plane) *tls.Config {
 	t.Helper()
-	c, err := p.Endpoint(plane.Admin).TLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(p.Endpoint(plane.Admin).TLS())(t)
 	return &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12}
 }
 
@@ -200,9 +177,7 @@ func priorityLevels(t *testing.T, p *plane.Plane) map[string]string {
 	var list struct {
 		Items []struct{ Metadata struct{ Name, UID string } }
 	}
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(body), &list))
 	out := map[string]string{}
 	for _, i := range list.Items {
 		out[i.Metadata.UID] = i.Metadata.Name
@@ -285,9 +260,7 @@ func checkAccounts(t *testing.T, p *plane.Plane) {
 func checkKubectl(t *testing.T, p *plane.Plane) {
 	kubectl := repotest.Kubectl(t)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := p.Endpoint(plane.Admin).WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Endpoint(plane.Admin).WriteKubeconfig(file))
 	for _, args := range [][]string{{"create", "namespace", "flight"}, {"get", "serviceaccounts", "-n", "default"}, {"auth", "can-i", "*", "*"}} {
 		cmd := exec.Command(kubectl, append([]string{"--kubeconfig", file, "--cache-dir", t.TempDir()}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -298,13 +271,8 @@ func checkKubectl(t *testing.T, p *plane.Plane) {
 
 func checkAttach(t *testing.T, p *plane.Plane) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := p.Endpoint(plane.Load).WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
-	q, err := plane.Attach(t.Context(), file, plane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Endpoint(plane.Load).WriteKubeconfig(file))
+	q := repotest.Must(plane.Attach(t.Context(), file, plane.Options{}))(t)
 	if err := q.Close(); err != nil || q.Versions()["kubernetes"] != p.Versions()["kubernetes"] {
 		t.Errorf("%v, versions %v", err, q.Versions())
 	}
@@ -329,13 +297,9 @@ func flagValue(t *testing.T, p *plane.Plane, name, flag string) string {
 
 func checkPause(t *testing.T, p *plane.Plane) {
 	c, _ := p.Component(component.Scheduler)
-	if err := c.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Pause())
 	client, _, err := c.Scrape.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer client.CloseIdleConnections()
 	client.Timeout = 300 * time.Millisecond
 	repotest.Eventually(t, "a paused component does not answer", func() bool { // its threads stop one by one
@@ -345,9 +309,7 @@ func checkPause(t *testing.T, p *plane.Plane) {
 		}
 		return err != nil
 	})
-	if err := c.Continue(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Continue())
 	if code, _ := get(t, c.Scrape, c.MetricsURL); code != http.StatusOK {
 		t.Errorf("after going on: %d", code)
 	}

@@ -28,9 +28,7 @@ func TestRealDeathIsReportedWithLogLines(t *testing.T) {
 	}
 	pids, ports, paths := inventory(t, p)
 	c, _ := p.Component(component.APIServer)
-	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Kill(c.PID, syscall.SIGKILL))
 	select {
 	case d := <-p.Died():
 		if d.Component != component.APIServer || !strings.Contains(d.Err.Error(), "signal: killed") || strings.Count(d.Err.Error(), "\n") < 3 {
@@ -72,10 +70,7 @@ func TestRealStartThatIsCancelledLeavesNothing(t *testing.T) {
 			t.Errorf("after %v: %v", after, err)
 		}
 	}
-	raw, err := os.ReadFile(filepath.Join(logs, "etcd.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(logs, "etcd.log")))(t)
 	for _, word := range strings.FieldsFunc(string(raw), func(r rune) bool { return r == '"' || r == ',' }) {
 		if dir, ok := strings.CutPrefix(word, "--data-dir="); ok {
 			if left := remains(nil, nil, []string{filepath.Dir(dir)}); len(left) > 0 {
@@ -111,27 +106,15 @@ func hold(executable, logs string) int {
 func TestNothingOfAPlaneOutlivesAKilledWindtunnel(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "hold", repotest.Binary(t), t.TempDir())
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := repotest.Must(cmd.StdoutPipe())(t)
+	repotest.NoError(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := repotest.Must(bufio.NewReader(out).ReadBytes('\n'))(t)
 	var h held
-	if err := json.Unmarshal(line, &h); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(line, &h))
 	if before := remains(h.PIDs, h.Ports, h.Paths); len(before) < 9 {
 		t.Fatalf("only %v before the end: the test shows nothing", before)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Process.Kill())
 	repotest.Eventually(t, "nothing is left behind", func() bool { return len(remains(h.PIDs, h.Ports, h.Paths)) == 0 })
 }

@@ -29,12 +29,9 @@ import (
 )
 
 func TestRealFaults(t *testing.T) {
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{
 		LogDir: t.TempDir(), Executable: repotest.Binary(t), Proxies: plane.ProxyNames(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	t.Run("proxies", func(t *testing.T) { checkProxies(t, p) })
 	seen := follow(t, p)
@@ -61,16 +58,12 @@ func TestRealFaults(t *testing.T) {
 func create(t *testing.T, p *plane.Plane, who, name string) time.Duration {
 	t.Helper()
 	client, base, err := p.Endpoint(who).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer client.CloseIdleConnections()
 	object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}`, name)
 	begin := time.Now()
 	resp, err := client.Post(base.JoinPath("/api/v1/namespaces/default/configmaps").String(), "application/json", strings.NewReader(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	body, _ := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusCreated {
@@ -87,9 +80,7 @@ func checkProxies(t *testing.T, p *plane.Plane) {
 		}
 	}
 	shape := func(name string, s proxy.Link) {
-		if err := p.Proxy(name).Emulate(s); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, p.Proxy(name).Emulate(s))
 	}
 	const trip = 100 * time.Millisecond
 	shape(plane.Load, proxy.Link{RoundTrip: trip})
@@ -121,15 +112,10 @@ func checkProxies(t *testing.T, p *plane.Plane) {
 func makeNamespace(t *testing.T, p *plane.Plane, name string) {
 	t.Helper()
 	client, base, err := p.Endpoint(plane.Admin).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer client.CloseIdleConnections()
 	object := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
-	resp, err := client.Post(base.JoinPath("/api/v1/namespaces").String(), "application/json", strings.NewReader(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := repotest.Must(client.Post(base.JoinPath("/api/v1/namespaces").String(), "application/json", strings.NewReader(object)))(t)
 	_ = resp.Body.Close()
 	repotest.Eventually(t, "the controllers work: namespace "+name+" gets a service account", func() bool {
 		code, _ := get(t, p.Endpoint(plane.Admin), "/api/v1/namespaces/"+name+"/serviceaccounts/default")
@@ -176,10 +162,7 @@ func (s *seenMaps) end() { s.stop(); s.wait.Wait() }
 func follow(t *testing.T, p *plane.Plane) *seenMaps {
 	t.Helper()
 	c := clock.Start()
-	client, err := wire.New(p.Endpoint(plane.Observe), wire.Options{Clock: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(wire.New(p.Endpoint(plane.Observe), wire.Options{Clock: c}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &seenMaps{maps: map[string]bool{}}
 	s.stop = func() { cancel(); _ = client.Close() }
@@ -200,13 +183,9 @@ func checkRestart(t *testing.T, p *plane.Plane, seen *seenMaps, name string) {
 	}
 	old, _ := p.Component(name)
 	begin := time.Now()
-	if err := old.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, old.Restart(t.Context()))
 	took := time.Since(begin)
-	if err := p.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Ready(t.Context()))
 	fresh, _ := p.Component(name)
 	if fresh.PID == old.PID || len(remains([]int{old.PID}, nil, nil)) > 0 {
 		t.Errorf("process %d after %d", fresh.PID, old.PID)
@@ -218,9 +197,7 @@ func checkRestart(t *testing.T, p *plane.Plane, seen *seenMaps, name string) {
 	var list struct {
 		Items []struct{ Metadata struct{ Name string } }
 	}
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(body), &list))
 	flights := 0
 	for _, i := range list.Items {
 		if strings.HasPrefix(i.Metadata.Name, "flight-") {
@@ -272,9 +249,7 @@ func checkCancelledRestart(t *testing.T, p *plane.Plane) {
 func checkLongPause(t *testing.T, p *plane.Plane) {
 	const long = 2 * time.Second
 	c, _ := p.Component(component.APIServer)
-	if err := c.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Pause())
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		time.Sleep(long)
@@ -307,9 +282,7 @@ func checkSlow(t *testing.T, p *plane.Plane) {
 	defer cancel()
 	time.Sleep(300 * time.Millisecond)
 	full := usedBy(t, c.PID, time.Second)
-	if err := c.Slow(share); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Slow(share))
 	time.Sleep(100 * time.Millisecond)
 	var slow, after float64
 	for try := 0; try < tries && slow < some; try++ {
@@ -318,9 +291,7 @@ func checkSlow(t *testing.T, p *plane.Plane) {
 			t.Errorf("slowed to %v cores it uses %.3f", share, slow)
 		}
 	}
-	if err := c.FullSpeed(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.FullSpeed())
 	for try := 0; try < tries && after < 1.5*share; try++ {
 		after = usedBy(t, c.PID, time.Second)
 	}
@@ -357,16 +328,10 @@ func keepBusy(ctx context.Context, t *testing.T, p *plane.Plane) {
 func usedBy(t *testing.T, pid int, within time.Duration) float64 {
 	t.Helper()
 	ticks := func() (sum float64) {
-		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
 		fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+2:])
 		for _, f := range fields[11:13] {
-			n, err := strconv.ParseFloat(string(f), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := repotest.Must(strconv.ParseFloat(string(f), 64))(t)
 			sum += n
 		}
 		return sum
@@ -398,12 +363,9 @@ const etcdTrip = 40 * time.Millisecond
 // stretch returns the median of a write, and that with answers stretched by 2.
 func stretch(t *testing.T) (plain, stretched time.Duration) {
 	t.Helper()
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{
 		LogDir: t.TempDir(), Executable: repotest.Binary(t), Proxies: plane.ProxyNames(), TerminateTLS: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -412,19 +374,12 @@ func stretch(t *testing.T) (plain, stretched time.Duration) {
 	makeNamespace(t, p, "opened")
 	checkIdentities(t, p)
 	c := clock.Start()
-	client, err := wire.New(p.Endpoint(plane.Load), wire.Options{Clock: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(wire.New(p.Endpoint(plane.Load), wire.Options{Clock: c}))(t)
 	defer client.Close()
 	before := p.Proxy(plane.Load).Stats().Total
-	if err := p.Proxy(component.Etcd).Emulate(proxy.Link{RoundTrip: etcdTrip}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Proxy(component.Etcd).Emulate(proxy.Link{RoundTrip: etcdTrip}))
 	middle := func(run string, factor float64) time.Duration {
-		if err := p.Proxy(plane.Load).Emulate(proxy.Link{AnswerFactor: factor}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, p.Proxy(plane.Load).Emulate(proxy.Link{AnswerFactor: factor}))
 		return median(t, c, client, run)
 	}
 	middle("warm", 1)

@@ -13,9 +13,7 @@ import (
 // writes, and it follows when it has joined them again.
 func TestRealPartition(t *testing.T) {
 	p, err := plane.Start(t.Context(), scenario.Plane{EtcdMembers: 3}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t), PeerProxies: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer func() {
 		pids, ports, paths := inventory(t, p)
 		if err := p.Close(); err != nil {
@@ -25,14 +23,8 @@ func TestRealPartition(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	}()
-	first, err := p.Find(t.Context(), component.Leader(component.Etcd))
-	if err != nil {
-		t.Fatal(err)
-	}
-	join, err := first.Inject(t.Context(), &scenario.Disturbance{Component: first.Name, Action: "partition"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := repotest.Must(p.Find(t.Context(), component.Leader(component.Etcd)))(t)
+	join := repotest.Must(first.Inject(t.Context(), &scenario.Disturbance{Component: first.Name, Action: "partition"}))(t)
 	repotest.Eventually(t, "another member leads", func() bool {
 		next, err := p.Find(t.Context(), component.Leader(component.Etcd))
 		return err == nil && next.Name != first.Name

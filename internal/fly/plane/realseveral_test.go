@@ -21,14 +21,11 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 	restarted := make(chan string, 100)
 	var once sync.Once
 	cfg := scenario.Plane{EtcdMembers: 3, APIServers: 3, Schedulers: 2, ControllerManagers: 2}
-	p, err := plane.Start(t.Context(), cfg, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t), OnFault: func(f plane.FaultEvent) {
+	p := repotest.Must(plane.Start(t.Context(), cfg, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t), OnFault: func(f plane.FaultEvent) {
 		if f.Kind == plane.FaultStart {
 			restarted <- f.Component
 		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	end := func() {
 		once.Do(func() {
 			pids, ports, paths := inventory(t, p)
@@ -59,9 +56,7 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 	}
 	for _, name := range []string{"etcd-1", "kube-apiserver-1"} { // the rest goes on
 		c, _ := p.Component(name)
-		if err := c.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, c.Kill())
 		if code := answers(t, p); code != 200 {
 			t.Errorf("without %s: %d", name, code)
 		}
@@ -75,9 +70,7 @@ func TestRealPlaneOfSeveral(t *testing.T) {
 	}
 	// What ends by itself, as one that loses its lease does, is started again.
 	c, _ := p.Component(component.Scheduler + "-0")
-	if err := syscall.Kill(c.PID, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Kill(c.PID, syscall.SIGTERM))
 	if name := <-restarted; name != c.Name {
 		t.Errorf("%s was started again, want %s", name, c.Name)
 	}
@@ -131,13 +124,8 @@ func checkReplacement(t *testing.T, p *plane.Plane) {
 // checkLeaders ends the leader of etcd, which others follow, and rolls the API servers.
 func checkLeaders(t *testing.T, p *plane.Plane, restarted chan string) {
 	t.Helper()
-	leader, err := p.Find(t.Context(), component.Leader(component.Etcd))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := leader.Terminate(); err != nil {
-		t.Fatal(err)
-	}
+	leader := repotest.Must(p.Find(t.Context(), component.Leader(component.Etcd)))(t)
+	repotest.NoError(t, leader.Terminate())
 	next, err := p.Find(t.Context(), component.Leader(component.Etcd))
 	if err != nil || next.Name == leader.Name {
 		t.Errorf("after %s leads %s, %v", leader.Name, next.Name, err)
@@ -176,14 +164,8 @@ func drain(started chan string) string {
 func resident(t *testing.T, p *plane.Plane) (sum int) {
 	t.Helper()
 	for _, c := range p.Components() {
-		raw, err := os.ReadFile("/proc/" + strconv.Itoa(c.PID) + "/statm")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages, err := strconv.Atoi(strings.Fields(string(raw))[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile("/proc/" + strconv.Itoa(c.PID) + "/statm"))(t)
+		pages := repotest.Must(strconv.Atoi(strings.Fields(string(raw))[1]))(t)
 		sum += pages * os.Getpagesize()
 	}
 	return sum
@@ -204,9 +186,7 @@ func countItems(t *testing.T, p *plane.Plane, path string) int {
 func answers(t *testing.T, p *plane.Plane) (code int) {
 	t.Helper()
 	client, base, err := p.Endpoint(plane.Admin).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer client.CloseIdleConnections()
 	for range 10 {
 		resp, err := client.Get(base.JoinPath("/api/v1/namespaces/default").String())

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func releases(kubernetes, etcd string) release.Plane {
@@ -22,13 +23,10 @@ func TestReplaceStartsAnotherRelease(t *testing.T) {
 	for _, to := range []release.Plane{old, next, old} {
 		for _, part := range []string{component.Etcd, component.APIServer, component.Scheduler} {
 			var order []string
-			err := ForEachProcess(t.Context(), s.plane, part, 0, func(c Component) error {
+			repotest.NoError(t, ForEachProcess(t.Context(), s.plane, part, 0, func(c Component) error {
 				order = append(order, c.Name)
 				return c.Replace(t.Context(), to)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 			if part == component.Etcd && strings.Join(order, " ") != "etcd-0 etcd-2 etcd-1" { // etcd-1 says that it leads
 				t.Errorf("order %s", order)
 			}
@@ -84,20 +82,14 @@ func TestEtcdIsPreparedForAnOlderMinorRelease(t *testing.T) {
 	} {
 		for _, name := range []string{"etcd-0", "etcd-1"} {
 			c1, _ := s.plane.Component(name)
-			if err := c1.Replace(t.Context(), releases("v1.36.3", c.from)); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, c1.Replace(t.Context(), releases("v1.36.3", c.from)))
 		}
-		if err := AllowEtcdDowngrade(t.Context(), s.plane, c.to); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, AllowEtcdDowngrade(t.Context(), s.plane, c.to))
 		var asked []string
 		for _, name := range []string{"etcd-0", "etcd-1"} {
 			c1, _ := s.plane.Component(name)
 			var said struct{ Target string }
-			if err := askEtcd(t.Context(), c1, "target", nil, &said); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, askEtcd(t.Context(), c1, "target", nil, &said))
 			asked = append(asked, said.Target)
 		}
 		if got := strings.Join(asked, " "); strings.TrimSpace(got) != c.want {

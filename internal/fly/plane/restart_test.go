@@ -64,9 +64,7 @@ func newStandOf(t *testing.T, names ...string) *stand {
 			}
 		}
 	})
-	if err := s.plane.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, s.plane.Ready(t.Context()))
 	return s
 }
 
@@ -78,10 +76,7 @@ func (s *stand) arguments(name, release string) []string {
 
 func (s *stand) startProcess(t *testing.T, name string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := "http://" + l.Addr().String()
 	_ = l.Close()
 	s.plane.scrapes[name] = endpoint.New(address, nil, endpoint.Identity{})
@@ -92,19 +87,14 @@ func (s *stand) startProcess(t *testing.T, name string) {
 		of, _ := component.Of(name)
 		return os.Args[0], s.arguments(name, releaseOf(of, to))
 	}
-	child, err := own.startProcess()
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := repotest.Must(own.startProcess())(t)
 	own.watchProcess(child)
 	s.plane.components = append(s.plane.components, Component{Name: name, MetricsURL: address + "/metrics", Scrape: s.plane.scrapes[name], supervisor: own})
 }
 
 func (s *stand) is(t *testing.T, mode string) {
 	t.Helper()
-	if err := os.WriteFile(s.mode, []byte(mode), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(s.mode, []byte(mode), 0o600))
 }
 
 func (s *stand) component() Component { c, _ := s.plane.Component("kube-apiserver"); return c }
@@ -132,26 +122,20 @@ func (s *stand) noDeath(t *testing.T) {
 func TestRestartStartsTheSameAgain(t *testing.T) {
 	s := newStand(t)
 	first := s.component()
-	if err := first.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, first.Restart(t.Context()))
 	second := s.component()
 	if second.PID == first.PID || !gone(first.PID) {
 		t.Errorf("process %d after %d", second.PID, first.PID)
 	}
 	// After Kill nothing is killed; an old Component hits the new process.
-	if err := errors.Join(first.Kill(), first.Kill()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(first.Kill(), first.Kill()))
 	if !gone(second.PID) {
 		t.Error("Kill of an old Component missed the new process")
 	}
 	if err := s.plane.Ready(t.Context()); !errors.Is(err, ErrEnded) {
 		t.Errorf("ready without a process: %v", err)
 	}
-	if err := first.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, first.Restart(t.Context()))
 	s.noDeath(t)
 	if got, want := s.kinds(), "kill start ready kill start ready"; got != want {
 		t.Errorf("faults %q, want %q", got, want)
@@ -272,16 +256,12 @@ func TestRestartsTakeTurns(t *testing.T) {
 
 func TestSlowLastsThroughARestart(t *testing.T) {
 	s := newStand(t)
-	if err := errors.Join(s.component().Slow(0.4), s.component().Restart(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(s.component().Slow(0.4), s.component().Restart(t.Context())))
 	if got := s.component().supervisor.cores; got != 0.4 {
 		t.Errorf("slowed to %v", got)
 	}
 	for range 2 {
-		if err := s.component().FullSpeed(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, s.component().FullSpeed())
 	}
 	if got := s.component().supervisor.cores; got != 0 {
 		t.Errorf("slowed to %v", got)
@@ -302,17 +282,13 @@ func TestSlowLastsThroughARestart(t *testing.T) {
 func TestWhatHasEndedIsNotBroken(t *testing.T) {
 	s := newStand(t)
 	mend, err := s.component().Inject(t.Context(), &scenario.Disturbance{Action: "kill"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	for _, action := range []string{"kill", "term", "pause", "slow"} {
 		if _, err := s.component().Inject(t.Context(), &scenario.Disturbance{Action: action, Share: 0.5}); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("%s of what was killed: %v", action, err)
 		}
 	}
-	if err := mend(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, mend(t.Context()))
 	mend, err = s.component().Inject(t.Context(), &scenario.Disturbance{Action: "pause"})
 	if err == nil {
 		err = mend(t.Context())

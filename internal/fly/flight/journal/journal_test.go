@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/flight/journal"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 type stepError struct{ step string }
@@ -18,10 +19,7 @@ func (e stepError) Failed() (string, error) { return e.step, errors.New("no pods
 
 func TestEndsNameTheStepThatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	j := journal.Journal{Records: w, Clock: clock.Start()}
 	failed := fmt.Errorf("all: %w", stepError{"fill"})
 	j.StepEnded("all", failed)
@@ -30,9 +28,7 @@ func TestEndsNameTheStepThatFailed(t *testing.T) {
 	j.RunEnded("remove", record.Broken, errors.New("etcd died"))
 	j.RunEnded("remove", record.Interrupted, errors.New("interrupted"))
 	j.RunEnded("", record.Done, nil)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	var got []record.Event
 	if _, err := record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) { e.At = 0; got = append(got, e) }}

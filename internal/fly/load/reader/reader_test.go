@@ -63,18 +63,12 @@ func speedOf(t *testing.T, args map[string]string) (out reader.Speed) {
 
 func number(t *testing.T, text string) int {
 	t.Helper()
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := repotest.Must(strconv.Atoi(text))(t)
 	return n
 }
 
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := repotest.Must(time.ParseDuration(text))(t)
 	return d
 }

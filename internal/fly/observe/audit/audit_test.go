@@ -14,6 +14,7 @@ import (
 	facts "github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestLinesOfAnyLength(t *testing.T) {
@@ -40,9 +41,7 @@ func TestALogThatIsReplaced(t *testing.T) {
 	var got []string
 	read := func() {
 		t.Helper()
-		if err := f.readAll(make([]byte, 8), func(l []byte) { got = append(got, string(l)) }, func() { t.Error("too long") }); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, f.readAll(make([]byte, 8), func(l []byte) { got = append(got, string(l)) }, func() { t.Error("too long") }))
 	}
 	write := func(flag int, text string) {
 		t.Helper()
@@ -50,15 +49,11 @@ func TestALogThatIsReplaced(t *testing.T) {
 		if err == nil {
 			_, err = file.WriteString(text)
 		}
-		if err := errors.Join(err, file.Close()); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, errors.Join(err, file.Close()))
 	}
 	rename := func() {
 		t.Helper()
-		if err := os.Rename(path, path+".1"); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.Rename(path, path+".1"))
 	}
 	read() // it is not there yet
 	write(os.O_APPEND, "one\ntw")
@@ -79,20 +74,14 @@ func TestALogThatIsReplaced(t *testing.T) {
 }
 
 func TestWhatIsNoLog(t *testing.T) {
-	w, err := record.Create(filepath.Join(t.TempDir(), "r.wt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(filepath.Join(t.TempDir(), "r.wt")))(t)
 	defer w.Close()
 	var told []string
 	failed := func(server string, err error) { told = append(told, fmt.Sprint(server, ": ", err)) }
 	if _, err := New(w, clock.Start(), []Log{{"a", t.TempDir() + "/none", true}}, failed); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log of others that is not there: %v", err)
 	}
-	r, err := New(w, clock.Start(), []Log{{"b", t.TempDir(), false}}, failed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(New(w, clock.Start(), []Log{{"b", t.TempDir(), false}}, failed))(t)
 	defer r.Close()
 	r.Sample()
 	r.Sample()
@@ -109,20 +98,12 @@ func TestCountsInTheRecords(t *testing.T) {
 	get := event("ResponseComplete", "get", "a/1", "u", `,"objectRef":{"resource":"pods"}`, "200", at0, at5) + "\n"
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(log, []byte(text), 0o600))
 	}
 	write(get + get + "{ cut")
-	w, err := record.Create(stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(stream))(t)
 	c := clock.Start()
-	r, err := New(w, c, []Log{{"own", log, false}, {"theirs", log, true}}, func(_ string, err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(New(w, c, []Log{{"own", log, false}, {"theirs", log, true}}, func(_ string, err error) { t.Error(err) }))(t)
 	r.Sample()
 	begin := c.Now()
 	watch := event("ResponseStarted", "watch", "b/2", "v", `,"objectRef":{"resource":"pods"}`, "200", at0, at5) + "\n"
@@ -130,9 +111,7 @@ func TestCountsInTheRecords(t *testing.T) {
 	r.Sample()
 	end := c.Now()
 	r.Close()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	store := series.NewStore()
 	if _, err := record.Read(stream, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Sample: func(v record.Sample) { store.Add(s.Series, v) }}

@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -21,14 +22,8 @@ func objectJSON(name string, ready int) string {
 
 // TestTraces holds the counts after scripts of events: "KIND NAME READY".
 func TestTraces(t *testing.T) {
-	c, err := scenario.ParseCondition("self.status.ready >= 2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	odd, err := scenario.ParseCondition("self.status.ready + 'x' == 'y'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(scenario.ParseCondition("self.status.ready >= 2"))(t)
+	odd := repotest.Must(scenario.ParseCondition("self.status.ready + 'x' == 'y'"))(t)
 	for _, tt := range []struct {
 		name, script, want string
 		condition          Holder
@@ -98,10 +93,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
-	condition, err := scenario.ParseCondition("{.status.ready}=2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	condition := repotest.Must(scenario.ParseCondition("{.status.ready}=2"))(t)
 	o := New(Options{Path: "/apis/x/v1/things", Selector: "labelSelector=a%3Db", Condition: condition})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

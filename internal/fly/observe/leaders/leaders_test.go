@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A trace says what a process answers (+ it leads, -: it does not) at 1, 2, 3 ...
@@ -45,9 +46,7 @@ func TestThinned(t *testing.T) {
 func TestWatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), record.StreamFile)
 	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := 0
 	Watch(ctx, w, clock.Start(), []Candidate{
@@ -59,9 +58,7 @@ func TestWatch(t *testing.T) {
 		}},
 		{"b", time.Hour, func(context.Context) (bool, error) { return true, errors.New("nobody knows") }},
 	})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	got := map[string]string{}
 	_, err = record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Sample: func(v record.Sample) {

@@ -13,15 +13,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // BenchmarkPod is what a pod costs that is created, bound and ready: three events.
 func BenchmarkPod(b *testing.B) {
 	records, err := record.Create(filepath.Join(b.TempDir(), "r.wt"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	repotest.NoError(b, err)
 	defer records.Close()
 	p := NewProbe(records, clock.Start())
 	for i := range 1000 {
@@ -78,14 +77,9 @@ func BenchmarkDeclared(b *testing.B) {
 		}
 		b.StartTimer()
 		for i, raw := range raws {
-			head, err := decodeHead(raw)
-			if err != nil {
-				b.Fatal(err)
-			}
+			head := repotest.Must(decodeHead(raw))(b)
 			s.tracker.own.takeEvent(watch.Event{Kind: watch.Added + watch.Kind(min(i, 1)), Object: raw, At: clock.Time(n)}, head)
 		}
 	}
-	if err := s.records.Close(); err != nil {
-		b.Fatal(err)
-	}
+	repotest.NoError(b, s.records.Close())
 }

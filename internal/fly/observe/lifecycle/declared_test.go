@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -81,10 +82,7 @@ func (s *script) play(text string) {
 					e.Version, _ = strconv.ParseUint(version, 10, 64)
 				}
 			}
-			h, err := decodeHead(e.Object)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			h := repotest.Must(decodeHead(e.Object))(s.t)
 			to.takeEvent(e, h)
 		}
 		s.tracker.mu.Unlock()
@@ -115,10 +113,7 @@ func jsonObject(t testing.TB, name string, fields []string) []byte {
 		}
 	}
 	metadata["labels"], status["conditions"] = labels, conditions
-	raw, err := json.Marshal(map[string]any{"metadata": metadata, "status": status})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(map[string]any{"metadata": metadata, "status": status}))(t)
 	return raw
 }
 
@@ -126,11 +121,9 @@ func jsonObject(t testing.TB, name string, fields []string) []byte {
 // how long before it may have been.
 func (s *script) recorded() string {
 	s.t.Helper()
-	if err := s.records.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	repotest.NoError(s.t, s.records.Close())
 	var out []string
-	_, err := record.Read(s.path, func(r *record.Stream) record.Visitor {
+	repotest.Must(record.Read(s.path, func(r *record.Stream) record.Visitor {
 		return record.Visitor{Phase: func(p record.Phase) {
 			text := fmt.Sprintf("%s %s %d", r.Objects[p.Object].Name, p.Phase, int64(p.At))
 			if p.Within == record.Ever {
@@ -140,10 +133,7 @@ func (s *script) recorded() string {
 			}
 			out = append(out, text)
 		}}
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	}))(s.t)
 	return strings.Join(out, ", ")
 }
 
@@ -285,10 +275,7 @@ func TestDeadOrphansAreForgotten(t *testing.T) {
 // between two answers of the probe, so that the time between two phases that came
 // at once is not 0.
 func TestStalledWatchIsLag(t *testing.T) {
-	records, err := record.Create(filepath.Join(t.TempDir(), "p.wt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(filepath.Join(t.TempDir(), "p.wt")))(t)
 	defer records.Close()
 	const ms = 1_000_000
 	p := NewProbe(records, clock.Start())

@@ -13,19 +13,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestPodsBelongToTheFirstGroupThatSelectsThem(t *testing.T) {
-	records, err := record.Create(filepath.Join(t.TempDir(), "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(filepath.Join(t.TempDir(), "r")))(t)
 	defer records.Close()
 	selector := func(text string) labels.Selector {
-		s, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(labels.Parse(text))(t)
 		return s
 	}
 	o := New(records, Group{"front", "web", selector("app=front")}, Group{"fronts", "", selector("app=front")}, Group{"any", "", selector("app")})
@@ -42,9 +37,7 @@ func TestPodsBelongToTheFirstGroupThatSelectsThem(t *testing.T) {
 		{"web", nil},
 	} {
 		raw, err := (&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: pod.namespace, UID: types.UID(rune('a' + i)), Labels: pod.labels}}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		h.Event(watch.Event{Kind: watch.Added, Object: raw, At: 1})
 	}
 	for group, want := range map[string]int{"front": 1, "fronts": 1, "any": 1, "own": 1, "": 2} {

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // state writes a pod in short: "a" with any of bound, running, ready, done, deleting.
@@ -37,10 +38,7 @@ func state(t *testing.T, name, words string) []byte {
 			p.DeletionTimestamp = &metav1.Time{}
 		}
 	}
-	raw, err := p.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(p.Marshal())(t)
 	return raw
 }
 
@@ -96,9 +94,7 @@ func play(t *testing.T, script string) (*Observer, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "r.wt")
 	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	o := New(records)
 	h := handler{o, clock.Start()}
 	kinds := map[string]watch.Kind{"LISTED": watch.Listed, "ADDED": watch.Added, "MODIFIED": watch.Modified, "DELETED": watch.Deleted}
@@ -120,9 +116,7 @@ func play(t *testing.T, script string) (*Observer, string) {
 		exact = append(exact, at)
 		h.Event(watch.Event{Kind: kinds[kind], Object: state(t, name, line[strings.Index(line, name)+len(name):]), At: at})
 	}
-	if err := records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, records.Close())
 	var out []string
 	_, err = record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Phase: func(p record.Phase) {
@@ -138,8 +132,6 @@ func play(t *testing.T, script string) (*Observer, string) {
 			out = append(out, fmt.Sprintf("%s %s %s", s.Objects[p.Object].Name, p.Phase, at))
 		}}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return o, strings.Join(out, ", ")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const ms = clock.Time(time.Millisecond)
@@ -24,20 +25,15 @@ const ms = clock.Time(time.Millisecond)
 func probeTo(t *testing.T) (p *Probe, records *record.Writer, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "p.wt")
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records = repotest.Must(record.Create(path))(t)
 	return NewProbe(records, clock.Start()), records, path
 }
 
 // written returns the values of samples and the texts of warnings of a stream.
 func written(t *testing.T, records *record.Writer, path string) (lags []float64, warnings []string) {
 	t.Helper()
-	if err := records.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := record.Read(path, func(*record.Stream) record.Visitor {
+	repotest.NoError(t, records.Close())
+	repotest.Must(record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{
 			Sample: func(v record.Sample) { lags = append(lags, v.Value) },
 			Event: func(m record.Event) {
@@ -46,10 +42,7 @@ func written(t *testing.T, records *record.Writer, path string) (lags []float64,
 				}
 			},
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return lags, warnings
 }
 
@@ -111,10 +104,7 @@ func TestProbeWithoutAnAnswerIsSaid(t *testing.T) {
 		server.EnableHTTP2 = true
 		server.StartTLS()
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		client, err := wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: clock.Start()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := repotest.Must(wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: clock.Start()}))(t)
 		p, records, path := probeTo(t)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})

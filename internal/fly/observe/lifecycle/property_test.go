@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -54,10 +55,7 @@ func (w *world) show(side string, kind watch.Kind, x thing, at int) {
 		w.ever[x.uid] = true
 	}
 	e := watch.Event{Kind: kind, Object: jsonObject(w.t, x.name, fields), At: clock.Time(at)}
-	h, err := decodeHead(e.Object)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := repotest.Must(decodeHead(e.Object))(w.t)
 	w.side(side).takeEvent(e, h)
 }
 
@@ -187,12 +185,10 @@ func TestNoInterleavingLosesOrDoubles(t *testing.T) {
 
 func (w *world) check(seed uint64) {
 	w.t.Helper()
-	if err := w.records.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	repotest.NoError(w.t, w.records.Close())
 	phases := map[string][]string{} // by UID
 	ids := map[string]int{}
-	_, err := record.Read(filepath.Clean(w.path), func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(filepath.Clean(w.path), func(s *record.Stream) record.Visitor {
 		seen := map[record.ObjectID]bool{}
 		return record.Visitor{Phase: func(p record.Phase) {
 			uid := s.Objects[p.Object].UID
@@ -205,10 +201,7 @@ func (w *world) check(seed uint64) {
 				w.t.Errorf("seed %d: %s %s at %d within %d", seed, uid, p.Phase, p.At, p.Within)
 			}
 		}}
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}))(w.t)
 	for uid := range w.ever {
 		if ids[uid] != 1 {
 			w.t.Errorf("seed %d: %s has %d lifecycles", seed, uid, ids[uid])
@@ -251,8 +244,6 @@ func FuzzDecodeHead(f *testing.F) {
 				s.side(to).takeEvent(watch.Event{Kind: kind, Object: raw, At: 1}, h)
 			}
 		}
-		if err := s.records.Close(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, s.records.Close())
 	})
 }

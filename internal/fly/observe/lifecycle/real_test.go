@@ -39,10 +39,7 @@ func startReal(t *testing.T, o plane.Options) *real {
 	t.Helper()
 	path := repotest.Binary(t)
 	o.LogDir, o.Executable = t.TempDir(), path
-	p, err := plane.Start(t.Context(), scenario.Plane{}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, o))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	r := &real{t: t, Plane: p, clock: clock.Start()}
 	r.client = r.dial(plane.Load)
@@ -51,10 +48,7 @@ func startReal(t *testing.T, o plane.Options) *real {
 
 func (r *real) dial(who string) *wire.Client {
 	r.t.Helper()
-	c, err := wire.New(r.Endpoint(who), wire.Options{Clock: r.clock})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := repotest.Must(wire.New(r.Endpoint(who), wire.Options{Clock: r.clock}))(r.t)
 	r.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -114,7 +108,7 @@ func read(t *testing.T, path, name string) (lifecycles map[string]*seenLifecycle
 	t.Helper()
 	lifecycles = map[string]*seenLifecycle{}
 	byID := map[record.ObjectID]*seenLifecycle{}
-	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Phase: func(p record.Phase) {
 			o := s.Objects[p.Object]
 			if o.Lifecycle != name {
@@ -130,10 +124,7 @@ func read(t *testing.T, path, name string) (lifecycles map[string]*seenLifecycle
 			byID[p.Object].phases[p.Phase]++
 			byID[p.Object].within = max(byID[p.Object].within, p.Within)
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return lifecycles, doubled
 }
 
@@ -155,10 +146,7 @@ func alive(lifecycles map[string]*seenLifecycle) []string {
 func TestLivesAgreeWithAFinalList(t *testing.T) {
 	r := startReal(t, plane.Options{Proxies: []string{plane.Observe}})
 	path := filepath.Join(t.TempDir(), "r.wt")
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(path))(t)
 	lifecycles := []scenario.Lifecycle{
 		scenario.Lifecycle{Use: "job"}.Resolved(),
 		scenario.Lifecycle{Name: "widget", Of: "example.org/v1 Widget",
@@ -167,10 +155,7 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 		}.Resolved(),
 	}
 	probe := lifecycle.NewProbe(records, r.clock)
-	d, err := lifecycle.Declare(records, r.clock, probe, lifecycles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := repotest.Must(lifecycle.Declare(records, r.clock, probe, lifecycles))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	watching := r.dial(plane.Observe)
@@ -184,9 +169,7 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 	r.do(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets)
 	const collection = "/apis/example.org/v1/namespaces/default/widgets"
 	r.do(http.MethodGet, collection, "")
-	if err := d.Synced(ctx); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, d.Synced(ctx))
 	made := r.churn(collection)
 	live := r.settle(path, collection)
 	// While all was cut and changed at once each sample may be late, on a busy machine.
@@ -196,9 +179,7 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 	})
 	stop()
 	wait.Wait()
-	if err := records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, records.Close())
 	seen, doubled := read(t, path, "widget")
 	if len(doubled) > 0 {
 		t.Errorf("there twice: %v", doubled)
@@ -243,16 +224,13 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 // lagsOf are the samples of how late the watch of a resource was.
 func lagsOf(t *testing.T, path, resource string) (out []float64) {
 	t.Helper()
-	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Sample: func(v record.Sample) {
 			if one := s.Series[v.Series]; one.Name == lifecycle.LagSeconds && one.Labels[0].Value == resource {
 				out = append(out, v.Value)
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 
@@ -268,7 +246,7 @@ func (m made) inside(gap [2]clock.Time) bool { return m.to > 0 && m.to >= gap[0]
 // gaps are the times when a watch was interrupted.
 func gaps(t *testing.T, path, resource string) (out [][2]clock.Time) {
 	t.Helper()
-	_, err := record.Read(path, func(*record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(m record.Event) {
 			if m.Type != record.EventWatchGap || m.Name != resource {
 				return
@@ -276,10 +254,7 @@ func gaps(t *testing.T, path, resource string) (out [][2]clock.Time) {
 			t.Logf("interrupted at %.3f s for %v: %s", m.At.Seconds(), m.For, m.Text)
 			out = append(out, [2]clock.Time{m.At - clock.Time(m.For), m.At})
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 

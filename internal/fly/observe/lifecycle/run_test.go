@@ -106,21 +106,12 @@ func TestAnUnsteadyServerLosesAndDoublesNothing(t *testing.T) {
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	c := clock.Start()
-	client, err := wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: c}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	path := filepath.Join(t.TempDir(), "r.wt")
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := lifecycle.Declare(records, c, nil, []scenario.Lifecycle{scenario.Lifecycle{Name: "w", Of: "example.org/v1 Widget",
-		Phases: []scenario.Phase{{Name: "ready", When: "{.status.phase}=Ready"}}}.Resolved()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(path))(t)
+	d := repotest.Must(lifecycle.Declare(records, c, nil, []scenario.Lifecycle{scenario.Lifecycle{Name: "w", Of: "example.org/v1 Widget",
+		Phases: []scenario.Phase{{Name: "ready", When: "{.status.phase}=Ready"}}}.Resolved()}))(t)
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	var wait sync.WaitGroup
@@ -131,9 +122,7 @@ func TestAnUnsteadyServerLosesAndDoublesNothing(t *testing.T) {
 	repotest.Eventually(t, "the last object's phase", func() bool { return strings.Contains(phasesOf(t, path), "last created") })
 	stop()
 	wait.Wait()
-	if err := records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, records.Close())
 	// a was there within the time in which nobody served it; d vanished and b
 	// became ready while the watch was interrupted.
 	if got, want := phasesOf(t, path), "a created~, b created, d created, a deleted, b ready~, c created~, d deleted~, c ready, b deleted, last created"; got != want {
@@ -152,10 +141,7 @@ func TestPodsWithoutTheLabelAreNotRecorded(t *testing.T) {
 	server := apitest.New(t)
 	client := apitest.Client(t, server.Endpoint(), c)
 	path := filepath.Join(t.TempDir(), "r.wt")
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(path))(t)
 	create := func(name, label string) {
 		t.Helper()
 		body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"n","labels":{%q:"r1"}}}`, name, label)
@@ -176,9 +162,7 @@ func TestPodsWithoutTheLabelAreNotRecorded(t *testing.T) {
 	repotest.Eventually(t, "our pod's creation", func() bool { return strings.Contains(phasesOf(t, path), "ours created") })
 	stop()
 	wait.Wait()
-	if err := records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, records.Close())
 	if got, want := phasesOf(t, path), "ours-before unknown~ever, ours created"; got != want {
 		t.Errorf("recorded %s, want %s", got, want)
 	}
@@ -189,35 +173,22 @@ func TestPodsWithoutTheLabelAreNotRecorded(t *testing.T) {
 func TestKindsThatNobodyServes(t *testing.T) {
 	server := apitest.New(t, apitest.Resource{Version: "example.org/v1", Plural: "widgets", Kind: "Widget", Namespaced: true})
 	c := clock.Start()
-	client, err := wire.New(server.Endpoint(), wire.Options{Clock: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := repotest.Must(wire.New(server.Endpoint(), wire.Options{Clock: c}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	path := filepath.Join(t.TempDir(), "r.wt")
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(path))(t)
 	of := func(name, kind string) scenario.Lifecycle {
 		return scenario.Lifecycle{Name: name, Of: "example.org/v1 " + kind, Phases: []scenario.Phase{{Name: "ready", When: "{.status.phase}=Ready"}}}.Resolved()
 	}
-	d, err := lifecycle.Declare(records, c, nil, []scenario.Lifecycle{of("served", "Widget"), of("not", "Gadget")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := repotest.Must(lifecycle.Declare(records, c, nil, []scenario.Lifecycle{of("served", "Widget"), of("not", "Gadget")}))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var wait sync.WaitGroup
 	wait.Go(func() { d.Run(ctx, client, discovery.New(client)) })
-	if err := d.Synced(ctx); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, d.Synced(ctx))
 	stop()
 	wait.Wait()
-	if err := records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, records.Close())
 	var unmet []string
 	if _, err := record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) {
@@ -238,7 +209,7 @@ func TestKindsThatNobodyServes(t *testing.T) {
 func phasesOf(t *testing.T, path string) string {
 	t.Helper()
 	var out []string
-	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Phase: func(p record.Phase) {
 			text := s.Objects[p.Object].Name + " " + p.Phase
 			if p.Within == record.Ever {
@@ -248,9 +219,6 @@ func phasesOf(t *testing.T, path string) string {
 			}
 			out = append(out, text)
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return strings.Join(out, ", ")
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // serve serves this test's own profiles, as a component does.
@@ -39,9 +41,7 @@ func TestProfilesAreKept(t *testing.T) {
 	url, client := serve(t)
 	dir := t.TempDir()
 	target := Target{Name: "kube-scheduler", URL: url, Client: client}
-	if err := target.takeProfiles(t.Context(), Options{Folder: filepath.Join(dir, Folder)}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, target.takeProfiles(t.Context(), Options{Folder: filepath.Join(dir, Folder)}))
 	for _, kind := range []string{"block", "goroutine"} {
 		info, err := os.Stat(filepath.Join(dir, Folder, "kube-scheduler."+kind+".pb.gz"))
 		if err != nil || info.Mode().Perm() != 0o600 {
@@ -142,9 +142,7 @@ func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 func emptyProfile(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := minimal().Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, minimal().Write(&b))
 	return b.Bytes()
 }
 

@@ -36,16 +36,11 @@ type flown struct {
 func fly(t *testing.T, targets []scrape.Target, o scrape.Options, do func(*scrape.Scraper)) flown {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "r.wt")
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	do(scrape.New(w, clock.Start(), targets, o))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	var out flown
-	_, err = record.Read(path, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{
 			Sample: func(v record.Sample) {
 				out.samples = append(out.samples, fmt.Sprintf("%s %v", s.Series[v.Series].Key(), v.Value))
@@ -58,10 +53,7 @@ func fly(t *testing.T, targets []scrape.Target, o scrape.Options, do func(*scrap
 			},
 			Event: func(m record.Event) { out.marks = append(out.marks, m) },
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 
@@ -297,12 +289,8 @@ func (a *apiServer) step(b *testing.B, in int) {
 			h.PositiveDelta[le]++
 			h.PositiveDelta[le+1]--
 		}
-		if err := expfmt.NewEncoder(&text, expfmt.NewFormat(expfmt.TypeTextPlain)).Encode(f); err != nil {
-			b.Fatal(err)
-		}
-		if err := expfmt.NewEncoder(&wire, expfmt.NewFormat(expfmt.TypeProtoDelim)).Encode(f); err != nil {
-			b.Fatal(err)
-		}
+		repotest.NoError(b, expfmt.NewEncoder(&text, expfmt.NewFormat(expfmt.TypeTextPlain)).Encode(f))
+		repotest.NoError(b, expfmt.NewEncoder(&wire, expfmt.NewFormat(expfmt.TypeProtoDelim)).Encode(f))
 	}
 	a.text, a.wire = text.Bytes(), wire.Bytes()
 }
@@ -325,10 +313,7 @@ func BenchmarkScrape(b *testing.B) {
 				_, _ = w.Write(body)
 			})
 			path := filepath.Join(b.TempDir(), "r.wt")
-			w, err := record.Create(path)
-			if err != nil {
-				b.Fatal(err)
-			}
+			w := repotest.Must(record.Create(path))(b)
 			defer w.Close()
 			s := scrape.New(w, clock.Start(), []scrape.Target{target}, scrape.Options{})
 			s.Scrape(b.Context())
@@ -355,19 +340,14 @@ func BenchmarkScrape(b *testing.B) {
 // flushed is how large the record stream is, with all that was written.
 func flushed(b *testing.B, w *record.Writer, path string) int64 {
 	w.Event(record.Event{Type: record.EventWarned})
-	info, err := os.Stat(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	info := repotest.Must(os.Stat(path))(b)
 	return info.Size()
 }
 
 // processTime is the CPU time of this process.
 func processTime(b *testing.B) time.Duration {
 	var use syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
-		b.Fatal(err)
-	}
+	repotest.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &use))
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
@@ -379,9 +359,7 @@ func BenchmarkFirstSight(b *testing.B) {
 		b.Run(map[series.Format]string{series.Text: "text", series.Protobuf: "protobuf"}[format], func(b *testing.B) {
 			var d series.Delta
 			for b.Loop() {
-				if err := series.NewTracker(nil).Update(format, body, &d); err != nil {
-					b.Fatal(err)
-				}
+				repotest.NoError(b, series.NewTracker(nil).Update(format, body, &d))
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(d.Points), "ns/point")
 		})

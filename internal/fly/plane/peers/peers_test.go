@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestIsCut(t *testing.T) {
@@ -60,10 +62,7 @@ func TestOwnerAmongOthers(t *testing.T) {
 		}
 	}()
 	for range 200 {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := repotest.Must(net.Dial("tcp", address))(t)
 		owner, err := ownerOf(conn.LocalAddr(), conn.RemoteAddr(), []string{"a", "b"}, func(member string) int {
 			return map[string]int{"a": 1 << 30, "b": os.Getpid()}[member]
 		})
@@ -81,10 +80,7 @@ func TestOwnerAmongOthers(t *testing.T) {
 // listen is a member that hands over what it reads.
 func listen(t *testing.T) (address string, read chan byte) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	read = make(chan byte, 10)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -128,10 +124,7 @@ func TestNetwork(t *testing.T) {
 	}()
 	conns, lost := map[string]net.Conn{}, make(chan error, 2)
 	for _, member := range []string{"b", "c"} {
-		conn, err := net.Dial("tcp", n.Addr(member))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := repotest.Must(net.Dial("tcp", n.Addr(member)))(t)
 		defer conn.Close()
 		conns[member] = conn
 		go func() { // nothing is ever sent back: a reset ends the wait for a byte that will not come

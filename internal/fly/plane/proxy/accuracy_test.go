@@ -14,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const (
@@ -100,10 +101,7 @@ func takenByOthers(t testing.TB) func() float64 {
 		}
 		line, _, _ := strings.Cut(string(raw), "\n")
 		for i, f := range strings.Fields(line)[1:9] { // user nice system idle iowait irq softirq steal
-			n, err := strconv.Atoi(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := repotest.Must(strconv.Atoi(f))(t)
 			ticks := time.Duration(n) * 10 * time.Millisecond
 			all += ticks
 			if i != 3 && i != 4 {
@@ -178,8 +176,6 @@ func BenchmarkBulk(b *testing.B) {
 func cpu(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -23,10 +23,7 @@ import (
 // serve runs a server that gives each connection to do.
 func serve(t testing.TB, do func(*net.TCPConn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for {
@@ -48,10 +45,7 @@ func echo(c *net.TCPConn) {
 
 func start(t testing.TB, o proxy.Options) *proxy.Proxy {
 	t.Helper()
-	r, err := proxy.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(proxy.Start(o))(t)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -96,17 +90,12 @@ func TestStall(t *testing.T) {
 
 func set(t testing.TB, r *proxy.Proxy, s proxy.Link) {
 	t.Helper()
-	if err := r.Emulate(s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.Emulate(s))
 }
 
 func dial(t testing.TB, address string) *net.TCPConn {
 	t.Helper()
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	return c.(*net.TCPConn)
@@ -339,28 +328,21 @@ func TestRefuse(t *testing.T) {
 	ask(t, old)
 	for range 3 { // and again what is so already
 		for range 2 {
-			if err := r.Refuse(true); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.Refuse(true))
 		}
 		if _, err := net.Dial("tcp", r.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("a connection that is refused: %v", err)
 		}
 		ask(t, old)
 		for range 2 {
-			if err := r.Refuse(false); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, r.Refuse(false))
 		}
 		ask(t, dial(t, r.Addr()))
 	}
 }
 
 func TestClientOfADeadServerIsReset(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r := start(t, proxy.Options{To: l.Addr().String()})
 	_ = l.Close()
 	c, err := net.Dial("tcp", r.Addr())
@@ -410,15 +392,10 @@ func TestLastWordsOfAServerArrive(t *testing.T) {
 func TestCloseEndsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts nobody: TLS never shakes hands
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer l.Close()
 	for _, o := range []proxy.Options{{To: l.Addr().String()}, {To: l.Addr().String(), TLS: &proxy.TLS{}}} {
-		r, err := proxy.Start(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(proxy.Start(o))(t)
 		set(t, r, proxy.Link{RoundTrip: time.Hour})
 		c := dial(t, r.Addr())
 		_, _ = c.Write([]byte("on the way for half an hour"))

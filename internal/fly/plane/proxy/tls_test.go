@@ -32,23 +32,14 @@ type secure struct {
 
 func pair(t testing.TB, a *pki.Authority, s pki.Subject) tls.Certificate {
 	t.Helper()
-	issued, err := a.Issue(s, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := tls.X509KeyPair(issued.Cert, issued.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	issued := repotest.Must(a.Issue(s, time.Now()))(t)
+	c := repotest.Must(tls.X509KeyPair(issued.Cert, issued.Key))(t)
 	return c
 }
 
 func newSecure(t testing.TB, handler http.HandlerFunc) secure {
 	t.Helper()
-	a, err := pki.NewAuthority("test", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := repotest.Must(pki.NewAuthority("test", time.Now()))(t)
 	s := secure{roots: x509.NewCertPool()}
 	s.roots.AppendCertsFromPEM(a.PEM())
 	s.server = pair(t, a, pki.Subject{Name: "server", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}})
@@ -78,15 +69,9 @@ func (s secure) asker(t testing.TB, http2 bool, own ...tls.Certificate) *http.Cl
 
 func body(t testing.TB, c *http.Client, url string) string {
 	t.Helper()
-	resp, err := c.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := repotest.Must(c.Get(url))(t)
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(io.ReadAll(resp.Body))(t)
 	return string(raw)
 }
 
@@ -204,14 +189,8 @@ func TestEventsOfAWatchAreNotStretched(t *testing.T) {
 	set(t, r, proxy.Link{AnswerFactor: factor})
 	ctx, cancel := context.WithTimeout(t.Context(), factor/2*age)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Addr(), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := s.asker(t, true, s.client).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := repotest.Must(http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Addr(), http.NoBody))(t)
+	resp := repotest.Must(s.asker(t, true, s.client).Do(req))(t)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil || string(raw) != "event" {

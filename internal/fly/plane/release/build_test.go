@@ -103,10 +103,7 @@ func TestBuiltComponentsSayTheTrueVersion(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cache := OpenCache(filepath.Join(t.TempDir(), "planes"))
-			p, err := Builder{Cache: cache, Progress: t.Output()}.Build(t.Context(), Wanted{Kubernetes: "v1.36.9", Etcd: c.etcd}, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := repotest.Must(Builder{Cache: cache, Progress: t.Output()}.Build(t.Context(), Wanted{Kubernetes: "v1.36.9", Etcd: c.etcd}, false))(t)
 			var names []string
 			for _, f := range p.Executables {
 				if names = append(names, f.Name); len(f.SHA256) != 64 {

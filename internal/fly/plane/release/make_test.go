@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/component"
 	"github.com/windtunnel/windtunnel/internal/fly/build"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestMain is also a component that says its version: as a process of its own, started
@@ -32,14 +33,9 @@ func TestMain(m *testing.M) {
 // standIn makes a folder with this test as kube-plane.
 func standIn(t *testing.T) string {
 	t.Helper()
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := repotest.Must(os.Executable())(t)
 	folder := t.TempDir()
-	if err := copyFile(own, filepath.Join(folder, Executable)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, copyFile(own, filepath.Join(folder, Executable)))
 	for _, name := range []string{"APISERVER", "SCHEDULER", "CONTROLLER-MANAGER"} {
 		t.Setenv("SAID_"+name, "v1.36.3")
 	}
@@ -67,9 +63,7 @@ func TestImport(t *testing.T) {
 	}
 	script := t.TempDir()
 	for _, name := range component.Names() {
-		if err := os.WriteFile(filepath.Join(script, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(script, name), []byte("#!/bin/sh\n"), 0o700))
 	}
 	if _, err := Import(t.Context(), cache, script, ""); !errors.Is(err, build.ErrForeign) {
 		t.Errorf("scripts: %v", err)
@@ -91,9 +85,7 @@ func fakeGo(t *testing.T, lacking string) (log string) {
 	t.Helper()
 	dir := t.TempDir()
 	log = filepath.Join(dir, "log")
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(someMod), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(someMod), 0o600))
 	script := `#!/bin/sh
 echo "$@" >> ` + log + `
 case "$1" in
@@ -125,9 +117,7 @@ mod)
 build) echo 'main.go:1:1: it does not compile' >&2; exit 1 ;;
 esac
 `
-	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return log
 }

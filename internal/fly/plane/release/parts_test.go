@@ -20,10 +20,7 @@ import (
 // build compiles.
 func TestSourcesAreThoseOfThePlaneModule(t *testing.T) {
 	for _, name := range []string{"main.go", "etcd.go"} {
-		ours, err := sources.ReadFile("source/" + name + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ours := repotest.Must(sources.ReadFile("source/" + name + ".txt"))(t)
 		theirs, err := os.ReadFile(repotest.Path(t, "plane", name))
 		if err != nil || string(ours) != string(theirs) {
 			t.Errorf("source/%s.txt is not plane/%s: copy it (%v)", name, name, err)
@@ -55,10 +52,7 @@ replace (
 `
 
 func TestReadNeeds(t *testing.T) {
-	n, err := readNeeds(someMod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := repotest.Must(readNeeds(someMod))(t)
 	if n.language != "1.26.0" || n.etcd != "v3.6.8" || !slices.Equal(n.godebug, []string{"default=go1.26", "winsymlink=0"}) ||
 		!slices.Equal(n.staging, []string{"k8s.io/api", "k8s.io/kubelet", "k8s.io/sample-apiserver"}) {
 		t.Errorf("%+v", n)
@@ -212,10 +206,7 @@ func fill(text string) func(string) (Plane, error) {
 // onlyFolder returns the names in a cache, without locks.
 func namesIn(t *testing.T, c Cache) (out []string) {
 	t.Helper()
-	entries, err := os.ReadDir(c.shelf.Folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := repotest.Must(os.ReadDir(c.shelf.Folder))(t)
 	for _, e := range entries {
 		if e.IsDir() {
 			out = append(out, e.Name())
@@ -235,9 +226,7 @@ func TestKeep(t *testing.T) {
 	}); !errors.Is(err, failed) || len(namesIn(t, c)) > 0 {
 		t.Errorf("a build that failed: %v, left %v", err, namesIn(t, c))
 	}
-	if err := os.MkdirAll(filepath.Join(c.shelf.Folder, "."+name+".new", "of a killed build"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.MkdirAll(filepath.Join(c.shelf.Folder, "."+name+".new", "of a killed build"), 0o700))
 	for _, text := range []string{"first", "second one"} {
 		p, err := c.keep(name, func(folder string) (Plane, error) {
 			if _, err := c.keep(name, fill("at the same time")); !errors.Is(err, build.ErrBusy) {
@@ -290,13 +279,9 @@ func TestListSaysWhyAPlaneCannotBeStarted(t *testing.T) {
 		"lacking": {`{"format": 1, "system": "` + build.System + `", "executables": [{"name": "etcd", "bytes": 3}]}`, build.ErrDamaged, "etcd"},
 	} {
 		folder := filepath.Join(c.shelf.Folder, name)
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.Mkdir(folder, 0o700))
 		if x.record != "" {
-			if err := os.WriteFile(filepath.Join(folder, c.shelf.Record), []byte(x.record), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(filepath.Join(folder, c.shelf.Record), []byte(x.record), 0o600))
 		}
 		if _, err := c.read(folder); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.words) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
@@ -311,9 +296,7 @@ func TestListSaysWhyAPlaneCannotBeStarted(t *testing.T) {
 func TestCheckSums(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "etcd"), filepath.Join(dir, "kube-apiserver")
-	if err := errors.Join(os.WriteFile(a, []byte("a"), 0o600), os.WriteFile(b, []byte("b"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(os.WriteFile(a, []byte("a"), 0o600), os.WriteFile(b, []byte("b"), 0o600)))
 	ofA, ofB := fmt.Sprintf("%x", sha256.Sum256([]byte("a"))), fmt.Sprintf("%x", sha512.Sum512([]byte("b")))
 	for _, c := range []struct{ sums, words string }{
 		{ofA + "  etcd\n" + ofB + " *server/bin/kube-apiserver\n", ""},

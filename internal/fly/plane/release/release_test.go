@@ -18,9 +18,7 @@ import (
 // A component is run by its own executable where there is one, else by kube-plane.
 func TestCommand(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, component.Etcd), nil, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, component.Etcd), nil, 0o700))
 	p := release.Plane{Product: build.Product{Folder: folder}}
 	if path, args := p.Command(component.Etcd); path != filepath.Join(folder, component.Etcd) || len(args) != 0 {
 		t.Errorf("etcd: %s %v", path, args)
@@ -32,15 +30,10 @@ func TestCommand(t *testing.T) {
 
 func TestFindRefuses(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := repotest.Must(os.Executable())(t)
 	empty, script, other := t.TempDir(), t.TempDir(), t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(script, release.Executable), []byte("#!/bin/sh\n"), 0o700),
-		os.Symlink(own, filepath.Join(other, release.Executable))); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(os.WriteFile(filepath.Join(script, release.Executable), []byte("#!/bin/sh\n"), 0o700),
+		os.Symlink(own, filepath.Join(other, release.Executable))))
 	for _, c := range []struct {
 		name, folder string
 		is           error
@@ -59,10 +52,7 @@ func TestFindRefuses(t *testing.T) {
 // What Go wrote into the executable is what components say of themselves, and the
 // default release is what plane/ builds.
 func TestBuiltPlane(t *testing.T) {
-	p, err := release.Find(release.Wanted{}, repotest.Binary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(release.Find(release.Wanted{}, repotest.Binary(t)))(t)
 	if p.Kubernetes != release.Default {
 		t.Errorf("plane/ builds %s, the default release is %s", p.Kubernetes, release.Default)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 var some = Options{
@@ -52,15 +53,9 @@ func TestOnlyItsLeaderProlongsTheJob(t *testing.T) {
 		o := some
 		o.Clock = clock.Start()
 		client := fake.NewClientset()
-		j, err := Start(t.Context(), client, o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := repotest.Must(Start(t.Context(), client, o, nil))(t)
 		deadline := func() time.Duration {
-			got, err := client.BatchV1().Jobs(o.Namespace).Get(t.Context(), o.Name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := repotest.Must(client.BatchV1().Jobs(o.Namespace).Get(t.Context(), o.Name, metav1.GetOptions{}))(t)
 			return time.Duration(*got.Spec.ActiveDeadlineSeconds) * time.Second
 		}
 		if got := deadline(); got != 10*time.Minute {
@@ -82,16 +77,11 @@ func TestOnlyItsLeaderProlongsTheJob(t *testing.T) {
 }
 
 func TestManifestsAreObjects(t *testing.T) {
-	raw, err := some.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(some.Manifests())(t)
 	var kinds []string
 	for text := range strings.SplitSeq(string(raw), "---\n") {
 		var o struct{ Kind string }
-		if err := yaml.Unmarshal([]byte(text), &o); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, yaml.Unmarshal([]byte(text), &o))
 		kinds = append(kinds, o.Kind)
 	}
 	if strings.Join(kinds, " ") != " Job Secret" {
@@ -112,9 +102,7 @@ func TestTrouble(t *testing.T) {
 		`{phase: Succeeded, containerStatuses: [{state: {terminated: {exitCode: 0}}}]}`:                      "",
 	} {
 		var pod corev1.Pod
-		if err := yaml.UnmarshalStrict([]byte(text), &pod.Status); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, yaml.UnmarshalStrict([]byte(text), &pod.Status))
 		if got := trouble(&pod); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}

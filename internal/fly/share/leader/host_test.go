@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/share/protocol"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -39,12 +40,8 @@ func podWorkers(t *testing.T, server *apitest.Server) *Workers {
 	if w.host, err = newHost(server.Endpoint(), w.run.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.host.holdLease(t.Context(), server.Endpoint(), w.run); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.startPods(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.host.holdLease(t.Context(), server.Endpoint(), w.run))
+	repotest.NoError(t, w.startPods(t.Context()))
 	return w
 }
 
@@ -105,9 +102,7 @@ func TestEachWorkerHasAnAccessFileOfItsOwn(t *testing.T) {
 	w.wait.Wait()
 	all := []string{w.leader.Access(0).Token, w.leader.Access(1).Token}
 	folder := t.TempDir()
-	if err := w.tellAccess(filepath.Join(folder, "access.json")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.tellAccess(filepath.Join(folder, "access.json")))
 	for i, name := range []string{"access-0.json", "access-1.json"} {
 		raw, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil || !strings.Contains(string(raw), all[i]) || strings.Contains(string(raw), all[1-i]) {

@@ -10,15 +10,13 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/share/message"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // What workers say adds up; one that is lost sends nothing more, and what it has sent
 // stays.
 func TestSendersAddUp(t *testing.T) {
-	own, err := load.New(load.Options{Endpoint: flighttest.NewServer(t).Endpoint(), Clock: clock.Start(), Connections: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := repotest.Must(load.New(load.Options{Endpoint: flighttest.NewServer(t).Endpoint(), Clock: clock.Start(), Connections: 1}))(t)
 	t.Cleanup(func() { _ = own.Close() })
 	s := NewSenders(slog.New(slog.DiscardHandler))
 	s.SetOwn(own)
@@ -26,10 +24,7 @@ func TestSendersAddUp(t *testing.T) {
 		t.Errorf("without workers: %+v", p)
 	}
 	tell := func(worker int, p message.Progress) {
-		raw, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(p))(t)
 		s.takeProgress(worker, raw)
 	}
 	one := message.Progress{Unexpected: 2, Nodes: 5, Load: load.Tally{

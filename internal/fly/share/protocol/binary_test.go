@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A copy of a program is the same build, one that is a byte longer or has another ID is
@@ -16,10 +18,7 @@ func TestBuildOf(t *testing.T) {
 	if err != nil || !strings.HasPrefix(own, "go:") {
 		t.Fatalf("this test has no build ID: %q, %v", own, err)
 	}
-	raw, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("/proc/self/exe"))(t)
 	id := []byte(own[strings.LastIndex(own, ":")+1:])
 	other := append([]byte(nil), id...)
 	other[len(other)-1] ^= 1
@@ -40,9 +39,7 @@ func TestBuildOf(t *testing.T) {
 		"empty":        {nil, "sha256:", false},
 	} {
 		path := filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(path, tt.bytes, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(path, tt.bytes, 0o600))
 		got, err := buildOf(path)
 		if err != nil || !strings.HasPrefix(got, tt.want) || (got == own) != tt.equals {
 			t.Errorf("%s: %q, %v; own %q", name, got, err, own)
@@ -56,13 +53,8 @@ func TestBuildOf(t *testing.T) {
 func sumOf(t *testing.T, raw []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := buildOf(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, raw, 0o600))
+	out := repotest.Must(buildOf(path))(t)
 	return out
 }
 

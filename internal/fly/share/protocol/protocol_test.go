@@ -32,10 +32,7 @@ func newLeader(t *testing.T, n int, change func(*Options)) *Leader {
 	if change != nil {
 		change(&o)
 	}
-	l, err := Lead(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repotest.Must(Lead(o))(t)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -106,18 +103,13 @@ func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMes
 	c := &testWorkers{t: t, leader: l, errs: make([]error, n)}
 	for i := range n {
 		path := filepath.Join(t.TempDir(), "spool.wt")
-		records, err := record.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := repotest.Must(record.Create(path))(t)
 		own := clock.Start()
 		c.clocks, c.writers, c.paths = append(c.clocks, own), append(c.writers, records), append(c.paths, path)
 		ctx, cancel := context.WithCancel(t.Context())
 		c.cancels = append(c.cancels, cancel)
 		w, err := Join(ctx, l.Access(i), Identity{Index: i, Binary: "same"}, WorkerOptions{Clock: own, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		op := records.Op(record.Op{Source: "load", Step: "s", Verb: "get"})
 		c.wait.Go(func() {
 			defer w.Close()
@@ -141,18 +133,13 @@ func (c *testWorkers) end() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
-	if err := c.leader.Leave(ctx); err != nil {
-		c.t.Fatal(err)
-	}
+	repotest.NoError(c.t, c.leader.Leave(ctx))
 	c.wait.Wait()
 	for i, path := range c.paths {
 		if c.errs[i] != nil {
 			c.t.Errorf("worker %d: %v", i, c.errs[i])
 		}
-		own, err := os.ReadFile(path)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		own := repotest.Must(os.ReadFile(path))(c.t)
 		if kept, err := os.ReadFile(c.leader.File(i)); err != nil || !bytes.Equal(own, kept) {
 			c.t.Errorf("worker %d: the leader has %d bytes, the worker %d (%v)", i, len(kept), len(own), err)
 		}
@@ -174,14 +161,10 @@ func TestAPartIsForSome(t *testing.T) {
 		}
 	})
 	c := join(t, l, 4, func(worker int, _ json.RawMessage, s sent) Task { s.calls = worker; return s })
-	if err := l.Joined(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, l.Joined(t.Context()))
 	for _, g := range []Group{{1, 3}, {2, 4}, {}} {
 		out, _, err := l.Do(t.Context(), g, nil, accept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		if want := g.Below - g.From; len(out) != want && g != (Group{}) || len(out) == 0 || string(out[0].Ended) != fmt.Sprint(g.From) {
 			t.Errorf("group %+v: outcomes %+v", g, out)
 		}
@@ -202,9 +185,7 @@ func TestWorkersDoPartsTogether(t *testing.T) {
 		s.calls += worker
 		return s
 	})
-	if err := l.Joined(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, l.Joined(t.Context()))
 	for part := range 4 {
 		out, at, err := l.Do(t.Context(), Group{}, 1000*part, func(_ int, said json.RawMessage) error {
 			if string(said) != `"prepared"` {
@@ -212,9 +193,7 @@ func TestWorkersDoPartsTogether(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		for i, o := range out {
 			if o.Err != nil || string(o.Ended) != fmt.Sprint(1000*part+i) || o.Clock.Bound > time.Minute || at <= 0 {
 				t.Errorf("part %d of worker %d: %+v", part, i, o)
@@ -321,9 +300,7 @@ func TestATwinLearnsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := ask("GET", "/time", once.Token, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, ask("GET", "/time", once.Token, nil, nil))
 	if err := ask("POST", "/join", "", mine, nil); !errors.Is(err, ErrRefused) {
 		t.Errorf("the worker has shown its token, and a process with its secret joins: %v", err)
 	}
@@ -413,9 +390,7 @@ func TestPiecesInAnyOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		k, err := createSpool(filepath.Join(t.TempDir(), "0.wt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		size := int64(0)
 		for size < int64(len(whole)) {
 			from, _ := slices.BinarySearch(ends, int(size))
@@ -436,9 +411,7 @@ func TestPiecesInAnyOrder(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
-		if err := k.closeFile(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, k.closeFile())
 		if got, err := os.ReadFile(k.path); err != nil || !bytes.Equal(got, whole) {
 			t.Fatalf("seed %d: %d bytes kept of %d (%v)", seed, len(got), len(whole), err)
 		}
@@ -450,9 +423,7 @@ func stream(t *testing.T) (whole []byte, ends []int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "r.wt")
 	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	op := w.Op(record.Op{Source: "load", Verb: "get"})
 	for i := range 40 {
 		for range 1 + i%5 {
@@ -465,9 +436,7 @@ func stream(t *testing.T) (whole []byte, ends []int) {
 			ends = append(ends, int(info.Size()))
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	if whole, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
@@ -536,15 +505,10 @@ func TestALeaderThatStoodStill(t *testing.T) {
 func TestWithoutALeaderWorkersStop(t *testing.T) {
 	l := newLeader(t, 1, nil)
 	path := filepath.Join(t.TempDir(), "spool.wt")
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(path))(t)
 	defer records.Close()
 	w, err := Join(t.Context(), l.Access(0), Identity{Binary: "same"}, WorkerOptions{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler), LeaderGoneAfter: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer w.Close()
 	var began atomic.Int64
 	served := make(chan error, 1)

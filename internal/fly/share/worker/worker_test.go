@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -32,9 +33,7 @@ func TestMain(m *testing.M) {
 func runs(t *testing.T, marker string) []byte {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "plugin")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\ntouch "+marker+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\ntouch "+marker+"\n"), 0o700))
 	return fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}],
 users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: %s, interactiveMode: Never}}}]}`, script)
@@ -46,9 +45,7 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "marker")
 	config := runs(t, marker)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, config, 0o600))
 	text := []byte("scenario: x\nnamespaces: {count: 1}\nfleet: {nodes: 1}\nsteps: [{pause: 1ms}]\n")
 	for name, c := range map[string]struct {
 		plan message.Plan
@@ -60,13 +57,8 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := c.plan.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			leader, err := protocol.Lead(protocol.Options{Workers: 1, Clock: clock.Start(), Folder: t.TempDir(), Plan: raw})
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
+			leader := repotest.Must(protocol.Lead(protocol.Options{Workers: 1, Clock: clock.Start(), Folder: t.TempDir(), Plan: raw}))(t)
 			defer leader.Close()
 			err = Work(t.Context(), Options{Access: leader.Access(0), Spool: filepath.Join(t.TempDir(), "records.wt"), Log: slog.New(slog.DiscardHandler)})
 			if !errors.Is(err, c.want) {
@@ -82,10 +74,7 @@ func TestAHostileLeaderRunsNothing(t *testing.T) {
 // TestAHostileLeaderStartsNoSubject asks a keeper for a subject, which is a program.
 func TestAHostileLeaderStartsNoSubject(t *testing.T) {
 	k := &keeper{scenario: &scenario.Scenario{Subjects: []scenario.Subject{{Name: "x"}}}}
-	part, err := json.Marshal(message.Keep{Subject: &message.Subject{Name: "x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	part := repotest.Must(json.Marshal(message.Keep{Subject: &message.Subject{Name: "x"}}))(t)
 	if _, err := k.Prepare(t.Context(), part); !errors.Is(err, errNotLocal) {
 		t.Errorf("%v", err)
 	}
@@ -102,18 +91,9 @@ func TestSubjectsEndBeforeTheWorkerLeaves(t *testing.T) {
 	t.Cleanup(k.close)
 	do := func(part message.Keep) any {
 		t.Helper()
-		raw, err := json.Marshal(part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		task, err := k.Prepare(t.Context(), raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, err := task.Send(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(part))(t)
+		task := repotest.Must(k.Prepare(t.Context(), raw))(t)
+		said := repotest.Must(task.Send(t.Context(), 0))(t)
 		return said
 	}
 	do(message.Keep{EndSubjects: true}) // of which there are none yet
@@ -124,10 +104,7 @@ func TestSubjectsEndBeforeTheWorkerLeaves(t *testing.T) {
 		if !ok {
 			t.Fatal("no subject was started")
 		}
-		program, err := process.Of(started.PID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := repotest.Must(process.Of(started.PID))(t)
 		programs = append(programs, program)
 	}
 	do(message.Keep{EndSubjects: true})
@@ -145,13 +122,8 @@ func TestSubjectsEndBeforeTheWorkerLeaves(t *testing.T) {
 // files that the leader has not sent.
 func TestAPlanReadsNoFilesOfTheMachine(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.yaml")
-	if err := os.WriteFile(outside, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	up, err := filepath.Rel(os.TempDir(), outside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(outside, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"), 0o600))
+	up := repotest.Must(filepath.Rel(os.TempDir(), outside))(t)
 	for _, name := range []string{outside, "../" + up} {
 		text := fmt.Sprintf("scenario: x\nnamespaces: {count: 1}\nbodies: {b: {file: %q}}\nsteps: [{name: c, create: {body: b, count: 1, pace: {constant: 1}}}]\n", name)
 		if _, err := compileScenario(message.Plan{Text: []byte(text)}, t.TempDir()); err == nil {
