@@ -63,9 +63,7 @@ func TestPlan(t *testing.T) {
 // Arms take turns forwards and backwards, and stay at the largest size.
 func TestTurns(t *testing.T) {
 	p, err := assess.NewPlan(values(), assess.Asked{assess.Size: "objects=1,9", assess.Rate: "rate=1", assess.Workers: "workers=4,2", assess.Restart: "restart=false"}, 2, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if got := fmt.Sprint(p.Turns(), p.Arms[2].Set, p.Runs()); got != "[[0 0] [1 0] [2 0] [2 1] [1 1] [0 1]] map[objects:9 workers:2] 6" {
 		t.Error(got)
 	}
@@ -126,9 +124,7 @@ func TestNextRate(t *testing.T) {
 		{name: "no verdict", sustains: 35, unknown: true, flown: "20", says: "two are needed"},
 	} {
 		p, err := assess.NewPlan(values(), assess.Asked{assess.Size: "objects=50,100", assess.Workers: "workers=4,1", assess.Limiter: "qps=-1", assess.Restart: "restart=false"}, 2, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		var all []assess.Observation
 		fly := func(arm, repeat int) {
 			o := made(p, arm, repeat)
@@ -176,10 +172,7 @@ func TestTexts(t *testing.T) {
 	all["limiter"], all["resync"], all["threads"] = "5/10", "30s", int64(10)
 	delete(all, "qps")
 	delete(all, "workers")
-	p, err := assess.NewPlan(all, nil, 2, grows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(assess.NewPlan(all, nil, 2, grows))(t)
 	got := ""
 	for _, topic := range []assess.Topic{assess.Workers, assess.Limiter, assess.Resync} {
 		s, _ := p.Sweep(topic)
@@ -193,9 +186,7 @@ func TestTexts(t *testing.T) {
 func madeAll(t *testing.T) (assess.Plan, []assess.Observation) {
 	t.Helper()
 	p, err := assess.NewPlan(values(), assess.Asked{assess.Size: "objects=50,100,200", assess.Rate: "rate=10,20,40,80,160", assess.Limiter: "qps=-1"}, 2, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	var all []assess.Observation
 	for _, turn := range p.Turns() {
 		all = append(all, made(p, turn[0], turn[1]))
@@ -210,9 +201,7 @@ func TestGoldenPages(t *testing.T) {
 		f := assess.File{Format: assess.Format, Kind: kind, Scenario: "made-up", Set: map[string]string{}, Subject: s, Machine: record.Machine{Cores: 2, CPU: "a CPU"},
 			Versions: map[string]string{"kubernetes": "v1.37.1"}, Plan: p, Finished: len(all), LeftOut: []string{}, Level: "Level: measured.", Answers: assess.Answers(p, s, all), Claims: assess.Claims(p, s, all)}
 		var page bytes.Buffer
-		if err := f.Write(&page, true); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, f.Write(&page, true))
 		repotest.Golden(t, filepath.Join("testdata", string(kind)+".md"), page.Bytes())
 	}
 	repotest.Golden(t, filepath.Join("testdata", "claims.yaml"), assess.ClaimsFile(assess.Claims(p, s, all)))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const helpText = `
@@ -163,9 +164,7 @@ func TestTable(t *testing.T) {
 		{Gate: Gate{"A", "alpha", false, nil}, State: Still, Sums: []float64{101, 50, 0, 2000}},
 	}}
 	var b strings.Builder
-	if err := f.Write(&b, true); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Write(&b, true))
 	for _, want := range []string{"2 of 3 gates flown", "| A | alpha | off | no counter moved | – | – |  | ×2 | not measured |", "| B | beta | on | moved | ×2 | – |  | – | 1 |"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, b.String())

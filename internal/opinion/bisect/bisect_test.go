@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A search that was stopped goes on as if it had not been.
@@ -12,14 +14,9 @@ func TestResumes(t *testing.T) {
 	w := world{changes: 20, culprits: []int{3}, effect: 0.1, noise: 0.01, counter: true, decoys: 10, unknown: 0.1, broken: 0.1}
 	whole := w.fly(5, DefaultRuns)
 	for n := range whole.Runs {
-		raw, err := json.Marshal(Search{Plan: whole.Plan, Measures: whole.Measures, Runs: whole.Runs[:n]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(Search{Plan: whole.Plan, Measures: whole.Measures, Runs: whole.Runs[:n]}))(t)
 		var read Search
-		if err := json.Unmarshal(raw, &read); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal(raw, &read))
 		step, ok := Next(&read)
 		if !ok || !reflect.DeepEqual(step, whole.Runs[n].Step) {
 			t.Errorf("run %d: %+v, want %+v", n, step, whole.Runs[n].Step)

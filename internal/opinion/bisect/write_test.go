@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestDescribe(t *testing.T) {
@@ -33,9 +35,7 @@ func TestWrite(t *testing.T) {
 	f.Result = Conclude(&f.Search)
 	for _, markdown := range []bool{false, true} {
 		var out strings.Builder
-		if err := f.Write(&out, markdown); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, f.Write(&out, markdown))
 		for _, want := range []string{"LIST pods", "more in bad", "windtunnel ab s.yaml --a p3=0 --b p3=1 --measure 'LIST pods' --set 'rate=1 000' --set p4=0", "p3", "cause", "all but p3"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%q is not in:\n%s", want, out.String())

@@ -326,9 +326,7 @@ func TestEnvelopeIsDrawn(t *testing.T) {
 		}
 		runs, _, _ := fly(p, o)
 		var out strings.Builder
-		if err := capacity.Envelope("x", p, runs).SVG(&out); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, capacity.Envelope("x", p, runs).SVG(&out))
 		for _, want := range []string{`var(--pass)`, `var(--fail)`, `class="area"`, p.Axes[0].Name} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no %s in the picture", want)

@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // state is that of a search at its end.
@@ -23,9 +24,7 @@ func state(p capacity.Plan, o oracle) capacity.State {
 func text(t testing.TB, write func(io.Writer) error) string {
 	t.Helper()
 	var out strings.Builder
-	if err := write(&out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, write(&out))
 	return out.String()
 }
 
@@ -33,10 +32,7 @@ func text(t testing.TB, write func(io.Writer) error) string {
 func TestStateIsReadAsTheSame(t *testing.T) {
 	s := state(one("pods=1000..5000"), below(3700))
 	raw := text(t, s.JSON)
-	again, err := capacity.ReadState("search.json", []byte(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := repotest.Must(capacity.ReadState("search.json", []byte(raw)))(t)
 	if second := text(t, again.JSON); second != raw {
 		t.Error("not the same bytes")
 	}
@@ -50,14 +46,8 @@ func TestStateIsReadAsTheSame(t *testing.T) {
 
 // A search that an earlier version has kept is read, and gone on with.
 func TestKeptState(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("testdata", "kept.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, err := capacity.ReadState("search.json", raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join("testdata", "kept.json")))(t)
+	kept := repotest.Must(capacity.ReadState("search.json", raw))(t)
 	if again := text(t, kept.JSON); again != string(raw) {
 		t.Errorf("written as\n%s", again)
 	}

@@ -237,12 +237,8 @@ func TestAskedBesideAchieved(t *testing.T) {
 		"plain":    {Scenario: "small", Plan: plain, Runs: runs, Result: capacity.Conclude(plain, runs)},
 	} {
 		var terminal, markdown strings.Builder
-		if err := s.Write(&terminal, false); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Write(&markdown, true); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, s.Write(&terminal, false))
+		repotest.NoError(t, s.Write(&markdown, true))
 		repotest.Golden(t, filepath.Join("testdata", "throughput-"+name+".txt"), terminal.String())
 		repotest.Golden(t, filepath.Join("testdata", "throughput-"+name+".md"), markdown.String())
 		for line := range strings.SplitSeq(terminal.String(), "\n") {
@@ -267,9 +263,7 @@ func TestThroughputIsDrawn(t *testing.T) {
 	} {
 		runs, _ := pursue(t, c.plan, c.of, math.Inf(1))
 		var out strings.Builder
-		if err := capacity.Envelope("x", c.plan, runs).SVG(&out); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, capacity.Envelope("x", c.plan, runs).SVG(&out))
 		for _, want := range c.want {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %s in\n%s", name, want, out.String())

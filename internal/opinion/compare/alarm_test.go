@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // alarms says whether a comparison finds any difference at all.
@@ -32,10 +33,7 @@ func TestFalseAlarms(t *testing.T) {
 		n := 0
 		for i := range c.families {
 			a, b := s.sides(c.runs, 1)
-			got, err := compare.Compare(a, b, compare.Options{Seed: uint64(i)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := repotest.Must(compare.Compare(a, b, compare.Options{Seed: uint64(i)}))(t)
 			if alarms(got) {
 				n++
 			}
@@ -65,10 +63,7 @@ func found(t *testing.T, factor float64) (found int) {
 	for i := range trials {
 		a, b := s.sides(9, 1.1)
 		a, b = append(a, s.run("a", factor)), append(b, s.run("b", 1.1*factor))
-		got, err := compare.Compare(a, b, compare.Options{Seed: uint64(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := repotest.Must(compare.Compare(a, b, compare.Options{Seed: uint64(i)}))(t)
 		for _, m := range got.Measures {
 			if m.Key == "pod_startup_p99_seconds" && m.Outcome == compare.Worse {
 				found++

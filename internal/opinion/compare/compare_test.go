@@ -57,9 +57,7 @@ func example(t *testing.T) *compare.Comparison {
 	a[1].Judgement.Verdict, a[1].Judgement.Reasons = slo.Unknown, []string{"windtunnel could not keep its own pace."}
 	b[2].Facts.Ended.Reason = record.Interrupted
 	c, err := compare.Compare(a, b, compare.Options{NameA: "rate=100", NameB: "rate=200", Asked: []string{"parameter rate"}, FailAbove: 0.05})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return c
 }
 
@@ -67,9 +65,7 @@ func TestGoldenFiles(t *testing.T) {
 	c := example(t)
 	for name, write := range map[string]func(io.Writer) error{"comparison.txt": c.Text, "comparison.md": c.Markdown, "comparison.json": c.JSON} {
 		var got bytes.Buffer
-		if err := write(&got); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, write(&got))
 		path := filepath.Join("testdata", name)
 		repotest.Golden(t, path, got.Bytes())
 	}
@@ -78,13 +74,8 @@ func TestGoldenFiles(t *testing.T) {
 // A comparison that an older version wrote is read in today's words.
 func TestOldWords(t *testing.T) {
 	read := func(name string) (c compare.Comparison) {
-		raw, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, &c); err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(filepath.Join("testdata", name)))(t)
+		repotest.NoError(t, json.Unmarshal(raw, &c))
 		return c
 	}
 	old, now := read("comparison-old-words.json"), read("comparison.json")
@@ -179,10 +170,7 @@ func TestDifferences(t *testing.T) {
 		etcd := &r.Manifest.Plane.Components[0]
 		etcd.Args = append(etcd.Args, fmt.Sprintf("--seed=%d", r.Manifest.Seed))
 	}
-	got, err := compare.Compare(a, b, compare.Options{Asked: []string{"version kubernetes"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(compare.Compare(a, b, compare.Options{Asked: []string{"version kubernetes"}}))(t)
 	var lines []string
 	for _, d := range got.Differences {
 		line := d.Fact + ": " + d.A + " → " + d.B
@@ -217,10 +205,7 @@ func TestOtherMachine(t *testing.T) {
 	for i := range b {
 		b[i].Manifest.Machine.Cores = 64
 	}
-	got, err := compare.Compare(a, b, compare.Options{FailAbove: 0.05})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(compare.Compare(a, b, compare.Options{FailAbove: 0.05}))(t)
 	if len(got.Measures) != 0 || len(got.Counters) != 3 || got.Gate.Verdict != slo.Unknown {
 		t.Errorf("%d measures, %d counters, gate %s", len(got.Measures), len(got.Counters), got.Gate.Verdict)
 	}
@@ -243,10 +228,7 @@ func TestGate(t *testing.T) {
 		{"too few to tell", 2, 0.01, 2, 0.05, slo.Unknown},
 	} {
 		a, b := newSource(8, c.spread).sides(c.runs, c.slower)
-		got, err := compare.Compare(a, b, compare.Options{FailAbove: c.above})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := repotest.Must(compare.Compare(a, b, compare.Options{FailAbove: c.above}))(t)
 		if got.Gate.Verdict != c.want {
 			t.Errorf("%s: %s, want %s: failed %v, inconclusive %v", c.name, got.Gate.Verdict, c.want, got.Gate.Failed, got.Gate.Inconclusive)
 		}
@@ -260,10 +242,7 @@ func TestRatesAreBetterWhenHigher(t *testing.T) {
 		a[i].Judgement.Measures["pods_running_per_second"] = slo.Measure{Value: 100 + float64(i), Unit: "pods/s"}
 		b[i].Judgement.Measures["pods_running_per_second"] = slo.Measure{Value: 50 + float64(i), Unit: "pods/s"}
 	}
-	got, err := compare.Compare(a, b, compare.Options{FailAbove: 0.1, Only: []string{"pods_"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(compare.Compare(a, b, compare.Options{FailAbove: 0.1, Only: []string{"pods_"}}))(t)
 	if len(got.Measures) != 1 || got.Measures[0].Outcome != compare.Worse || got.Gate.Verdict != slo.Fail {
 		t.Fatalf("%+v, gate %+v", got.Measures, got.Gate)
 	}
@@ -279,10 +258,7 @@ func TestFallOfManyTimes(t *testing.T) {
 		a[i].Judgement.Measures["pods_seconds"] = slo.Measure{Value: 100, Unit: "seconds"}
 		b[i].Judgement.Measures["pods_seconds"] = slo.Measure{Value: 1 + float64(i)/2, Unit: "seconds"}
 	}
-	got, err := compare.Compare(a, b, compare.Options{Only: []string{"pods_"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(compare.Compare(a, b, compare.Options{Only: []string{"pods_"}}))(t)
 	if want := "pods seconds is lower by a factor of 50 in B (33 to 100, 5 runs each)"; len(got.Measures) != 1 || got.Measures[0].Sentence != want {
 		t.Errorf("%+v, want %q", got.Measures, want)
 	}
@@ -294,14 +270,9 @@ func TestNamesDoNoHarm(t *testing.T) {
 	a[0].Name, b[0].Name = "a\x1b[31m", "b"
 	a[0].Manifest.Parameters["x"] = "<img src=x> @all | `y`\n# z"
 	a[0].Judgement.Verdict = slo.Unknown
-	got, err := compare.Compare(a, b, compare.Options{NameA: "[a](http://x)"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(compare.Compare(a, b, compare.Options{NameA: "[a](http://x)"}))(t)
 	var text, markdown strings.Builder
-	if err := errors.Join(got.Text(&text), got.Markdown(&markdown)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(got.Text(&text), got.Markdown(&markdown)))
 	for _, bad := range []string{"\x1b", "<img", " @all", "[a](", "\n# z"} {
 		if strings.Contains(markdown.String(), bad) {
 			t.Errorf("Markdown holds %q:\n%s", bad, markdown.String())
@@ -318,9 +289,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	write := func(name, content string) {
-		if err := dir.Write(name, []byte(content)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, dir.Write(name, []byte(content)))
 	}
 	write(record.ManifestFile, `{"format": 99}`)
 	if _, err := compare.Open(string(dir)); err == nil || !strings.Contains(err.Error(), "format 99, this version reads formats 1 to 2") {

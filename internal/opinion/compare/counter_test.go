@@ -11,21 +11,15 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A run's counters are those between its begin and its end, per pod.
 func TestCounters(t *testing.T) {
 	dir := record.Dir(t.TempDir())
-	if err := dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Scenario: "x"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Write(record.VerdictFile, []byte(`{"verdict": "pass"}`)); err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Scenario: "x"}))
+	repotest.NoError(t, dir.Write(record.VerdictFile, []byte(`{"verdict": "pass"}`)))
+	w := repotest.Must(record.Create(dir.File(record.StreamFile)))(t)
 	at := clock.Time(0)
 	op := w.Op(record.Op{Source: "load", Step: "one", Verb: "create", Resource: "pods", Scope: "resource"})
 	again := w.Op(record.Op{Source: "load", Step: "two", Verb: "create", Resource: "pods", Scope: "resource"})
@@ -65,13 +59,8 @@ func TestCounters(t *testing.T) {
 	w.Event(record.Event{At: at, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 	at++
 	sample(500, 8, 5000) // cleaning up
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := compare.Open(string(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	r := repotest.Must(compare.Open(string(dir)))(t)
 	var got []string
 	for _, c := range r.Facts.Counters {
 		got = append(got, fmt.Sprintf("%s: %v %s", c.Name, c.Value, c.Unit))
@@ -106,10 +95,7 @@ func TestOwnMeasures(t *testing.T) {
 			}
 		}
 	}
-	c, err := compare.Compare(a, b, compare.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(compare.Compare(a, b, compare.Options{}))(t)
 	var got []string
 	for _, k := range c.Counters {
 		if k.Own {

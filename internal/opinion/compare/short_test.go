@@ -39,10 +39,7 @@ func limited(n int) (a, b []compare.Run) {
 func compared(t *testing.T, n int, o compare.Options) *compare.Comparison {
 	t.Helper()
 	a, b := limited(n)
-	c, err := compare.Compare(a, b, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(compare.Compare(a, b, o))(t)
 	return c
 }
 
@@ -100,14 +97,9 @@ func TestShortFits(t *testing.T) {
 				b[i].Judgement.Measures[key] = slo.Measure{Value: 12345.678, Unit: "things", Own: true, Better: "lower"}
 			}
 		}
-		c, err := compare.Compare(a, b, compare.Options{NameA: strings.Repeat("a", 100)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := repotest.Must(compare.Compare(a, b, compare.Options{NameA: strings.Repeat("a", 100)}))(t)
 		var out strings.Builder
-		if err := c.Short(&out, "--all shows everything"); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, c.Short(&out, "--all shows everything"))
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		for _, line := range lines {
 			if n := utf8.RuneCountInString(line); n > 80 {
@@ -124,9 +116,7 @@ func TestShortGolden(t *testing.T) {
 	for name, runs := range map[string]int{"short-3.txt": 3, "short-6.txt": 6} {
 		var out strings.Builder
 		c := compared(t, runs, compare.Options{NameA: "inflight=400", NameB: "inflight=3", Asked: []string{"parameter inflight"}})
-		if err := c.Short(&out, "--all shows everything"); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, c.Short(&out, "--all shows everything"))
 		repotest.Golden(t, "testdata/"+name, out.String())
 	}
 }
@@ -169,10 +159,7 @@ func TestObjectivesAreCompared(t *testing.T) {
 			b[i-6].Judgement.Objectives = all
 		}
 	}
-	c, err := compare.Compare(a, b, compare.Options{FailAbove: 0.2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(compare.Compare(a, b, compare.Options{FailAbove: 0.2}))(t)
 	if m := measureOf(t, c, "pod_startup_p99_seconds"); !m.Own || m.Besides {
 		t.Errorf("%+v", m)
 	}
@@ -203,19 +190,14 @@ func far(t *testing.T, n int) *compare.Comparison {
 			r.Judgement.Measures["call_latency_p99_seconds_mutating-calls-of-"+resource+"-in-one-namespace"] = slo.Measure{Value: slow + float64(i%n+5*k)/1000, Unit: "seconds"}
 		}
 	}
-	c, err := compare.Compare(a, b, compare.Options{NameA: "rate=20", NameB: "rate=100"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(compare.Compare(a, b, compare.Options{NameA: "rate=20", NameB: "rate=100"}))(t)
 	return c
 }
 
 // The terminal has the answer before anything else, and every title in full.
 func TestShortAnswersFirst(t *testing.T) {
 	b := &strings.Builder{}
-	if err := far(t, 3).Short(b, "--all shows everything"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, far(t, 3).Short(b, "--all shows everything"))
 	repotest.Golden(t, "testdata/short-far.txt", b.String())
 	lines := strings.Split(b.String(), "\n")
 	if !strings.HasPrefix(lines[4], "pods running per second: 20.4 pods/s in A, 100 pods/s in B, ×4.9 (better?)") {
@@ -237,10 +219,7 @@ func TestChangeIsThatOfMedians(t *testing.T) {
 	for i, v := range []float64{2.1, 2.2, 2.24, 2.9, 3.2} {
 		b[i].Judgement.Measures["call_latency_p99_seconds"] = slo.Measure{Value: v, Unit: "seconds"}
 	}
-	c, err := compare.Compare(a, b, compare.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(compare.Compare(a, b, compare.Options{}))(t)
 	m := measureOf(t, c, "call_latency_p99_seconds")
 	if m.Ratio == nil || *m.Ratio != m.B.Median/m.A.Median {
 		t.Errorf("A %v, B %v, ratio %v", m.A.Median, m.B.Median, *m.Ratio)
@@ -253,9 +232,7 @@ func TestChangeIsThatOfMedians(t *testing.T) {
 // A terminal shows the first published figures, and counts the others.
 func TestShortShowsPublishedFigures(t *testing.T) {
 	var out strings.Builder
-	if err := example(t).Short(&out, "--all shows them"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, example(t).Short(&out, "--all shows them"))
 	for _, want := range []string{"\np99 pod startup: published 900 ms in A; here 634 ms in A.\n", "\np99 pod startup: published -50 %; here -33 % (-38 % to -21 %).\n", "\n1 more published figure.\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the terminal lacks %q:\n%s", want, &out)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // limited is a manifest whose components have flags and limits.
@@ -470,10 +471,7 @@ func TestEvidenceCanBeChecked(t *testing.T) {
 			if e.Expr == "" {
 				continue
 			}
-			r, err := db.Instant(t.Context(), e.Expr, db.Moment(*e.At))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := repotest.Must(db.Instant(t.Context(), e.Expr, db.Moment(*e.At)))(t)
 			found := false
 			for _, s := range r.Series {
 				same := true

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // quiet is a plane of which nothing limits anything: 20 requests a second of 10 ms
@@ -98,10 +99,7 @@ func lines(t *testing.T, text string) []one {
 			s.Labels = append(s.Labels, record.Label{Name: pair[1], Value: pair[2]})
 		}
 		slices.SortFunc(s.Labels, func(a, b record.Label) int { return strings.Compare(a.Name, b.Name) })
-		v, err := strconv.ParseFloat(m[5], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := repotest.Must(strconv.ParseFloat(m[5], 64))(t)
 		switch m[4] {
 		case "=":
 			s.value = v
@@ -143,13 +141,8 @@ func (m made) facts(t *testing.T) (*diagnose.Facts, *promql.DB) {
 	m.manifest.Machine.Cores = 2
 	r := read(t, m.manifest, func(w *record.Writer) { m.write(t, w) })
 	f := diagnose.Collect(r)
-	db, err := promql.Open(r.Facts.Series, promql.Default(m.manifest.Started))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Ask(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	db := repotest.Must(promql.Open(r.Facts.Series, promql.Default(m.manifest.Started)))(t)
+	repotest.NoError(t, f.Ask(t.Context(), db))
 	return f, db
 }
 
@@ -157,18 +150,10 @@ func (m made) facts(t *testing.T) (*diagnose.Facts, *promql.DB) {
 func read(t *testing.T, m record.Manifest, write func(*record.Writer)) *run.Run {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	write(w)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	facts, err := run.Collect(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	facts := repotest.Must(run.Collect(path, m))(t)
 	return &run.Run{Manifest: m, Facts: facts}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // The lock that was fought for is named, from a profile as the Go runtime writes it.
@@ -23,17 +24,11 @@ func TestLocksAreNamed(t *testing.T) {
 	defer runtime.SetBlockProfileRate(0)
 	fightForALock()
 	var b bytes.Buffer
-	if err := pprof.Lookup("block").WriteTo(&b, 0); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, pprof.Lookup("block").WriteTo(&b, 0))
 	dir := t.TempDir()
 	keep := func(name string, raw []byte) {
-		if err := os.MkdirAll(filepath.Join(dir, profiles), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, profiles, name), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.MkdirAll(filepath.Join(dir, profiles), 0o700))
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, profiles, name), raw, 0o600))
 	}
 	keep("kube-scheduler.block.pb.gz", b.Bytes())
 	c, ok, err := readContention(record.Dir(dir), "kube-scheduler")
@@ -57,21 +52,14 @@ func TestProfilesOfStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bomb bytes.Buffer
-	out, err := gzip.NewWriterLevel(&bomb, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := repotest.Must(gzip.NewWriterLevel(&bomb, gzip.BestCompression))(t)
 	for range 4 {
 		if _, err := out.Write(make([]byte, maxUnpacked/3)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Write(profiles+"/etcd.block.pb.gz", bomb.Bytes()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, out.Close())
+	repotest.NoError(t, dir.Write(profiles+"/etcd.block.pb.gz", bomb.Bytes()))
 	if _, ok, err := readContention(dir, "etcd"); ok || err == nil || !strings.Contains(err.Error(), "it unpacks to more than 16 MiB") {
 		t.Errorf("%v, %v", ok, err)
 	}
@@ -99,9 +87,7 @@ func fightForALock() {
 func FuzzLocks(f *testing.F) {
 	var b bytes.Buffer
 	empty := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}, PeriodType: &profile.ValueType{}}
-	if err := empty.Write(&b); err != nil {
-		f.Fatal(err)
-	}
+	repotest.NoError(f, empty.Write(&b))
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p, err := profile.ParseData(raw)

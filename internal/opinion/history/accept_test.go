@@ -9,14 +9,13 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/history"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
 func accept(t *testing.T, f *history.File, a history.Acceptance) {
 	t.Helper()
-	if err := f.Accept(a); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Accept(a))
 }
 
 // TestAcceptOfAMeasure accepts the change of one of two measures, with a reason: the other
@@ -38,9 +37,7 @@ func TestAcceptOfAMeasure(t *testing.T) {
 		t.Errorf("one is accepted: %q fail", got)
 	}
 	raw, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if f, err = history.Decode("x", raw); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/history"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestCSVRoundTrip writes a history as a table and reads it again: the same changes.
@@ -17,13 +18,9 @@ func TestCSVRoundTrip(t *testing.T) {
 	f := file(t, append(s.runs(20, 1, "v1.36.0"), s.runs(12, 1.3, "v1.37.0")...)...)
 	want := look(t, f, history.Options{})
 	var table bytes.Buffer
-	if err := f.WriteCSV(&table, nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.WriteCSV(&table, nil))
 	again := &history.File{}
-	if err := again.AddCSV("made-up.csv", &table, nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, again.AddCSV("made-up.csv", &table, nil))
 	got := look(t, again, history.Options{})
 	if got.Scenario != want.Scenario || len(got.Runs) != len(want.Runs) || len(got.Measures) != len(want.Measures) {
 		t.Fatalf("%+v\n%+v", got, want)
@@ -47,9 +44,7 @@ func TestCSVOfSomeMeasures(t *testing.T) {
 		t.Fatalf("%d measures", len(r.Measures))
 	}
 	var table bytes.Buffer
-	if err := f.WriteCSV(&table, []string{r.Measures[0].Key}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.WriteCSV(&table, []string{r.Measures[0].Key}))
 	head, _, _ := strings.Cut(table.String(), "\n")
 	if !strings.Contains(head, r.Measures[0].Key) || strings.Contains(head, r.Measures[1].Key) {
 		t.Errorf("want %s and no %s in %q", r.Measures[0].Key, r.Measures[1].Key, head)
@@ -64,9 +59,7 @@ func TestCSVOfOthers(t *testing.T) {
 		"1767258002,ccc,99,5.6,3,\n" +
 		"2026-01-02,1234,99,5.6,4,\n"
 	f := &history.File{}
-	if err := f.AddCSV("x/results.csv", strings.NewReader(table), []string{"through"}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.AddCSV("x/results.csv", strings.NewReader(table), []string{"through"}))
 	if f.Scenario != "results" || len(f.Entries) != 4 {
 		t.Fatalf("%+v", f)
 	}
@@ -130,10 +123,7 @@ func FuzzCSV(f *testing.F) {
 				}
 			}
 		}
-		raw, err := h.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(h.Encode())(t)
 		if _, err := history.Decode("x", raw); err != nil {
 			t.Error(err)
 		}

@@ -59,18 +59,13 @@ func (s *source) runs(n int, slower float64, version string) (out []compare.Run)
 func file(t *testing.T, runs ...compare.Run) *history.File {
 	t.Helper()
 	f := &history.File{}
-	if err := f.Add(runs...); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Add(runs...))
 	return f
 }
 
 func look(t *testing.T, f *history.File, o history.Options) *history.Report {
 	t.Helper()
-	r, err := history.Look(f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(history.Look(f, o))(t)
 	return r
 }
 
@@ -88,9 +83,7 @@ func TestGoldenFiles(t *testing.T) {
 		"history.txt": func(w io.Writer) error { return r.Write(w, false, false) }, "history.md": func(w io.Writer) error { return r.Write(w, true, true) }, "history.json": r.JSON,
 	} {
 		var got bytes.Buffer
-		if err := write(&got); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, write(&got))
 		path := filepath.Join("testdata", name)
 		repotest.Golden(t, path, got.Bytes())
 	}
@@ -143,15 +136,11 @@ func TestGate(t *testing.T) {
 	if v := gate(f, 0.05); v != slo.Pass {
 		t.Errorf("accepted: %s", v)
 	}
-	if err := f.Add(s.runs(10, 1.8, "v")...); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Add(s.runs(10, 1.8, "v")...))
 	if v := gate(f, 0.05); v != slo.Fail {
 		t.Errorf("slower again, after it was accepted: %s", v)
 	}
-	if err := f.Add(s.runs(10, 1.3, "v")...); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Add(s.runs(10, 1.3, "v")...))
 	if v := gate(f, 0.05); v != slo.Pass {
 		t.Errorf("mended: %s", v)
 	}
@@ -172,9 +161,7 @@ func TestFile(t *testing.T) {
 	accept(t, f, history.Acceptance{})
 	again := runs[3]
 	again.Judgement.Measures = map[string]slo.Measure{}
-	if err := f.Add(runs[1], again); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.Add(runs[1], again))
 	var names []string
 	for _, e := range f.Entries {
 		names = append(names, e.Name)
@@ -182,14 +169,8 @@ func TestFile(t *testing.T) {
 	if got := strings.Join(names, " "); got != "run-001 run-002 run-003 run-004" || !f.Entries[3].Accepted || len(f.Entries[3].Measures) != 0 {
 		t.Errorf("%s: %+v", got, f.Entries[3])
 	}
-	raw, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := history.Decode("h", raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(f.Encode())(t)
+	g := repotest.Must(history.Decode("h", raw))(t)
 	second, err := g.Encode()
 	if err != nil || !bytes.Equal(raw, second) {
 		t.Errorf("not the same bytes: %v", err)
@@ -206,14 +187,8 @@ func TestFile(t *testing.T) {
 // A file that an earlier build has carried is read, and written as it was but
 // for former words.
 func TestKeptFile(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("testdata", "kept.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := history.Decode("kept.json", raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join("testdata", "kept.json")))(t)
+	f := repotest.Must(history.Decode("kept.json", raw))(t)
 	if again, err := f.Encode(); err != nil || !bytes.Equal(bytes.ReplaceAll(raw, []byte(`"life_`), []byte(`"lifecycle_`)), again) {
 		t.Errorf("%v: written as\n%s", err, again)
 	}
@@ -271,13 +246,8 @@ func TestSettings(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	s := newSource(9)
 	whole := &history.File{}
-	if err := whole.Add(s.runs(8, 1, "v")...); err != nil {
-		f.Fatal(err)
-	}
-	raw, err := whole.Encode()
-	if err != nil {
-		f.Fatal(err)
-	}
+	repotest.NoError(f, whole.Add(s.runs(8, 1, "v")...))
+	raw := repotest.Must(whole.Encode())(f)
 	f.Add(raw)
 	f.Add([]byte(`{"format":1,"entries":[{"started":"2026-01-01T00:00:00Z"}]}`))
 	changes := stats.NewChanges(1)

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/recordtest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Records that are cut, flipped or changed under right checksums end no verdict in a
@@ -17,31 +18,20 @@ import (
 // every byte.
 func TestDamagedRecordsDoNotPass(t *testing.T) {
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 8, Latency: 2, Nodes: 1, Machines: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Parameters = nil
 	const text = "scenario: density\nsteps: [{name: latency, pause: 1s}]\nobjectives:\n- {sli: call-latency, statistic: p50, max: 60}\n"
-	if err := d.Write(record.ScenarioFile, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, d.Write(record.ScenarioFile, []byte(text)))
+	repotest.NoError(t, d.WriteJSON(record.ManifestFile, m))
 	if j, err := judge.Write(string(d)); err != nil || j.Verdict != slo.Pass {
 		t.Fatalf("%s, %v, %v", j.Verdict, err, j.Reasons)
 	}
-	raw, err := os.ReadFile(d.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(d.File(record.StreamFile)))(t)
 	rnd := rand.New(rand.NewPCG(17, 0))
 	refused := 0
 	for range 150 {
 		damaged, resealed := recordtest.Damage(raw, rnd)
-		if err := os.WriteFile(d.File(record.StreamFile), damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(d.File(record.StreamFile), damaged, 0o600))
 		j, err := judge.Write(string(d))
 		if err != nil {
 			refused++

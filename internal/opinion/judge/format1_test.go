@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRunsOfFormat1 judges runs that a version with records of format 1 flew: a
@@ -24,9 +25,7 @@ func TestRunsOfFormat1(t *testing.T) {
 			t.Parallel()
 			kept := filepath.Join("testdata", "format1", name)
 			dir := record.Dir(filepath.Join(t.TempDir(), "run"))
-			if err := os.CopyFS(string(dir), os.DirFS(kept)); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.CopyFS(string(dir), os.DirFS(kept)))
 			if _, err := judge.Write(string(dir)); err != nil {
 				t.Fatal(err)
 			}
@@ -75,31 +74,21 @@ func withoutFailedCalls(t *testing.T, verdict any) any {
 func reworded(t *testing.T, text string) string {
 	t.Helper()
 	var j slo.Judgement
-	if err := json.Unmarshal([]byte(text), &j); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(text), &j))
 	// That a class of calls was not made is no longer a note of every run.
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r string) bool { return strings.HasPrefix(r, "No call was made that counts as ") })
-	raw, err := json.MarshalIndent(j, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.MarshalIndent(j, "", "  "))(t)
 	return string(raw)
 }
 
 func decode(t *testing.T, text string) (v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(text), &v))
 	return v
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(path))(t)
 	return string(raw)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/recordtest"
 	"github.com/windtunnel/windtunnel/internal/record/rows"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // everySLI asks for all that is judged.
@@ -47,17 +48,9 @@ measures:
 // what was not measured does not pass.
 func FuzzJudge(f *testing.F) {
 	d, m, err := reporttest.Write(f.TempDir(), reporttest.Shape{Pods: 8, Nodes: 2, Latency: 2, Gave: true, Machines: 2})
-	if err != nil {
-		f.Fatal(err)
-	}
-	raw, err := os.ReadFile(d.File(record.StreamFile))
-	if err != nil {
-		f.Fatal(err)
-	}
-	manifest, err := json.Marshal(m)
-	if err != nil {
-		f.Fatal(err)
-	}
+	repotest.NoError(f, err)
+	raw := repotest.Must(os.ReadFile(d.File(record.StreamFile)))(f)
+	manifest := repotest.Must(json.Marshal(m))(f)
 	payload := recordtest.Payloads(raw)[0]
 	f.Add(payload[:min(len(payload), 2000)], manifest, []byte(everySLI), false)
 	f.Add([]byte("\x02\x03\x05\x07\x0b\x0d\x11\x13\x17\x1d\x1f\x25\x29\x2b\x2f\x35\x3b\x3d\x43\x47\x49\x4f\x53\x59\x61\x65\x67\x6b"), manifest, []byte(everySLI), true)
@@ -70,9 +63,7 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, records, manifest, scenario []byte, program bool) {
 		dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		stream := recordtest.Append([]byte(recordtest.Header), records)
 		if program {
 			if stream, err = played(filepath.Join(t.TempDir(), "r.wt"), records); err != nil {
@@ -80,9 +71,7 @@ func FuzzJudge(f *testing.F) {
 			}
 		}
 		for name, raw := range map[string][]byte{record.StreamFile: stream, record.ManifestFile: manifest, record.ScenarioFile: scenario} {
-			if err := os.WriteFile(dir.File(name), raw, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(dir.File(name), raw, 0o600))
 		}
 		look(t, dir)
 	})

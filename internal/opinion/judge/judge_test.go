@@ -10,28 +10,19 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestJudgeWithoutAProfile judges a run one of whose profiles is damaged.
 func TestJudgeWithoutAProfile(t *testing.T) {
 	dir, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 100, Latency: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Parameters = nil // those of an invented run are not its scenario's, which has no steps
-	if err := dir.Write(record.ScenarioFile, []byte("scenario: density\nsteps:\n- {pause: 1s}\n")); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir.File("profiles"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.Write(record.ScenarioFile, []byte("scenario: density\nsteps:\n- {pause: 1s}\n")))
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, m))
+	repotest.NoError(t, os.MkdirAll(dir.File("profiles"), 0o700))
 	name := m.Processes()[0].Name
-	if err := os.WriteFile(dir.File(filepath.Join("profiles", name+".block.pb.gz")), []byte("damage"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(dir.File(filepath.Join("profiles", name+".block.pb.gz")), []byte("damage"), 0o600))
 	if _, err := judge.Write(string(dir)); err != nil {
 		t.Error(err)
 	}
@@ -45,16 +36,10 @@ func TestJudgeWithoutAProfile(t *testing.T) {
 // known time. Verdict and report are there all the same.
 func TestUndiagnosed(t *testing.T) {
 	dir, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 100, Latency: 20, Gave: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Parameters, m.Started = nil, time.Time{}
-	if err := dir.Write(record.ScenarioFile, []byte("scenario: density\nsteps:\n- {pause: 1s}\n")); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.Write(record.ScenarioFile, []byte("scenario: density\nsteps:\n- {pause: 1s}\n")))
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, m))
 	if _, err := judge.Write(string(dir)); err != nil {
 		t.Error(err)
 	}

@@ -38,21 +38,17 @@ type forger struct {
 // expand and compress undo and do what a bundle does to records and lists of components.
 func expand(t testing.TB, raw []byte) []byte {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(raw))
-	must(t, err)
-	out, err := io.ReadAll(z)
-	must(t, err)
+	z := repotest.Must(gzip.NewReader(bytes.NewReader(raw)))(t)
+	out := repotest.Must(io.ReadAll(z))(t)
 	return out
 }
 
 func compress(t testing.TB, raw []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	must(t, err)
-	_, err = z.Write(raw)
-	must(t, err)
-	must(t, z.Close())
+	z := repotest.Must(gzip.NewWriterLevel(&out, gzip.BestCompression))(t)
+	repotest.Must(z.Write(raw))(t)
+	repotest.NoError(t, z.Close())
 	return out.Bytes()
 }
 
@@ -77,23 +73,20 @@ func (f *forger) repack(files map[string][]byte, how int, key ssh.Signer) []byte
 	}
 	if envelope, there := files[publish.EnvelopeFile]; there && how > 1 {
 		statement, _, err := seal.Open(envelope)
-		must(f.t, err)
-		s, err := seal.Decode(statement)
-		must(f.t, err)
+		repotest.NoError(f.t, err)
+		s := repotest.Must(seal.Decode(statement))(f.t)
 		root := archive.Root(sums)
 		s.Subject[0].Digest["sha256"] = fmt.Sprintf("%x", root)
-		statement, err = s.Encode()
-		must(f.t, err)
+		statement = repotest.Must(s.Encode())(f.t)
 		if how == 2 {
 			delete(files, publish.EnvelopeFile)
 			files[publish.StatementFile] = statement
 		} else {
-			files[publish.EnvelopeFile], err = seal.Sign(statement, key)
-			must(f.t, err)
+			files[publish.EnvelopeFile] = repotest.Must(seal.Sign(statement, key))(f.t)
 		}
 	}
 	var out bytes.Buffer
-	must(f.t, archive.Write(&out, slices.Sorted(maps.Keys(files)), func(name string) (io.ReadSeekCloser, error) {
+	repotest.NoError(f.t, archive.Write(&out, slices.Sorted(maps.Keys(files)), func(name string) (io.ReadSeekCloser, error) {
 		return inMemory{bytes.NewReader(files[name])}, nil
 	}))
 	return out.Bytes()
@@ -103,14 +96,12 @@ func (f *forger) repack(files map[string][]byte, how int, key ssh.Signer) []byte
 func filesOf(t testing.TB, bundle []byte) map[string][]byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.wtb")
-	must(t, os.WriteFile(path, bundle, 0o600))
-	a, err := archive.Open(path)
-	must(t, err)
+	repotest.NoError(t, os.WriteFile(path, bundle, 0o600))
+	a := repotest.Must(archive.Open(path))(t)
 	defer a.Close()
 	files := map[string][]byte{}
 	for name := range a.Digests() {
-		files[name], err = a.Read(name)
-		must(t, err)
+		files[name] = repotest.Must(a.Read(name))(t)
 	}
 	return files
 }
@@ -237,7 +228,7 @@ func TestAltered(t *testing.T) {
 		}
 		n++
 		tried[what]++
-		must(t, os.WriteFile(path, raw, 0o600))
+		repotest.NoError(t, os.WriteFile(path, raw, 0o600))
 		v, err := publish.Verify(t.Context(), path, trust, "v1")
 		switch {
 		case err != nil:

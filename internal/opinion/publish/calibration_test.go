@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestCalibrationBesideRuns publishes runs that were calibrated beside, all or some of them.
@@ -18,7 +19,7 @@ func TestCalibrationBesideRuns(t *testing.T) {
 	calibrated := func(folder string, names ...string) {
 		for i, name := range names {
 			at := 0.1 * float64(1+i)
-			must(t, record.Dir(filepath.Join(folder, name)).WriteJSON(publish.CalibrationFile, publish.Calibration{Version: 1, Seconds: []float64{at, at + 1, at - 0.01}}))
+			repotest.NoError(t, record.Dir(filepath.Join(folder, name)).WriteJSON(publish.CalibrationFile, publish.Calibration{Version: 1, Seconds: []float64{at, at + 1, at - 0.01}}))
 		}
 	}
 	all, some := experiment(t, 2, nil), experiment(t, 2, nil)
@@ -36,13 +37,10 @@ func TestCalibrationBesideRuns(t *testing.T) {
 	} {
 		raw := made(t, publish.Options{Source: c.folder, MadeBy: "v1", Calibration: now, Machine: c.machine})
 		var x publish.Index
-		z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-		must(t, err)
-		file, err := z.Open(publish.IndexFile)
-		must(t, err)
-		content, err := io.ReadAll(file)
-		must(t, err)
-		must(t, json.Unmarshal(content, &x))
+		z := repotest.Must(zip.NewReader(bytes.NewReader(raw), int64(len(raw))))(t)
+		file := repotest.Must(z.Open(publish.IndexFile))(t)
+		content := repotest.Must(io.ReadAll(file))(t)
+		repotest.NoError(t, json.Unmarshal(content, &x))
 		var got []float64
 		if x.Calibration != nil {
 			got = x.Calibration.Seconds

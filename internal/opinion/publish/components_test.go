@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // built is an executable with one module beside its own, and its digest.
@@ -28,8 +29,8 @@ func built(t testing.TB) (path, sum string) {
 		"library/go.mod": "module example.com/library\n\ngo 1.26\n",
 		"library/do.go":  "package library\n\nfunc Do() {}\n",
 	} {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+		repotest.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", "program", ".")
 	build.Dir, build.Env = folder, append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")
@@ -37,8 +38,7 @@ func built(t testing.TB) (path, sum string) {
 		t.Fatalf("go build: %v\n%s", err, said)
 	}
 	path = filepath.Join(folder, "program")
-	raw, err := os.ReadFile(path)
-	must(t, err)
+	raw := repotest.Must(os.ReadFile(path))(t)
 	return path, fmt.Sprintf("%x", sha256.Sum256(raw))
 }
 
@@ -94,7 +94,7 @@ func TestComponents(t *testing.T) {
 func script(t *testing.T) func(string, record.Manifest) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "operator")
-	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700))
+	repotest.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700))
 	return func(string, record.Manifest) string { return path }
 }
 
@@ -104,8 +104,7 @@ func TestComponentsAreCycloneDX(t *testing.T) {
 	raw := made(t, publish.Options{
 		Source: experiment(t, 1, func(f *flown) { f.sum = sum }), MadeBy: "v1", FindProgram: func(string, record.Manifest) string { return path },
 	})
-	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	must(t, err)
+	z := repotest.Must(zip.NewReader(bytes.NewReader(raw), int64(len(raw))))(t)
 	var list struct {
 		BOMFormat, SpecVersion string
 		Components             []struct{ Name, Version, PURL string }
@@ -114,11 +113,9 @@ func TestComponentsAreCycloneDX(t *testing.T) {
 		if !strings.HasPrefix(f.Name, "components/") {
 			continue
 		}
-		in, err := f.Open()
-		must(t, err)
-		content, err := io.ReadAll(in)
-		must(t, err)
-		must(t, json.Unmarshal(expand(t, content), &list))
+		in := repotest.Must(f.Open())(t)
+		content := repotest.Must(io.ReadAll(in))(t)
+		repotest.NoError(t, json.Unmarshal(expand(t, content), &list))
 	}
 	var found []string
 	for _, c := range list.Components {

@@ -15,20 +15,16 @@ import (
 // it. A later version may compute more of a run than the version that made the bundle;
 // everything else must hold, each claim too.
 func TestKeptBundles(t *testing.T) {
-	bundles, err := filepath.Glob(repotest.Path(t, "experiments", "*", "*.wtb"))
-	must(t, err)
+	bundles := repotest.Must(filepath.Glob(repotest.Path(t, "experiments", "*", "*.wtb")))(t)
 	for _, of := range []string{"density", "kubevirt", "kubevela", "kubeedge", "kosmos"} { // the last four are of the reports that planes reproduce
 		if !slices.ContainsFunc(bundles, func(path string) bool { return filepath.Base(path) == of+".wtb" }) {
 			t.Errorf("there is no bundle of %s", of)
 		}
 	}
 	for _, path := range bundles {
-		raw, err := os.ReadFile(filepath.Join(filepath.Dir(path), "signers"))
-		must(t, err)
-		keys, err := seal.Fingerprints(string(raw))
-		must(t, err)
-		v, err := publish.Verify(t.Context(), path, keys, "later")
-		must(t, err)
+		raw := repotest.Must(os.ReadFile(filepath.Join(filepath.Dir(path), "signers")))(t)
+		keys := repotest.Must(seal.Fingerprints(string(raw)))(t)
+		v := repotest.Must(publish.Verify(t.Context(), path, keys, "later"))(t)
 		for _, c := range v.Checks {
 			if c.State != publish.Holds && (c.Name != "results" || c.State != publish.Unknown) {
 				t.Errorf("%s: %+v", path, c)

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/recordtest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const scenarioText = `scenario: small
@@ -55,9 +56,8 @@ type flown struct {
 // write makes the run directory.
 func (f flown) write(t testing.TB, path string) {
 	t.Helper()
-	d, err := record.CreateDir(path)
-	must(t, err)
-	must(t, os.WriteFile(d.File(record.ScenarioFile), []byte(scenarioText), 0o600))
+	d := repotest.Must(record.CreateDir(path))(t)
+	repotest.NoError(t, os.WriteFile(d.File(record.ScenarioFile), []byte(scenarioText), 0o600))
 	limiter := 5 * (1 + f.side)
 	if f.same {
 		limiter = 5
@@ -76,11 +76,10 @@ func (f flown) write(t testing.TB, path string) {
 		m.Plane = record.PlaneFacts{Kind: "embedded", Durability: "fsync", Components: []record.ComponentFact{{Name: "etcd"}}}
 	}
 	m.Plane.Build = f.plane
-	raw, err := json.Marshal(m)
-	must(t, err)
-	must(t, os.WriteFile(d.File(record.ManifestFile), raw, 0o600))
-	must(t, os.WriteFile(d.File("logs/etcd.log"), []byte("a log of 10.1.2.3\n"), 0o600))
-	must(t, os.WriteFile(d.File(record.StreamFile), f.stream(), 0o600))
+	raw := repotest.Must(json.Marshal(m))(t)
+	repotest.NoError(t, os.WriteFile(d.File(record.ManifestFile), raw, 0o600))
+	repotest.NoError(t, os.WriteFile(d.File("logs/etcd.log"), []byte("a log of 10.1.2.3\n"), 0o600))
+	repotest.NoError(t, os.WriteFile(d.File(record.StreamFile), f.stream(), 0o600))
 }
 
 // stream are the records of the run.
@@ -124,13 +123,6 @@ func (f flown) stream() []byte {
 	return recordtest.Stream(b)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // experiment makes so many pairs of runs and their comparison, as the verb ab does.
 func experiment(t testing.TB, pairs int, edit func(f *flown)) string {
 	t.Helper()
@@ -145,16 +137,15 @@ func experiment(t testing.TB, pairs int, edit func(f *flown)) string {
 			}
 			path := filepath.Join(folder, fmt.Sprintf("%c-%02d", "ab"[f.side], pair+1))
 			f.write(t, path)
-			r, err := compare.Open(path)
-			must(t, err)
+			r := repotest.Must(compare.Open(path))(t)
 			sides[f.side] = append(sides[f.side], r)
 		}
 	}
 	c, err := compare.Compare(sides[0], sides[1], compare.Options{NameA: "limiter=5", NameB: "limiter=10", Asked: []string{"parameter limiter"}, Seed: 1})
-	must(t, err)
+	repotest.NoError(t, err)
 	var out bytes.Buffer
-	must(t, c.JSON(&out))
-	must(t, os.WriteFile(filepath.Join(folder, publish.ComparisonFile), out.Bytes(), 0o600))
+	repotest.NoError(t, c.JSON(&out))
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, publish.ComparisonFile), out.Bytes(), 0o600))
 	return folder
 }
 
@@ -162,8 +153,7 @@ func experiment(t testing.TB, pairs int, edit func(f *flown)) string {
 func signer(t testing.TB, word string) ssh.Signer {
 	t.Helper()
 	seed := sha256.Sum256([]byte(word))
-	s, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed[:]))
-	must(t, err)
+	s := repotest.Must(ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed[:])))(t)
 	return s
 }
 
@@ -176,8 +166,7 @@ const claimsText = `claims:
 func made(t testing.TB, o publish.Options) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	r, err := publish.Make(t.Context(), &out, o)
-	must(t, err)
+	r := repotest.Must(publish.Make(t.Context(), &out, o))(t)
 	if out.Len() == 0 {
 		t.Fatalf("nothing was written: %+v", r.Claims)
 	}
@@ -188,12 +177,11 @@ func made(t testing.TB, o publish.Options) []byte {
 func verify(t testing.TB, raw []byte, madeBy string, signers ...ssh.Signer) *publish.Verification {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.wtb")
-	must(t, os.WriteFile(path, raw, 0o600))
+	repotest.NoError(t, os.WriteFile(path, raw, 0o600))
 	var keys []string
 	for _, s := range signers {
 		keys = append(keys, ssh.FingerprintSHA256(s.PublicKey()))
 	}
-	v, err := publish.Verify(t.Context(), path, keys, madeBy)
-	must(t, err)
+	v := repotest.Must(publish.Verify(t.Context(), path, keys, madeBy))(t)
 	return v
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestBundle(t *testing.T) {
@@ -30,13 +31,10 @@ func TestBundle(t *testing.T) {
 		t.Errorf("%+v", v.Results)
 	}
 	// Any tool opens it, and what tells who flew it is not in it.
-	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	must(t, err)
+	z := repotest.Must(zip.NewReader(bytes.NewReader(raw), int64(len(raw))))(t)
 	for _, f := range z.File {
-		in, err := f.Open()
-		must(t, err)
-		content, err := io.ReadAll(in)
-		must(t, err)
+		in := repotest.Must(f.Open())(t)
+		content := repotest.Must(io.ReadAll(in))(t)
 		if strings.HasSuffix(f.Name, ".gz") {
 			content = expand(t, content)
 		}
@@ -80,12 +78,12 @@ func TestStates(t *testing.T) {
 	check(verify(t, signed, "v2", key), publish.Holds, "") // the version does not matter as long as the results are the same
 
 	// A run that is mentioned is gone before the bundle was made.
-	must(t, os.RemoveAll(filepath.Join(folder, "b-03")))
+	repotest.NoError(t, os.RemoveAll(filepath.Join(folder, "b-03")))
 	partial := made(t, publish.Options{Source: folder, Key: key, MadeBy: "v1"})
 	check(verify(t, partial, "v1", key), publish.Unknown, "mentioned and not there: b-03")
 	// One that cannot be read is left out with the reason.
-	must(t, os.MkdirAll(filepath.Join(folder, "b-03"), 0o700))
-	must(t, os.WriteFile(filepath.Join(folder, "b-03", "manifest.json"), []byte("{"), 0o600))
+	repotest.NoError(t, os.MkdirAll(filepath.Join(folder, "b-03"), 0o700))
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "b-03", "manifest.json"), []byte("{"), 0o600))
 	partial = made(t, publish.Options{Source: folder, Key: key, MadeBy: "v1"})
 	v := verify(t, partial, "v1", key)
 	check(v, publish.Holds, "left out with a reason (1)")
@@ -98,11 +96,10 @@ func TestStates(t *testing.T) {
 // runs were compared.
 func TestInterrupted(t *testing.T) {
 	folder := experiment(t, 3, nil)
-	must(t, os.Remove(filepath.Join(folder, publish.ComparisonFile)))
-	must(t, os.RemoveAll(filepath.Join(folder, "a-02")))
-	must(t, os.Rename(filepath.Join(folder, "b-03"), filepath.Join(folder, "b-03-unfinished-1")))
-	r, err := publish.Make(t.Context(), io.Discard, publish.Options{Source: folder, MadeBy: "v1"})
-	must(t, err)
+	repotest.NoError(t, os.Remove(filepath.Join(folder, publish.ComparisonFile)))
+	repotest.NoError(t, os.RemoveAll(filepath.Join(folder, "a-02")))
+	repotest.NoError(t, os.Rename(filepath.Join(folder, "b-03"), filepath.Join(folder, "b-03-unfinished-1")))
+	r := repotest.Must(publish.Make(t.Context(), io.Discard, publish.Options{Source: folder, MadeBy: "v1"}))(t)
 	sides := map[string]int{}
 	for _, run := range r.Runs {
 		sides[run.Side]++
@@ -116,7 +113,7 @@ func TestInterrupted(t *testing.T) {
 func TestStopped(t *testing.T) {
 	folder, stopped := experiment(t, 3, nil), errors.New("stopped")
 	bundle := filepath.Join(t.TempDir(), "x.wtb")
-	must(t, os.WriteFile(bundle, made(t, publish.Options{Source: folder, MadeBy: "v1"}), 0o600))
+	repotest.NoError(t, os.WriteFile(bundle, made(t, publish.Options{Source: folder, MadeBy: "v1"}), 0o600))
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -167,7 +164,7 @@ func TestPublishable(t *testing.T) {
 				}
 			})
 			r, err := publish.Make(t.Context(), io.Discard, publish.Options{Source: source, Control: c.control, Claims: []byte(c.claims), MadeBy: "v1"})
-			must(t, err)
+			repotest.NoError(t, err)
 			want := map[bool]string{true: publish.LevelPublishable, false: publish.LevelMeasured}[c.rule == ""]
 			if r.Level != want {
 				t.Errorf("level %s, want %s", r.Level, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const reproducedClaims = `claims:
@@ -30,9 +31,9 @@ func opened(t testing.TB, o publish.Options) *publish.Published {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.wtb")
 	o.MadeBy = "v1"
-	must(t, os.WriteFile(path, made(t, o), 0o600))
+	repotest.NoError(t, os.WriteFile(path, made(t, o), 0o600))
 	p, v, err := publish.Open(t.Context(), path, nil, "v1")
-	must(t, err)
+	repotest.NoError(t, err)
 	if p == nil {
 		t.Fatalf("%+v", v.Checks)
 	}
@@ -43,12 +44,10 @@ func opened(t testing.TB, o publish.Options) *publish.Published {
 func runsOf(t testing.TB, folder string) (sides [][]compare.Run) {
 	t.Helper()
 	for _, side := range "ab" {
-		paths, err := filepath.Glob(filepath.Join(folder, string(side)+"-*"))
-		must(t, err)
+		paths := repotest.Must(filepath.Glob(filepath.Join(folder, string(side)+"-*")))(t)
 		var runs []compare.Run
 		for _, path := range paths {
-			r, err := compare.Open(path)
-			must(t, err)
+			r := repotest.Must(compare.Open(path))(t)
 			runs = append(runs, r)
 		}
 		sides = append(sides, runs)
@@ -106,8 +105,7 @@ func TestReproduce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := publish.Options{Source: experiment(t, 5, tt.was), Claims: []byte(reproducedClaims), Calibration: tt.published, Machine: record.Machine{Cores: 2, CPU: "one", MemoryBytes: 8 << 30, Arch: "amd64"}}
-			r, err := opened(t, o).Reproduce(runsOf(t, experiment(t, tt.pairs, tt.is)), tt.here)
-			must(t, err)
+			r := repotest.Must(opened(t, o).Reproduce(runsOf(t, experiment(t, tt.pairs, tt.is)), tt.here))(t)
 			var got [3]string
 			whys := ""
 			for i, c := range r.Claims {
@@ -147,8 +145,7 @@ func TestReproduceZeros(t *testing.T) {
 			m.Value = v
 			r.Measures[tt.measure] = m
 		}
-		r, err := p.Reproduce(here, nil)
-		must(t, err)
+		r := repotest.Must(p.Reproduce(here, nil))(t)
 		if c := r.Claims[0]; c.State != tt.state || !strings.HasPrefix(c.Why, tt.says) {
 			t.Errorf("%s: %q because of %q, want %q because of %q", name, c.State, c.Why, tt.state, tt.says)
 		}
@@ -175,10 +172,8 @@ func TestReproductionRates(t *testing.T) {
 	const draws = 200
 	alike, seen := 0, 0
 	for range draws {
-		same, err := p.Reproduce(drawn(1), nil)
-		must(t, err)
-		slower, err := p.Reproduce(drawn(1.2), nil)
-		must(t, err)
+		same := repotest.Must(p.Reproduce(drawn(1), nil))(t)
+		slower := repotest.Must(p.Reproduce(drawn(1.2), nil))(t)
 		if same.Claims[0].State == publish.Agrees {
 			alike++
 		}
@@ -234,14 +229,13 @@ func TestReproducedBundle(t *testing.T) {
 	// Five pairs over ten minutes each with an A/A beside them keep all run rules.
 	o := publish.Options{Source: experiment(t, 5, nil), Claims: []byte(reproducedClaims), Key: author, MadeBy: "v1"}
 	path := filepath.Join(t.TempDir(), "x.wtb")
-	must(t, os.WriteFile(path, made(t, o), 0o600))
+	repotest.NoError(t, os.WriteFile(path, made(t, o), 0o600))
 	p, _, err := publish.Open(t.Context(), path, nil, "v1")
-	must(t, err)
+	repotest.NoError(t, err)
 	with := func(path string, factor float64, key ssh.Signer) []byte {
-		r, err := p.Reproduce(runsOf(t, experiment(t, 5, scaled(factor, factor))), nil)
-		must(t, err)
+		r := repotest.Must(p.Reproduce(runsOf(t, experiment(t, 5, scaled(factor, factor))), nil))(t)
 		var out bytes.Buffer
-		must(t, p.AddReproduction(&out, path, r, key))
+		repotest.NoError(t, p.AddReproduction(&out, path, r, key))
 		return out.Bytes()
 	}
 	said := func(v *publish.Verification) (out []string) {
@@ -253,7 +247,7 @@ func TestReproducedBundle(t *testing.T) {
 		return out
 	}
 	once := with(path, 1, other)
-	must(t, os.WriteFile(path, once, 0o600))
+	repotest.NoError(t, os.WriteFile(path, once, 0o600))
 	twice := with(path, 1.3, author)
 	v := verify(t, twice, "v1", author, other)
 	if got := strings.Join(said(v), "\n"); v.State != publish.Holds || !strings.Contains(got, "3 claims agree\n") || !strings.Contains(got, "1 differs: Calls end within 11 ms; by the author's own key") {
@@ -266,9 +260,9 @@ func TestReproducedBundle(t *testing.T) {
 	sound := func(f *flown) { f.measured, f.calls = true, 80 }
 	control := experiment(t, 5, func(f *flown) { f.measured, f.latency, f.same = true, 1e7, true; f.order += 10 })
 	o = publish.Options{Source: experiment(t, 5, sound), Control: control, Claims: []byte("claims: [{says: fast, measure: call_latency_p50_seconds_fill, of: A, max: 11ms}]"), Key: author, MadeBy: "v1"}
-	must(t, os.WriteFile(path, made(t, o), 0o600))
+	repotest.NoError(t, os.WriteFile(path, made(t, o), 0o600))
 	p, _, err = publish.Open(t.Context(), path, nil, "v1")
-	must(t, err)
+	repotest.NoError(t, err)
 	for factor, want := range map[float64]string{1: "Level: reproduced by " + ssh.FingerprintSHA256(other.PublicKey()), 1.3: "Level: publishable."} {
 		if v := verify(t, with(path, factor, other), "v1", author, other); v.State != publish.Holds || !strings.HasPrefix(v.Level(), want) {
 			t.Errorf("%s: %s, want %s", v.State, v.Level(), want)
@@ -279,7 +273,7 @@ func TestReproducedBundle(t *testing.T) {
 	}
 	// A statement about another bundle is none about this one.
 	foreign := made(t, publish.Options{Source: experiment(t, 5, scaled(1.1, 1.1)), Claims: []byte(strings.ReplaceAll(reproducedClaims, "11ms", "20ms")), Key: author, MadeBy: "v1"})
-	must(t, os.WriteFile(path, foreign, 0o600))
+	repotest.NoError(t, os.WriteFile(path, foreign, 0o600))
 	moved := with(path, 1, other)
 	if v := verify(t, moved, "v1", author, other); v.State != publish.Fails || !strings.Contains(said(v)[0], "another bundle") {
 		t.Errorf("%s: %v", v.State, said(v))

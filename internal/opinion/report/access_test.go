@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // axe returns the script of axe-core, in the version that web/ pins; it is
@@ -29,10 +30,7 @@ func axe(t *testing.T) string {
 	dir := t.TempDir()
 	copySource(t, "../../../web", dir)
 	run(t, dir, npm, "ci", "--no-audit", "--no-fund")
-	script, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := repotest.Must(os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js")))(t)
 	return string(script)
 }
 
@@ -78,10 +76,7 @@ func TestPagesAreAccessible(t *testing.T) {
 func checkAccess(ctx context.Context, t *testing.T, name, script string) {
 	t.Helper()
 	do(ctx, t, chromedp.Evaluate[chromedp.Void](script+";0"), chromedp.Sleep(100*time.Millisecond))
-	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](faults, chromedp.EvalAwaitPromise))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := repotest.Must(chromedp.Run(ctx, chromedp.Evaluate[[]string](faults, chromedp.EvalAwaitPromise)))(t)
 	if len(found) > 0 {
 		t.Errorf("%s: axe finds\n%s", name, strings.Join(found, "\n"))
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -63,9 +64,7 @@ func browser(t *testing.T) context.Context {
 		_ = chromedp.Cancel(ctx) // waits, so that its folder can be removed
 		cancel()
 	})
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, chromedp.Do(ctx))
 	return ctx
 }
 
@@ -125,9 +124,7 @@ func open(ctx context.Context, t *testing.T, r *content.Report) {
 func openText(ctx context.Context, t *testing.T, page string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte(page), 0o600))
 	do(ctx, t, chromedp.Navigate("file://"+path))
 }
 
@@ -143,9 +140,7 @@ func value[T any](ctx context.Context, t *testing.T, expression string) T {
 
 func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, chromedp.Do(ctx, steps...))
 }
 
 // painted counts the canvases of charts that have something drawn on them.
@@ -160,9 +155,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	ctx := browser(t)
 	w := &witness{}
-	if err := chromedp.Listen(ctx, w.see); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, chromedp.Listen(ctx, w.see))
 	do(ctx, t, dark(false), chromedp.EmulateViewport(1280, 900))
 	open(ctx, t, build(t, reporttest.Shape{Faults: true, Gave: true}, false))
 	for _, part := range []struct {
@@ -190,9 +183,7 @@ func TestPageInABrowser(t *testing.T) {
 func stacked(t *testing.T) *content.Report {
 	t.Helper()
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 300})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	r := reporttest.Read(t, d, m)
 	r.Scenario.Charts = []scenario.Chart{{Name: "memory", Query: `process_resident_memory_bytes{job=~"etcd|kube-apiserver|kube-scheduler"}`, Unit: "bytes", Stacked: true}}
 	return content.Build(r, slo.Judgement{Verdict: slo.Unknown}, nil)
@@ -453,14 +444,8 @@ func checkPaper(ctx context.Context, t *testing.T) {
 // stepsAtTheEnd is a run whose last steps took no time, side by side.
 func stepsAtTheEnd(t *testing.T) record.Dir {
 	t.Helper()
-	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), "run")))(t)
+	w := repotest.Must(record.Create(dir.File(record.StreamFile)))(t)
 	event := func(seconds int, what record.EventType, name string) {
 		w.Event(record.Event{At: clock.Time(seconds) * clock.Time(time.Second), Type: what, Name: name})
 	}
@@ -475,25 +460,15 @@ func stepsAtTheEnd(t *testing.T) record.Dir {
 		event(60, record.EventStepEnded, name)
 	}
 	w.Event(record.Event{At: 60 * clock.Time(time.Second), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	return dir
 }
 
 // checkOthers opens runs that are not as a run should be.
 func checkOthers(ctx context.Context, t *testing.T, w *witness) {
-	empty, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := record.Create(empty.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Close(); err != nil {
-		t.Fatal(err)
-	}
+	empty := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), "run")))(t)
+	stream := repotest.Must(record.Create(empty.File(record.StreamFile)))(t)
+	repotest.NoError(t, stream.Close())
 	nothing := content.Build(reporttest.Read(t, empty, record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, empty))
 	beside := content.Build(reporttest.Read(t, stepsAtTheEnd(t), record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, nil)
 	const taint = `</script><img src=x onerror="console.log(1)"><svg onload=console.log(2)>`

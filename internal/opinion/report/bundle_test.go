@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // The source passes its own tests, and the committed bundle is what it builds, so
@@ -29,14 +31,8 @@ func TestBundleIsBuiltFromItsSource(t *testing.T) {
 	run(t, dir, npm, "test")
 	run(t, dir, npm, "run", "build", "--", "--outDir", filepath.Join(dir, "out"))
 	for _, name := range []string{"report.js", "report.css"} {
-		built, err := os.ReadFile(filepath.Join(dir, "out", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		committed, err := os.ReadFile(filepath.Join("bundle", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		built := repotest.Must(os.ReadFile(filepath.Join(dir, "out", name)))(t)
+		committed := repotest.Must(os.ReadFile(filepath.Join("bundle", name)))(t)
 		if !bytes.Equal(built, committed) {
 			t.Errorf("report/bundle/%s is not what web/ builds: run npm ci and npm run build in web/ and commit it", name)
 		}
@@ -55,7 +51,7 @@ func run(t *testing.T, dir, name string, args ...string) {
 // copySource copies a folder without what npm and vite leave in it.
 func copySource(t *testing.T, from, to string) {
 	t.Helper()
-	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+	repotest.NoError(t, filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -74,8 +70,5 @@ func copySource(t *testing.T, from, to string) {
 			return err
 		}
 		return os.WriteFile(filepath.Join(to, rel), content, 0o600)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

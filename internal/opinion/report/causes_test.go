@@ -7,6 +7,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // The summary names what limited the plane, with its share and what to try; a run
@@ -40,9 +41,7 @@ func TestNothingLimitedIt(t *testing.T) {
 		t.Errorf("summary: %s", text)
 	}
 	var page strings.Builder
-	if err := report.WriteHTML(&page, r); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, report.WriteHTML(&page, r))
 	if !strings.Contains(page.String(), `Bottlenecks</h2>`) || !strings.Contains(page.String(), strings.ReplaceAll(says, "'", "&#39;")) || strings.Contains(page.String(), "Bottlenecks, most limiting first") {
 		t.Errorf("the page does not say that nothing did")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -55,24 +56,17 @@ func compared(t testing.TB, variants, runs int, s reporttest.Shape) report.Page 
 	var pairs []*compare.Comparison
 	for i := range sides[1:] {
 		c, err := compare.Compare(sides[0], sides[i+1], compare.Options{NameA: all[0].Name, NameB: all[i+1].Name, Asked: []string{"parameter rate"}, FailAbove: 0.05})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		pairs = append(pairs, c)
 	}
-	p, err := report.Compare(all, pairs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(report.Compare(all, pairs))(t)
 	return p
 }
 
 func written(t testing.TB, p report.Page) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := p.HTML(&out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.HTML(&out))
 	return out.String()
 }
 

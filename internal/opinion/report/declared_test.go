@@ -8,20 +8,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Lifecycles that the scenario declares have a section of the page and a part of the
 // summary.
 func TestDeclaredLifecyclesAreShown(t *testing.T) {
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 50, Machines: 40})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	r := content.Build(reporttest.Read(t, d, m), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, d))
-	p, err := report.NewPage(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(report.NewPage(r))(t)
 	for _, want := range []string{`<section id="lifecycle-1"`, "How long the lifecycles of vmi took", "created → ready", `data-chart="lifecycle-1"`, `class="chip p10"`, "&gt; "} {
 		if !strings.Contains(string(p.Main), want) {
 			t.Errorf("the page lacks %s", want)

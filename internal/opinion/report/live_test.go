@@ -128,10 +128,7 @@ func page(t *testing.T, s reporttest.Shape, live bool) report.Page {
 	if live {
 		r.UnderWay()
 	}
-	p, err := report.NewPage(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(report.NewPage(r))(t)
 	return p
 }
 
@@ -154,9 +151,7 @@ func TestLivePage(t *testing.T) {
 	// The browser goes first, which ends its stream of events.
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	w := &witness{server: server.URL}
-	if err := chromedp.Listen(ctx, w.see); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, chromedp.Listen(ctx, w.see))
 	do(ctx, t, dark(false), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(server.URL+"/"))
 	for _, part := range []struct {
 		name  string
@@ -226,14 +221,8 @@ func lastShown(ctx context.Context, t *testing.T, chart string) float64 {
 	if at == nil {
 		t.Fatalf("%s says %q at its right edge", chart, text)
 	}
-	minutes, err := strconv.ParseFloat(at[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seconds, err := strconv.ParseFloat(at[2], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	minutes := repotest.Must(strconv.ParseFloat(at[1], 64))(t)
+	seconds := repotest.Must(strconv.ParseFloat(at[2], 64))(t)
 	return 60*minutes + seconds
 }
 

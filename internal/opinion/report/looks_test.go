@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestLooks takes pictures of pages for people to look at, into the folder that
@@ -35,9 +36,7 @@ func TestLooks(t *testing.T) {
 		c.Shape.Gave, c.Shape.Faults = !c.Pass, !c.Pass
 		r := build(t, c.Shape, c.Pass)
 		pictures(ctx, t, filepath.Join(dir, name), html(t, r))
-		if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(summary(t, r, 80)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name+".txt"), []byte(summary(t, r, 80)), 0o600))
 	}
 	livePictures(ctx, t, filepath.Join(dir, "live"))
 	pictures(ctx, t, filepath.Join(dir, "site"), siteOf(t))
@@ -48,17 +47,10 @@ func TestLooks(t *testing.T) {
 func load(t *testing.T, path string) *content.Report {
 	t.Helper()
 	d, m, err := record.OpenDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(d.File(record.VerdictFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	raw := repotest.Must(os.ReadFile(d.File(record.VerdictFile)))(t)
 	var j slo.Judgement
-	if err := json.Unmarshal(raw, &j); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &j))
 	r := content.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
 	return r
 }
@@ -68,9 +60,7 @@ func load(t *testing.T, path string) *content.Report {
 func pictures(ctx context.Context, t *testing.T, prefix, page string) {
 	t.Helper()
 	write := func(suffix string, content []byte) {
-		if err := os.WriteFile(prefix+suffix, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(prefix+suffix, content, 0o600))
 	}
 	write(".html", []byte(page))
 	for suffix, c := range map[string]struct {
@@ -79,9 +69,7 @@ func pictures(ctx context.Context, t *testing.T, prefix, page string) {
 	}{"-wide": {1280, false}, "-wide-dark": {1280, true}, "-narrow": {480, false}, "-narrow-dark": {480, true}} {
 		do(ctx, t, dark(c.dark), chromedp.EmulateViewport(c.width, 900), chromedp.Navigate("file://"+prefix+".html"), chromedp.Sleep(300*time.Millisecond))
 		shot, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		write(suffix+".png", shot)
 		if shot, err = chromedp.Run(ctx, chromedp.CaptureScreenshot()); err != nil {
 			t.Fatal(err)
@@ -89,10 +77,7 @@ func pictures(ctx context.Context, t *testing.T, prefix, page string) {
 		write(suffix+"-first.png", shot)
 	}
 	do(ctx, t, dark(true)) // paper is light whatever the screen is
-	sheet, err := chromedp.Run(ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sheet := repotest.Must(chromedp.Run(ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground())))(t)
 	write(".pdf", sheet)
 }
 
@@ -105,13 +90,8 @@ func livePictures(ctx context.Context, t *testing.T, prefix string) {
 	for _, width := range []int64{1600, 1200, 400} {
 		for name, place := range map[string]string{"list": "", "run": "run/density%2Fnow"} {
 			do(ctx, t, dark(false), chromedp.EmulateViewport(width, 900), chromedp.Navigate("about:blank"), chromedp.Navigate(server.URL+"/#/"+place), chromedp.Sleep(500*time.Millisecond))
-			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(fmt.Sprintf("%s-%s-%d.png", prefix, name, width), shot, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			shot := repotest.Must(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(t)
+			repotest.NoError(t, os.WriteFile(fmt.Sprintf("%s-%s-%d.png", prefix, name, width), shot, 0o600))
 		}
 	}
 	do(ctx, t, chromedp.Navigate("about:blank"))

@@ -8,6 +8,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestMarkdown(t *testing.T) {
@@ -23,9 +24,7 @@ func TestMarkdown(t *testing.T) {
 			objective("4", slo.Pass), objective("5", slo.Pass), objective("6", slo.Pass)},
 	}
 	b := &strings.Builder{}
-	if err := report.WriteMarkdown(b, r); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, report.WriteMarkdown(b, r))
 	got := b.String()
 	for _, want := range []string{
 		"### ❌ a\\_b&lt;script&gt;: Fail", `| fail | p99 of reads: a\|b | 250 ms | ≤ 1 s | 25 % | 1,200 |`,

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // What gave way first is told in the order of its ranks, with its evidence; a
@@ -37,23 +38,14 @@ func TestWhatGaveWay(t *testing.T) {
 func TestUnreadableDiagnosis(t *testing.T) {
 	s := reporttest.Shape{Pods: 100}
 	d, m, err := reporttest.Write(t.TempDir(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	for _, text := range []string{`{`, `[{"rank": "first"}]`, `{"causes": []}`} {
-		if err := os.WriteFile(d.File("diagnosis.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(d.File("diagnosis.json"), []byte(text), 0o600))
 		if _, err := diagnose.Read(d); err == nil || !strings.HasPrefix(err.Error(), "decode diagnosis.json: ") {
 			t.Errorf("%s: %v", text, err)
 		}
-		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
-			t.Fatal(err)
-		}
-		r, err := judge.Shown(string(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, d.WriteJSON(record.ManifestFile, m))
+		r := repotest.Must(judge.Shown(string(d)))(t)
 		if page := html(t, r); !strings.Contains(page, "The diagnosis is left out: decode diagnosis.json") {
 			t.Errorf("%s: the page does not say that it could not be read", text)
 		}
@@ -64,10 +56,7 @@ func TestUnreadableDiagnosis(t *testing.T) {
 func TestUnderWay(t *testing.T) {
 	r := build(t, reporttest.Shape{Pods: 300, CutOff: true}, false)
 	r.UnderWay()
-	p, err := report.NewPage(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(report.NewPage(r))(t)
 	if p.State != "running" || !strings.HasPrefix(p.Title, "Under way") {
 		t.Errorf("state %q, title %q", p.State, p.Title)
 	}
@@ -84,14 +73,8 @@ func TestUnderWay(t *testing.T) {
 // What the live page is sent is a JSON object with markup and data, whatever
 // numbers are missing.
 func TestPageAsJSON(t *testing.T) {
-	p, err := report.NewPage(build(t, reporttest.Shape{Pods: 100, CutOff: true}, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(report.NewPage(build(t, reporttest.Shape{Pods: 100, CutOff: true}, false)))(t)
+	raw := repotest.Must(json.Marshal(p))(t)
 	var back struct {
 		Kind, State, Title, Name, Started, When, Main string
 		Data                                          struct {
@@ -99,9 +82,7 @@ func TestPageAsJSON(t *testing.T) {
 			Time     []struct{ ID string }
 		}
 	}
-	if err := json.Unmarshal(raw, &back); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &back))
 	if back.Kind != "run" || back.Started != "2026-09-14T10:22:05Z" || !strings.Contains(back.Main, `<section id="verdict"`) || len(back.Data.Time) < 8 || back.Data.To <= back.Data.From {
 		t.Errorf("page %.400s", raw)
 	}
@@ -109,9 +90,7 @@ func TestPageAsJSON(t *testing.T) {
 
 func TestShellHasNoRun(t *testing.T) {
 	var out strings.Builder
-	if err := report.Shell(&out); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, report.Shell(&out))
 	page := out.String()
 	if !strings.Contains(page, `id="data"></script>`) || !strings.Contains(page, "connect-src &#39;self&#39;") {
 		t.Error("the shell holds data, or may not ask its own server")
@@ -136,28 +115,17 @@ func TestPodsOfNoGroup(t *testing.T) {
 func TestSettling(t *testing.T) {
 	s := reporttest.Shape{Pods: 100}
 	d, m, err := reporttest.Write(t.TempDir(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Parameters = nil
 	cools := func(step, note string) content.Finding {
 		t.Helper()
-		if err := os.WriteFile(d.File(record.ScenarioFile), []byte("scenario: rests\nsteps:\n- name: all\n  sequence:\n  - name: "+step+"\n    settle: {within: 1m}\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(d.File(record.StreamFile)); err != nil {
-			t.Fatal(err)
-		}
-		w, err := record.Create(d.File(record.StreamFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(d.File(record.ScenarioFile), []byte("scenario: rests\nsteps:\n- name: all\n  sequence:\n  - name: "+step+"\n    settle: {within: 1m}\n"), 0o600))
+		repotest.NoError(t, os.Remove(d.File(record.StreamFile)))
+		w := repotest.Must(record.Create(d.File(record.StreamFile)))(t)
 		w.Event(record.Event{Type: record.EventStepBegan, Name: "rest"})
 		w.Event(record.Event{At: 1e9, Type: record.EventStepEnded, Name: "rest", Text: note})
 		w.Event(record.Event{At: 2e9, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, w.Close())
 		r := content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), reporttest.Found(t, d))
 		for _, f := range r.Trust {
 			if f.Name == "Settling" {
@@ -182,9 +150,7 @@ func invented(t testing.TB, s reporttest.Shape, n int) (record.Dir, record.Manif
 	t.Helper()
 	s.Seed = uint64(n + 1)
 	d, m, err := reporttest.Write(t.TempDir(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Started = m.Started.Add(time.Duration(n) * time.Minute)
 	return d, m
 }

@@ -20,9 +20,7 @@ import (
 func build(t testing.TB, s reporttest.Shape, pass bool) *content.Report {
 	t.Helper()
 	d, m, err := reporttest.Write(t.TempDir(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	r := content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, pass), reporttest.Found(t, d))
 	return r
 }
@@ -30,18 +28,14 @@ func build(t testing.TB, s reporttest.Shape, pass bool) *content.Report {
 func html(t testing.TB, r *content.Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := report.WriteHTML(&out, r); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, report.WriteHTML(&out, r))
 	return out.String()
 }
 
 func summary(t testing.TB, r *content.Report, width int) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := report.WriteSummary(&out, r, width); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, report.WriteSummary(&out, r, width))
 	return out.String()
 }
 
@@ -120,10 +114,7 @@ func TestGreatRunIsSmall(t *testing.T) {
 	if r.Pods != 100_150 {
 		t.Errorf("%d pods in the report", r.Pods)
 	}
-	p, err := report.NewPage(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(report.NewPage(r))(t)
 	// One scrape in a run of half an hour, one second of CPU, one slow pod.
 	for _, c := range []struct {
 		chart, line string
@@ -219,13 +210,8 @@ func TestTablesNeedNoScript(t *testing.T) {
 func TestUnfinishedRunsAreToldApart(t *testing.T) {
 	s := reporttest.Shape{Pods: 200, CutOff: true}
 	d, m, err := reporttest.Write(t.TempDir(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(d.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	raw := repotest.Must(os.ReadFile(d.File(record.StreamFile)))(t)
 	for name, c := range map[string]struct {
 		keep int
 		want string
@@ -233,9 +219,7 @@ func TestUnfinishedRunsAreToldApart(t *testing.T) {
 		"killed": {len(raw), "Without an end"},
 		"torn":   {len(raw) - 3, "Cut off: the last"},
 	} {
-		if err := os.WriteFile(d.File(record.StreamFile), raw[:c.keep], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(d.File(record.StreamFile), raw[:c.keep], 0o600))
 		r := content.Build(reporttest.Read(t, d, m), slo.Judgement{Scenario: m.Scenario, Verdict: slo.Unknown}, reporttest.Found(t, d))
 		if f := r.Trust[0]; f.Level != content.Bad || !strings.HasPrefix(f.Text, c.want) {
 			t.Errorf("%s: %v", name, f)
@@ -248,17 +232,9 @@ func TestUnfinishedRunsAreToldApart(t *testing.T) {
 
 // A stream with nothing in it but its header still gives a report.
 func TestEmptyRun(t *testing.T) {
-	d, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(d.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	d := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), "run")))(t)
+	w := repotest.Must(record.Create(d.File(record.StreamFile)))(t)
+	repotest.NoError(t, w.Close())
 	r := content.Build(reporttest.Read(t, d, record.Manifest{Scenario: "nothing"}), slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"the plane did not start"}}, reporttest.Found(t, d))
 	if page := html(t, r); !strings.Contains(page, "No verdict: the plane did not start.") {
 		t.Error("the page does not give the reason")
@@ -269,9 +245,7 @@ func TestEmptyRun(t *testing.T) {
 func BenchmarkBuild(b *testing.B) {
 	s := reporttest.Shape{Pods: 30_000, Nodes: 1000, Asked: 200}
 	d, m, err := reporttest.Write(b.TempDir(), s)
-	if err != nil {
-		b.Fatal(err)
-	}
+	repotest.NoError(b, err)
 	j := reporttest.Judgement(s, true)
 	for b.Loop() {
 		r := content.Build(reporttest.Read(b, d, m), j, reporttest.Found(b, d))

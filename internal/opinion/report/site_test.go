@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/site"
 	"github.com/windtunnel/windtunnel/internal/opinion/site/sitetest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // siteOf makes the page of two scenarios with 60 runs each and of a published bundle.
@@ -19,13 +20,8 @@ func siteOf(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	sitetest.Write(t, folder, sitetest.Shape{From: filepath.Join("..", "judge", "testdata", "format1", "density"), Scenarios: 2, Runs: 60})
-	bundle, err := os.ReadFile("../../../experiments/0026-published-bundle/density.wtb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "density.wtb"), bundle, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bundle := repotest.Must(os.ReadFile("../../../experiments/0026-published-bundle/density.wtb"))(t)
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "density.wtb"), bundle, 0o600))
 	var page bytes.Buffer
 	if _, err := site.Write(t.Context(), &page, site.Options{Sources: []string{folder}, Folder: folder}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	facts "github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestUpgradeNamesItsWorstPart(t *testing.T) {
@@ -20,9 +21,7 @@ func TestUpgradeNamesItsWorstPart(t *testing.T) {
 		{Step: "up", Name: "kube-apiserver-1", From: "v1.36.3", To: "v1.37.1", Begin: s(12), End: s(16), Until: s(16), Outages: 2, Longest: 1200 * time.Millisecond, Unserved: 1500 * time.Millisecond, Note: "it died: <no luck>"},
 	}
 	var b strings.Builder
-	if err := report.WriteSummary(&b, r, 80); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, report.WriteSummary(&b, r, 80))
 	for _, want := range []string{
 		"\netcd-0  v3.6.12 to v3.7.0                  1.5 s        –          –           –\n",
 		"\nkube-apiserver-1  v1.36.3 to v1.37.1         4 s        2      1.2 s       1.5 s\n    it died: <no luck>.\n",

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A plane whose components share limits has a row of its own, their sum, and says
@@ -16,9 +17,7 @@ import (
 func TestThePlaneAsAWhole(t *testing.T) {
 	s := reporttest.Shape{Pods: 50}
 	d, m, err := reporttest.Write(t.TempDir(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Plane.CPULimit, m.Plane.MemoryLimit, m.Plane.Limited = 0.01, 4<<30, true
 	r := content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), nil)
 	var whole content.ComponentRow
@@ -40,9 +39,7 @@ func TestThePlaneAsAWhole(t *testing.T) {
 	} {
 		m.Plane.Limited = inForce
 		var page bytes.Buffer
-		if err := report.WriteHTML(&page, content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), nil)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, report.WriteHTML(&page, content.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), nil)))
 		for _, text := range want {
 			if !strings.Contains(page.String(), text) {
 				t.Errorf("in force %v: the page does not say %q", inForce, text)

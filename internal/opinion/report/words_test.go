@@ -36,10 +36,7 @@ func TestPagesSayWhatWasAgreed(t *testing.T) {
 	for name, c := range shapes() {
 		s := c.Shape
 		s.Gave, s.Faults = !c.Pass, !c.Pass
-		p, err := report.NewPage(build(t, s, c.Pass))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := repotest.Must(report.NewPage(build(t, s, c.Pass)))(t)
 		pages[name] = p
 	}
 	for name, p := range pages {

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/consistency"
 	"github.com/windtunnel/windtunnel/internal/opinion/report"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestWritesOfProbes(t *testing.T) {
@@ -33,9 +34,7 @@ func TestWritesOfProbes(t *testing.T) {
 	} {
 		last.Writes = &c.writes
 		var b strings.Builder
-		if err := report.WriteSummary(&b, r, 80); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, report.WriteSummary(&b, r, 80))
 		if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, step+c.want) {
 			t.Errorf("the summary lacks %q:\n%s", c.want, b.String())
 		}

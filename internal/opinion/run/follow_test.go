@@ -10,30 +10,21 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // What a follower has read at the end is what Open reads, however often it has
 // looked before.
 func TestFollowerSeesWhatOpenSees(t *testing.T) {
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 4000, Asked: 30, Rate: 60, Machines: 40})
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(d.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	raw := repotest.Must(os.ReadFile(d.File(record.StreamFile)))(t)
 	grow := func(share float64) {
 		t.Helper()
-		if err := os.WriteFile(d.File(record.StreamFile), raw[:int(share*float64(len(raw)))], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(d.File(record.StreamFile), raw[:int(share*float64(len(raw)))], 0o600))
 	}
 	grow(0.1)
-	f, err := run.Follow(string(d))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(run.Follow(string(d)))(t)
 	var got *run.Run
 	last := 0
 	for _, share := range []float64{0.1, 0.2, 0.2, 0.55, 0.9, 1} {
@@ -64,10 +55,7 @@ func TestFollowerSeesWhatOpenSees(t *testing.T) {
 			t.Errorf("%s: followed %+v, read %+v", what, pair[0], pair[1])
 		}
 	}
-	a, err := slo.Judge(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := repotest.Must(slo.Judge(got))(t)
 	b, err := slo.Judge(want)
 	if err != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("two judgements, %v:\n%+v\n%+v", err, a, b)
@@ -76,21 +64,13 @@ func TestFollowerSeesWhatOpenSees(t *testing.T) {
 
 func TestFollowerOfNothing(t *testing.T) {
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(d.File(record.StreamFile), []byte("win"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	repotest.NoError(t, d.WriteJSON(record.ManifestFile, m))
+	repotest.NoError(t, os.WriteFile(d.File(record.StreamFile), []byte("win"), 0o600))
 	if _, err := run.Follow(string(d)); !errors.Is(err, record.ErrNotRecords) {
 		t.Errorf("half a header: %v", err)
 	}
-	if err := os.Remove(d.File(record.StreamFile)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Remove(d.File(record.StreamFile)))
 	if _, err := run.Follow(string(d)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no records: %v", err)
 	}

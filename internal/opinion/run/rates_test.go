@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A declared lifecycle whose objects are of no step's group is named beside the rate of
@@ -13,10 +14,7 @@ import (
 func TestLifecyclesThatAreLeftOutOfRates(t *testing.T) {
 	for group, want := range map[string][]string{"": {"queue"}, "make": nil} {
 		path := filepath.Join(t.TempDir(), record.StreamFile)
-		w, err := record.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := repotest.Must(record.Create(path))(t)
 		w.Event(record.Event{At: at(1), Type: record.EventRunBegan})
 		w.Event(record.Event{At: at(1), Type: record.EventStepBegan, Name: "make"})
 		w.Event(record.Event{At: at(1), Type: record.EventLoadAsked, Name: "make", Detail: record.Detail{Count: 3, Rate: 1}})
@@ -30,13 +28,8 @@ func TestLifecyclesThatAreLeftOutOfRates(t *testing.T) {
 		}
 		w.Event(record.Event{At: at(9), Type: record.EventStepEnded, Name: "make"})
 		w.Event(record.Event{At: at(9), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		f, err := Collect(path, record.Manifest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, w.Close())
+		f := repotest.Must(Collect(path, record.Manifest{}))(t)
 		rates := f.Rates(nil)
 		if group == "" {
 			if as := f.Rates(map[string]string{"make": "queues"}); len(as) != 1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -86,10 +87,7 @@ func TestBucketsHoldWhatTheySay(t *testing.T) {
 func TestPodsOfOthersBeforeTheBegin(t *testing.T) {
 	for began, want := range map[bool]int{false: 0, true: 1} {
 		path := filepath.Join(t.TempDir(), record.StreamFile)
-		w, err := record.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := repotest.Must(record.Create(path))(t)
 		if began {
 			w.Event(record.Event{At: at(0.5), Type: record.EventRunBegan})
 		}
@@ -97,13 +95,8 @@ func TestPodsOfOthersBeforeTheBegin(t *testing.T) {
 		w.Phase(record.Phase{Object: id, Phase: record.PhaseUnknown, At: at(1), Within: record.Ever})
 		w.Phase(record.Phase{Object: id, Phase: record.PhaseBound, At: at(1), Within: record.Ever})
 		w.Event(record.Event{At: at(2), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Interrupted}})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		f, err := Collect(path, record.Manifest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, w.Close())
+		f := repotest.Must(Collect(path, record.Manifest{}))(t)
 		d := &stats.Durations{}
 		for _, l := range f.OfResource("pods") {
 			l.Durations(d, record.PhaseCreated, record.PhaseRunning, f)

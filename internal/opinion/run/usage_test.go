@@ -5,16 +5,14 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A process that uses both of two cores all the time is sampled late once, and in a
 // hurry after that: its peak stays what it is.
 func TestPeakCPU(t *testing.T) {
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	w.Event(record.Event{At: at(1), Type: record.EventRunBegan})
 	id := w.Series(record.Series{Target: "etcd", Name: CPUSeries})
 	idle := w.Series(record.Series{Target: "idle", Name: CPUSeries})
@@ -23,13 +21,8 @@ func TestPeakCPU(t *testing.T) {
 		w.Sample(record.Sample{Series: idle, At: at(s[0]), Value: s[1] / 10})
 	}
 	w.Event(record.Event{At: at(6), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Collect(path, record.Manifest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	f := repotest.Must(Collect(path, record.Manifest{}))(t)
 	if got := f.PeakCPU("etcd", 2); got != 2 {
 		t.Errorf("peak %v of 2 cores", got)
 	}
@@ -57,10 +50,7 @@ func TestCPUSecondsAreKnown(t *testing.T) {
 		"not sampled in the run": {began: 2, ended: 5, samples: []float64{0.5, 1.5}},
 	} {
 		path := filepath.Join(t.TempDir(), record.StreamFile)
-		w, err := record.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := repotest.Must(record.Create(path))(t)
 		id := w.Series(record.Series{Target: "etcd", Name: CPUSeries})
 		if c.began > 0 {
 			w.Event(record.Event{At: at(c.began), Type: record.EventRunBegan})
@@ -69,13 +59,8 @@ func TestCPUSecondsAreKnown(t *testing.T) {
 			w.Sample(record.Sample{Series: id, At: at(s), Value: s})
 		}
 		w.Event(record.Event{At: at(c.ended), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		f, err := Collect(path, record.Manifest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, w.Close())
+		f := repotest.Must(Collect(path, record.Manifest{}))(t)
 		if seconds, known := f.CPUSeconds("etcd"); seconds != c.seconds || known != c.known {
 			t.Errorf("%s: %v, %v", what, seconds, known)
 		}

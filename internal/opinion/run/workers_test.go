@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // sharedRun writes the streams of a leader and of two workers: each has sent half of
@@ -17,15 +18,10 @@ import (
 func sharedRun(t *testing.T, bound time.Duration) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, record.WorkersFolder), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Mkdir(filepath.Join(dir, record.WorkersFolder), 0o700))
 	second := clock.Time(time.Second)
 	path := filepath.Join(dir, record.StreamFile)
-	leader, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leader := repotest.Must(record.Create(path))(t)
 	event := func(at clock.Time, what record.EventType, name, text string, d record.Detail) {
 		leader.Event(record.Event{At: at, Type: what, Name: name, Text: text, Detail: d})
 	}
@@ -39,14 +35,9 @@ func sharedRun(t *testing.T, bound time.Duration) string {
 	event(3*second, record.EventWorkerLost, "s", "killed", record.Detail{Worker: 1})
 	event(4*second, record.EventStepEnded, "s", "", record.Detail{})
 	event(5*second, record.EventRunEnded, "s", "", record.Detail{Reason: record.Done})
-	if err := leader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, leader.Close())
 	for i, ahead := range []time.Duration{0, time.Hour} {
-		w, err := record.Create(filepath.Join(dir, record.WorkerFile(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := repotest.Must(record.Create(filepath.Join(dir, record.WorkerFile(i))))(t)
 		op := w.Op(record.Op{Source: Load, Step: "s", Verb: "get", Resource: "pods", Scope: "resource"})
 		for k := range []int{5, 3}[i] {
 			number := uint32(2*k + i + 1)
@@ -59,19 +50,14 @@ func sharedRun(t *testing.T, bound time.Duration) string {
 		}
 		w.Event(record.Event{Type: record.EventCallsFailed, Name: "s", Text: "no", Detail: record.Detail{Failure: &record.Failure{Verb: "get", Code: 500, Count: 1}}})
 		w.Event(record.Event{Type: record.EventCallsFailed, Name: "s", Text: "no", Detail: record.Detail{Failure: &record.Failure{Verb: "get", Code: 500, Count: 3}}})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, w.Close())
 	}
 	return path
 }
 
 func TestStreamsOfWorkersAreOneRun(t *testing.T) {
 	m := record.Manifest{Workers: &record.WorkersFact{Count: 2}}
-	f, err := Collect(sharedRun(t, time.Millisecond), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(Collect(sharedRun(t, time.Millisecond), m))(t)
 	if len(f.Calls) != 1 || f.Calls[0].Count() != 7 || f.Calls[0].Latency.Max().Value != 0.02 {
 		t.Fatalf("%d kinds of calls, the first %+v", len(f.Calls), f.Calls[0])
 	}
@@ -95,10 +81,7 @@ func TestStreamsOfWorkersAreOneRun(t *testing.T) {
 
 func TestWorkersWhoseClocksAreNotKnownHaveNoRatesOfShortSteps(t *testing.T) {
 	m := record.Manifest{Workers: &record.WorkersFact{Count: 2}}
-	f, err := Collect(sharedRun(t, 20*time.Millisecond), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(Collect(sharedRun(t, 20*time.Millisecond), m))(t)
 	if !strings.Contains(f.Apart(), "worker 1 may have been off by 20ms") || f.Together(f.Calls[0].Due) || len(f.Rates(nil)) != 0 {
 		t.Errorf("apart %q, rates %+v", f.Apart(), f.Rates(nil))
 	}
@@ -111,19 +94,11 @@ func TestWorkersWhoseClocksAreNotKnownHaveNoRatesOfShortSteps(t *testing.T) {
 func TestFollowWorkers(t *testing.T) {
 	path := sharedRun(t, time.Millisecond)
 	dir := record.Dir(filepath.Dir(path))
-	if err := dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Workers: &record.WorkersFact{Count: 3}}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Follow(string(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Workers: &record.WorkersFact{Count: 3}}))
+	f := repotest.Must(Follow(string(dir)))(t)
 	defer f.Close()
 	for range 2 {
-		r, err := f.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repotest.Must(f.Next())(t)
 		if len(r.Facts.Calls) != 1 || r.Facts.Calls[0].Count() != 7 || len(r.Facts.Workers) != 3 || r.Facts.Workers[1].Unknown["s"] != 2 {
 			t.Errorf("%d kinds of calls, workers %+v", len(r.Facts.Calls), r.Facts.Workers)
 		}

@@ -25,14 +25,12 @@ func TestProofTenThousandRuns(t *testing.T) {
 		folder := t.TempDir()
 		sitetest.Write(t, folder, s)
 		var page bytes.Buffer
-		before, err := kernel.OwnCPU()
-		must(t, err)
+		before := repotest.Must(kernel.OwnCPU())(t)
 		c := clock.Start()
 		summary, err := site.Write(t.Context(), &page, site.Options{Sources: []string{folder}, Folder: folder})
 		took := time.Duration(c.Now())
-		must(t, err)
-		after, err := kernel.OwnCPU()
-		must(t, err)
+		repotest.NoError(t, err)
+		after := repotest.Must(kernel.OwnCPU())(t)
 		t.Logf("%d scenarios of %d runs: %.2f s, %.2f s of CPU, %.2f MB, %d changes", s.Scenarios, s.Runs, took.Seconds(), (after - before).Seconds(), float64(page.Len())/1e6, summary.Changes)
 		if summary.Runs != 10_000 || len(summary.LeftOut) != 0 {
 			t.Errorf("%d runs, left out: %.300q", summary.Runs, summary.LeftOut)

@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/site/sitetest"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const bundle = "../../../experiments/0026-published-bundle/density.wtb"
@@ -24,22 +25,14 @@ const bundle = "../../../experiments/0026-published-bundle/density.wtb"
 func write(t *testing.T, folder string, sources ...string) (site.Summary, string, site.Data) {
 	t.Helper()
 	var page bytes.Buffer
-	summary, err := site.Write(t.Context(), &page, site.Options{Sources: sources, Folder: folder})
-	must(t, err)
+	summary := repotest.Must(site.Write(t.Context(), &page, site.Options{Sources: sources, Folder: folder}))(t)
 	raw := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindSubmatch(page.Bytes())
 	if raw == nil {
 		t.Fatal("no data in the page")
 	}
 	var data struct{ Site site.Data }
-	must(t, json.Unmarshal(raw[1], &data))
+	repotest.NoError(t, json.Unmarshal(raw[1], &data))
 	return summary, page.String(), data.Site
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // run writes a run directory that passed; edit changes it before.
@@ -51,11 +44,10 @@ func run(t *testing.T, folder string, edit func(m *record.Manifest, j *slo.Judge
 	if edit != nil {
 		edit(&m, &j)
 	}
-	d, err := record.CreateDir(folder)
-	must(t, err)
-	must(t, d.WriteJSON(record.ManifestFile, m))
-	must(t, d.WriteJSON(record.VerdictFile, j))
-	must(t, d.Write(record.ScenarioFile, []byte("scenario: small\n")))
+	d := repotest.Must(record.CreateDir(folder))(t)
+	repotest.NoError(t, d.WriteJSON(record.ManifestFile, m))
+	repotest.NoError(t, d.WriteJSON(record.VerdictFile, j))
+	repotest.NoError(t, d.Write(record.ScenarioFile, []byte("scenario: small\n")))
 }
 
 func TestTrends(t *testing.T) {
@@ -123,7 +115,7 @@ func TestLeftOut(t *testing.T) {
 		spoil func(t *testing.T, folder string)
 		why   string
 	}{
-		"no verdict":          {func(t *testing.T, f string) { must(t, os.Remove(filepath.Join(f, record.VerdictFile))) }, "windtunnel judge writes it"},
+		"no verdict":          {func(t *testing.T, f string) { repotest.NoError(t, os.Remove(filepath.Join(f, record.VerdictFile))) }, "windtunnel judge writes it"},
 		"verdict is cut off":  {file(record.VerdictFile, `{"verdict": "pa`), "not JSON: it ends too early"},
 		"verdict of no kind":  {file(record.VerdictFile, `{"verdict": "great"}`), `its verdict is "great"`},
 		"a number too large":  {file(record.VerdictFile, `{"verdict": "pass", "measures": {"cpu_seconds_etcd": {"value": 1e999}}}`), "1e999"},
@@ -133,14 +125,14 @@ func TestLeftOut(t *testing.T) {
 		"too many measures":   {file(record.VerdictFile, `{"verdict": "pass", "measures": {`+manyMeasures()+`}}`), "more than 500 measures"},
 		"verdict is too long": {file(record.VerdictFile, strings.Repeat(" ", record.MaxFile+1)), "too large"},
 		"verdict is a link": {func(t *testing.T, f string) {
-			must(t, os.Remove(filepath.Join(f, record.VerdictFile)))
-			must(t, os.Symlink("../good/"+record.VerdictFile, filepath.Join(f, record.VerdictFile)))
+			repotest.NoError(t, os.Remove(filepath.Join(f, record.VerdictFile)))
+			repotest.NoError(t, os.Symlink("../good/"+record.VerdictFile, filepath.Join(f, record.VerdictFile)))
 		}, "a link, which is not followed"},
 		"a bundle that is none": {func(t *testing.T, f string) {
-			must(t, os.RemoveAll(f))
-			must(t, os.Symlink("/dev/zero", f+".wtb"))
-			must(t, os.Symlink("good", f))
-			must(t, os.MkdirAll(filepath.Join(filepath.Dir(f), strings.Repeat("d/", 10)), 0o700))
+			repotest.NoError(t, os.RemoveAll(f))
+			repotest.NoError(t, os.Symlink("/dev/zero", f+".wtb"))
+			repotest.NoError(t, os.Symlink("good", f))
+			repotest.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(f), strings.Repeat("d/", 10)), 0o700))
 		}, "more than 8 folders deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +153,7 @@ func TestLeftOut(t *testing.T) {
 
 func file(name, content string) func(*testing.T, string) {
 	return func(t *testing.T, folder string) {
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+		repotest.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 }
 
@@ -184,8 +176,8 @@ func TestTextsStayTexts(t *testing.T) {
 		j.Measures[evil] = slo.Measure{Value: 1, Unit: evil, Own: true, Better: "lower"}
 		j.Measures["cpu_seconds_"+strings.Repeat("y", 10_000)] = slo.Measure{Value: 1}
 	})
-	must(t, os.WriteFile(filepath.Join(folder, "a#b?c", record.ReportFile), nil, 0o600))
-	must(t, os.WriteFile(filepath.Join(folder, evil[2:8]+".wtb"), []byte(evil), 0o600))
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "a#b?c", record.ReportFile), nil, 0o600))
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, evil[2:8]+".wtb"), []byte(evil), 0o600))
 	_, page, data := write(t, parent, folder)
 	if strings.Contains(page, "<img") || strings.Count(page, "</script>") != 2 {
 		t.Error("a text is markup")
@@ -202,9 +194,8 @@ func TestTextsStayTexts(t *testing.T) {
 // a history file too.
 func TestBundles(t *testing.T) {
 	folder := t.TempDir()
-	raw, err := os.ReadFile(bundle)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "good.wtb"), raw, 0o600))
+	raw := repotest.Must(os.ReadFile(bundle))(t)
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "good.wtb"), raw, 0o600))
 	summary, page, data := write(t, folder, folder)
 	if summary.Bundles != 1 || summary.Runs != 1 || !strings.Contains(page, "Level: measured.") || !strings.Contains(page, "p99 pod startup is at most 1 s") || !strings.Contains(page, "It cannot be told whether it holds") {
 		t.Errorf("%+v", summary)
@@ -213,7 +204,7 @@ func TestBundles(t *testing.T) {
 		t.Errorf("names %q", got)
 	}
 	raw[len(raw)/2] ^= 1
-	must(t, os.WriteFile(filepath.Join(folder, "good.wtb"), raw, 0o600))
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "good.wtb"), raw, 0o600))
 	if summary, page, _ = write(t, folder, folder); summary.Bundles != 1 || summary.Runs != 0 || strings.Contains(page, "p99 pod startup") || !strings.Contains(page, "Does not hold") {
 		t.Errorf("%+v", summary)
 	}
@@ -221,7 +212,7 @@ func TestBundles(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "x.txt"), nil, 0o600))
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "x.txt"), nil, 0o600))
 	for source, want := range map[string]error{folder: site.ErrNothing, folder + "/none": os.ErrNotExist} {
 		if _, err := site.Write(t.Context(), &bytes.Buffer{}, site.Options{Sources: []string{source}, Folder: folder}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", source, err)

@@ -50,17 +50,12 @@ func TestGoldenFiles(t *testing.T) {
 	runs = append(runs, compare.Run{Name: "cut", Scenario: runs[0].Scenario, Manifest: runs[0].Manifest, Facts: &compare.Facts{}})
 	runs[10].Manifest.Started = time.Time{}
 	runs[1].Judgement.Verdict = slo.Unknown
-	f, err := growth.Fit(runs, growth.Options{Project: []float64{16000, 50000}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(growth.Fit(runs, growth.Options{Project: []float64{16000, 50000}}))(t)
 	for name, write := range map[string]func(io.Writer) error{
 		"fits.txt": func(w io.Writer) error { return f.Write(w, false) }, "fits.md": func(w io.Writer) error { return f.Write(w, true) }, "fits.json": f.JSON,
 	} {
 		var got bytes.Buffer
-		if err := write(&got); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, write(&got))
 		path := filepath.Join("testdata", name)
 		repotest.Golden(t, path, got.Bytes())
 	}
@@ -141,10 +136,7 @@ func TestNoCurveComesNear(t *testing.T) {
 	for i, latency := range []float64{5.4, 5.2, 4.6, 4.8, 5.2, 5.5, 32, 40, 276, 260} {
 		runs[i].Judgement.Measures["pod_startup_p99_seconds"] = slo.Measure{Value: latency / 1000, Unit: "seconds"}
 	}
-	f, err := growth.Fit(runs, growth.Options{Only: []string{"pod_startup_p99"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(growth.Fit(runs, growth.Options{Only: []string{"pod_startup_p99"}}))(t)
 	q := f.Quantities[0]
 	if q.Shape != growth.Unclear || len(q.Projections) != 0 || !strings.Contains(q.Sentence, "no curve comes near") {
 		t.Errorf("%s: %s", q.Shape, q.Sentence)
@@ -160,10 +152,7 @@ func TestDoubts(t *testing.T) {
 	runs := made()
 	runs[0].Manifest.Parameters["rate"] = 20.0
 	runs[9].Manifest.Versions = map[string]string{"kubernetes": "v1.38.0"}
-	f, err := growth.Fit(runs, growth.Options{Against: "pods", Project: []float64{1e6}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := repotest.Must(growth.Fit(runs, growth.Options{Against: "pods", Project: []float64{1e6}}))(t)
 	text := strings.Join(f.Warnings, "\n")
 	for _, want := range []string{"Parameter rate is not the same", "version of kubernetes is not the same", "more than 4 times the largest size"} {
 		if !strings.Contains(text, want) {
@@ -193,10 +182,7 @@ func TestGrowthAgainstNoise(t *testing.T) {
 			runs[i].Manifest.Parameters["pods"] = c.sizes[i]
 			runs[i].Judgement.Measures["peak_rss_bytes_etcd"] = slo.Measure{Value: c.values[i] * MiB, Unit: "bytes"}
 		}
-		f, err := growth.Fit(runs, growth.Options{Only: []string{"peak_rss_bytes_etcd"}, Project: []float64{c.project}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := repotest.Must(growth.Fit(runs, growth.Options{Only: []string{"peak_rss_bytes_etcd"}, Project: []float64{c.project}}))(t)
 		q := f.Quantities[0]
 		p := q.Projections[0]
 		if q.Shape != c.shape || p.Value.Value < c.least*MiB || p.Value.Value > c.most*MiB {

@@ -17,14 +17,8 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/archive"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 type content struct{ *strings.Reader }
 
@@ -33,7 +27,7 @@ func (content) Close() error { return nil }
 func pack(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, archive.Write(&out, slices.Sorted(maps.Keys(files)), func(name string) (io.ReadSeekCloser, error) {
+	repotest.NoError(t, archive.Write(&out, slices.Sorted(maps.Keys(files)), func(name string) (io.ReadSeekCloser, error) {
 		return content{strings.NewReader(files[name])}, nil
 	}))
 	return out.Bytes()
@@ -42,7 +36,7 @@ func pack(t testing.TB, files map[string]string) []byte {
 func open(t testing.TB, raw []byte) (*archive.Archive, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.wtb")
-	must(t, os.WriteFile(path, raw, 0o600))
+	repotest.NoError(t, os.WriteFile(path, raw, 0o600))
 	a, err := archive.Open(path)
 	if err == nil {
 		t.Cleanup(func() { _ = a.Close() })
@@ -53,15 +47,12 @@ func open(t testing.TB, raw []byte) (*archive.Archive, error) {
 func TestRoundTrip(t *testing.T) {
 	files := map[string]string{"a": "", "b/c.json": "{}\n", "b/d=1_2.wt": strings.Repeat("x", 100_000)}
 	raw := pack(t, files)
-	a, err := open(t, raw)
-	must(t, err)
+	a := repotest.Must(open(t, raw))(t)
 	folder := record.Dir(t.TempDir())
-	must(t, a.Unpack(folder))
-	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	must(t, err)
+	repotest.NoError(t, a.Unpack(folder))
+	z := repotest.Must(zip.NewReader(bytes.NewReader(raw), int64(len(raw))))(t)
 	for i, name := range slices.Sorted(maps.Keys(files)) {
-		got, err := folder.Read(name)
-		must(t, err)
+		got := repotest.Must(folder.Read(name))(t)
 		if string(got) != files[name] || a.Digests()[name] != sha256.Sum256(got) || z.File[i].Name != name {
 			t.Errorf("%s: %d bytes", name, len(got))
 		}
@@ -78,14 +69,12 @@ func TestHostile(t *testing.T) {
 		var out bytes.Buffer
 		w := zip.NewWriter(&out)
 		edit(w)
-		must(t, w.Close())
+		repotest.NoError(t, w.Close())
 		return out.Bytes()
 	}
 	stored := func(w *zip.Writer, name, text string) {
-		f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
-		must(t, err)
-		_, err = io.WriteString(f, text)
-		must(t, err)
+		f := repotest.Must(w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store}))(t)
+		repotest.Must(io.WriteString(f, text))(t)
 	}
 	sound := pack(t, map[string]string{"a": "x", "b": "y"})
 	swapped := slices.Concat(pack(t, map[string]string{"b": "y"})[:32], pack(t, map[string]string{"a": "x"})[:32], sound[64:])
@@ -117,7 +106,7 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	link := filepath.Join(t.TempDir(), "link.wtb")
-	must(t, os.Symlink("/dev/zero", link))
+	repotest.NoError(t, os.Symlink("/dev/zero", link))
 	if _, err := archive.Open(link); !errors.Is(err, record.ErrNotFile) {
 		t.Errorf("a link: %v", err)
 	}
@@ -127,12 +116,11 @@ func TestHostile(t *testing.T) {
 func TestUnpackChanged(t *testing.T) {
 	raw := pack(t, map[string]string{"a": "x"})
 	path := filepath.Join(t.TempDir(), "x.wtb")
-	must(t, os.WriteFile(path, raw, 0o600))
-	a, err := archive.Open(path)
-	must(t, err)
+	repotest.NoError(t, os.WriteFile(path, raw, 0o600))
+	a := repotest.Must(archive.Open(path))(t)
 	defer a.Close()
 	raw[31] = 'y'
-	must(t, os.WriteFile(path, raw, 0o600))
+	repotest.NoError(t, os.WriteFile(path, raw, 0o600))
 	if err := a.Unpack(record.Dir(t.TempDir())); !errors.Is(err, archive.ErrForm) {
 		t.Error(err)
 	}
@@ -157,8 +145,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		files := map[string]string{}
 		for name := range a.Digests() {
-			content, err := a.Read(name)
-			must(t, err)
+			content := repotest.Must(a.Read(name))(t)
 			files[name] = string(content)
 		}
 		if !bytes.Equal(pack(t, files), raw) {

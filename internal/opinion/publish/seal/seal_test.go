@@ -19,34 +19,26 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/publish/seal"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func statement(t testing.TB) []byte {
 	t.Helper()
-	raw, err := seal.Statement{
+	raw := repotest.Must(seal.Statement{
 		Type: seal.StatementType, Subject: []seal.Descriptor{seal.SHA256("a <bundle>", make([]byte, 32))}, PredicateType: seal.PredicateType,
 		Predicate: seal.TestResult{Result: "WARNED", Configuration: []seal.Descriptor{seal.SHA256("scenario.yaml", make([]byte, 32))}, PassedTests: []string{"x"}, WarnedTests: []string{"y"}},
-	}.Encode()
-	must(t, err)
+	}.Encode())(t)
 	return raw
 }
 
 // TestInToto reads a statement with in-toto's own types.
 func TestInToto(t *testing.T) {
 	var s intoto.Statement
-	must(t, protojson.Unmarshal(statement(t), &s))
-	must(t, s.Validate())
-	raw, err := s.GetPredicate().MarshalJSON()
-	must(t, err)
+	repotest.NoError(t, protojson.Unmarshal(statement(t), &s))
+	repotest.NoError(t, s.Validate())
+	raw := repotest.Must(s.GetPredicate().MarshalJSON())(t)
 	var result testresult.TestResult
-	must(t, protojson.Unmarshal(raw, &result))
+	repotest.NoError(t, protojson.Unmarshal(raw, &result))
 	if result.GetResult() != "WARNED" || result.GetPassedTests()[0] != "x" || s.GetPredicateType() != seal.PredicateType {
 		t.Errorf("%v", &result)
 	}
@@ -63,25 +55,20 @@ func TestSSHKeygen(t *testing.T) {
 	if out, err := exec.Command(program, "-q", "-t", "ed25519", "-N", "", "-C", "author", "-f", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	raw, err := os.ReadFile(file)
-	must(t, err)
-	key, err := seal.PrivateKey(raw)
-	must(t, err)
-	envelope, err := seal.Sign(statement(t), key)
-	must(t, err)
+	raw := repotest.Must(os.ReadFile(file))(t)
+	key := repotest.Must(seal.PrivateKey(raw))(t)
+	envelope := repotest.Must(seal.Sign(statement(t), key))(t)
 	got, public, err := seal.Open(envelope)
-	must(t, err)
+	repotest.NoError(t, err)
 	if string(got) != string(statement(t)) {
 		t.Errorf("%s", got)
 	}
 	var e dsse.Envelope
-	must(t, json.Unmarshal(envelope, &e))
-	blob, err := base64.StdEncoding.DecodeString(e.Signatures[0].Sig)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "sig"), pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: blob}), 0o600))
-	line, err := os.ReadFile(file + ".pub")
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "signers"), append([]byte("author "), line...), 0o600))
+	repotest.NoError(t, json.Unmarshal(envelope, &e))
+	blob := repotest.Must(base64.StdEncoding.DecodeString(e.Signatures[0].Sig))(t)
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "sig"), pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: blob}), 0o600))
+	line := repotest.Must(os.ReadFile(file + ".pub"))(t)
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "signers"), append([]byte("author "), line...), 0o600))
 	check := exec.Command(program, "-Y", "verify", "-f", filepath.Join(folder, "signers"), "-I", "author", "-n", seal.Namespace, "-s", filepath.Join(folder, "sig"))
 	check.Stdin = strings.NewReader(string(dsse.PAE(seal.PayloadType, got)))
 	if out, err := check.CombinedOutput(); err != nil {
@@ -95,8 +82,7 @@ func TestSSHKeygen(t *testing.T) {
 	if out, err := exec.Command(program, "-q", "-p", "-P", "", "-N", "words", "-f", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	raw, err = os.ReadFile(file)
-	must(t, err)
+	raw = repotest.Must(os.ReadFile(file))(t)
 	if _, err := seal.PrivateKey(raw); !errors.Is(err, seal.ErrKey) || !strings.Contains(err.Error(), "passphrase") {
 		t.Errorf("a locked key: %v", err)
 	}
@@ -104,23 +90,19 @@ func TestSSHKeygen(t *testing.T) {
 
 // TestRefused has envelopes and keys that are not as they should be.
 func TestRefused(t *testing.T) {
-	key, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(make([]byte, 32)))
-	must(t, err)
-	envelope, err := seal.Sign(statement(t), key)
-	must(t, err)
-	again, err := seal.Sign(statement(t), key)
-	must(t, err)
+	key := repotest.Must(ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(make([]byte, 32))))(t)
+	envelope := repotest.Must(seal.Sign(statement(t), key))(t)
+	again := repotest.Must(seal.Sign(statement(t), key))(t)
 	if string(again) != string(envelope) {
 		t.Error("two signatures of one statement differ")
 	}
 	var e dsse.Envelope
-	must(t, json.Unmarshal(envelope, &e))
+	repotest.NoError(t, json.Unmarshal(envelope, &e))
 	edit := func(change func(e *dsse.Envelope)) []byte {
 		c := e
 		c.Signatures = append([]dsse.Signature{}, e.Signatures...)
 		change(&c)
-		raw, err := json.Marshal(c)
-		must(t, err)
+		raw := repotest.Must(json.Marshal(c))(t)
 		return append(raw, '\n')
 	}
 	for name, raw := range map[string][]byte{

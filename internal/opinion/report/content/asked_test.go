@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -12,9 +13,7 @@ import (
 // series of the answer, and says of what it cannot draw why.
 func TestAskedCharts(t *testing.T) {
 	dir, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	r := reporttest.Read(t, dir, m)
 	r.Scenario.Charts = []scenario.Chart{
 		{Name: "resident", Query: `process_resident_memory_bytes{job=~"etcd|kube-apiserver"}`, Unit: "bytes", Stacked: true},

@@ -8,16 +8,14 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Lifecycles of several clusters are drawn together and cluster by cluster, those with
 // the most objects first, the small ones in one line.
 func TestClusterCharts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	const clusters = drawnClusters + 3
 	id := record.ObjectID(0)
 	for c := range clusters {
@@ -31,13 +29,8 @@ func TestClusterCharts(t *testing.T) {
 	w.Phase(record.Phase{Object: id - 1, Phase: record.PhaseDeleted, At: at(3)})
 	w.Object(record.Object{Resource: "pods", Group: "g"})
 	w.Phase(record.Phase{Object: id, Phase: record.PhaseCreated, At: at(1)})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	facts, err := run.Collect(path, record.Manifest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	facts := repotest.Must(run.Collect(path, record.Manifest{}))(t)
 	charts := newTally(&run.Run{Facts: facts}).clusterCharts()
 	if len(charts) != 2 {
 		t.Fatalf("%d charts, want two of map and none of the pods, which are of one cluster", len(charts))

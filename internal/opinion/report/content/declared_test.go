@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Lifecycles that the scenario declares are laid out like those of pods: in the
@@ -18,9 +19,7 @@ import (
 // they are deleted.
 func TestDeclaredLifecycles(t *testing.T) {
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 50, Machines: 40})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	r := Build(reporttest.Read(t, d, m), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, d))
 	if len(r.Declared) != 1 || r.Declared[0].Name != "vmi" || r.Pods < 50 || r.Pods >= 240 {
 		t.Fatalf("%d lives beside %d pods", len(r.Declared), r.Pods)
@@ -68,10 +67,7 @@ func TestDeclaredLifecycles(t *testing.T) {
 // counted as a pod.
 func TestUnsurePhases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	for _, o := range []record.Object{
 		{Resource: "pods", Group: "g"}, {Resource: "pods", Group: "g", Lifecycle: "mine"}, {Resource: "pods", Group: "g"},
 	} {
@@ -86,13 +82,8 @@ func TestUnsurePhases(t *testing.T) {
 	see(1, record.PhaseCreated, 1, 0)
 	see(2, record.PhaseCreated, 2, 0)
 	see(2, record.PhaseBound, 3, record.Ever)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	facts, err := run.Collect(path, record.Manifest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	facts := repotest.Must(run.Collect(path, record.Manifest{}))(t)
 	if n := countObjects(podLifecycles(facts)); n != 2 {
 		t.Errorf("%d pods, want 2", n)
 	}

@@ -30,26 +30,14 @@ import (
 // aRun makes a run directory that began so many minutes ago.
 func aRun(t *testing.T, path string, minutes int, verdict slo.Verdict) string {
 	t.Helper()
-	dir, err := record.CreateDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := repotest.Must(record.CreateDir(path))(t)
 	m := record.Manifest{Format: record.Format, Scenario: "density", Started: time.Now().Add(-time.Duration(minutes) * time.Minute)}
-	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, m))
+	w := repotest.Must(record.Create(dir.File(record.StreamFile)))(t)
+	repotest.NoError(t, w.Close())
 	if verdict != "" {
-		if err := dir.WriteJSON(record.VerdictFile, slo.Judgement{Scenario: "density", Verdict: verdict, Reasons: []string{"It was cold. Very."},
-			Measures: map[string]slo.Measure{"run_seconds": {Value: 87, Unit: "seconds"}}}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, dir.WriteJSON(record.VerdictFile, slo.Judgement{Scenario: "density", Verdict: verdict, Reasons: []string{"It was cold. Very."},
+			Measures: map[string]slo.Measure{"run_seconds": {Value: 87, Unit: "seconds"}}}))
 	}
 	return path
 }
@@ -106,23 +94,14 @@ func serve(t *testing.T, token string) *fixture {
 // ask sends a request and returns the answer's code and body.
 func (f *fixture) ask(t *testing.T, method, path string, change func(*http.Request)) (int, string) {
 	t.Helper()
-	r, err := http.NewRequest(method, f.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(http.NewRequest(method, f.URL+path, nil))(t)
 	if change != nil {
 		change(r)
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	a, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := repotest.Must(client.Do(r))(t)
 	defer a.Body.Close()
-	body, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := repotest.Must(io.ReadAll(a.Body))(t)
 	return a.StatusCode, string(body)
 }
 
@@ -136,25 +115,14 @@ func TestRunsAreListed(t *testing.T) {
 	aRun(t, filepath.Join(f.root, "density", "killed"), 10, "")
 	aRun(t, filepath.Join(f.root, "a", "b", "c", "d", "e", "too-deep"), 10, slo.Pass)
 	outside := aRun(t, filepath.Join(t.TempDir(), "outside"), 1, slo.Pass)
-	if err := os.Symlink(outside, filepath.Join(f.root, "latest")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Symlink(outside, filepath.Join(f.root, "latest")))
 	flown := aRun(t, filepath.Join(f.root, "flown"), 1, "")
-	self, err := process.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := record.Dir(flown).WriteJSON(record.OwnerFile, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := record.Dir(flown).WriteJSON(record.StatusFile, record.Status{Step: "fill", Elapsed: 42}); err != nil {
-		t.Fatal(err)
-	}
+	self := repotest.Must(process.Self())(t)
+	repotest.NoError(t, record.Dir(flown).WriteJSON(record.OwnerFile, self))
+	repotest.NoError(t, record.Dir(flown).WriteJSON(record.StatusFile, record.Status{Step: "fill", Elapsed: 42}))
 	_, body := f.ask(t, "GET", "/api/runs", nil)
 	var list struct{ Runs []live.Run }
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(body), &list))
 	var got []string
 	for _, r := range list.Runs {
 		got = append(got, fmt.Sprintf("%s %s %v", r.ID, r.State, r.Seconds)) // their files are some milliseconds old
@@ -178,19 +146,13 @@ func TestTheListSaysWhatWasVaried(t *testing.T) {
 	} {
 		dir := aRun(t, filepath.Join(f.root, "density", name), 60, slo.Pass)
 		d, m, err := record.OpenDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		m.Parameters = set
-		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, d.WriteJSON(record.ManifestFile, m))
 	}
 	_, body := f.ask(t, "GET", "/api/runs", nil)
 	var list struct{ Runs []live.Run }
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(body), &list))
 	got := map[string]string{}
 	for _, r := range list.Runs {
 		got[r.ID] = r.Varied
@@ -258,23 +220,13 @@ func TestQueries(t *testing.T) {
 func TestARunIsFollowedToItsEnd(t *testing.T) {
 	f := serve(t, "")
 	dir := record.Dir(aRun(t, filepath.Join(f.root, "one"), 1, ""))
-	self, err := process.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.WriteJSON(record.OwnerFile, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.WriteJSON(record.StatusFile, record.Status{Step: "fill", Index: 2, Of: 3}); err != nil {
-		t.Fatal(err)
-	}
+	self := repotest.Must(process.Self())(t)
+	repotest.NoError(t, dir.WriteJSON(record.OwnerFile, self))
+	repotest.NoError(t, dir.WriteJSON(record.StatusFile, record.Status{Step: "fill", Index: 2, Of: 3}))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	r, _ := http.NewRequestWithContext(ctx, "GET", f.URL+"/api/runs/one/events", nil)
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := repotest.Must(http.DefaultClient.Do(r))(t)
 	defer a.Body.Close()
 	lines := bufio.NewScanner(a.Body)
 	var events []string
@@ -284,9 +236,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 			continue
 		}
 		if events = append(events, name); len(events) == 3 {
-			if err := os.Remove(dir.File(record.OwnerFile)); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.Remove(dir.File(record.OwnerFile)))
 		}
 	}
 	if got := strings.Join(events, " "); got != "page status page page end" {
@@ -357,13 +307,8 @@ func TestOtherPagesMayAskForNothing(t *testing.T) {
 func TestFollowersAreBounded(t *testing.T) {
 	f := serve(t, "")
 	dir := record.Dir(aRun(t, filepath.Join(f.root, "one"), 1, ""))
-	self, err := process.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.WriteJSON(record.OwnerFile, self); err != nil {
-		t.Fatal(err)
-	}
+	self := repotest.Must(process.Self())(t)
+	repotest.NoError(t, dir.WriteJSON(record.OwnerFile, self))
 	follow := func() (int, func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, _ := http.NewRequestWithContext(ctx, "GET", f.URL+"/api/runs/one/events", nil)
@@ -402,9 +347,7 @@ func TestARunIsStoppedByOurPageOnly(t *testing.T) {
 	// A directory that somebody sent may name any process: it must write the records.
 	bystander, sleep := exec.Command("sleep", "60"), exec.Command("sleep", "60")
 	records, err := os.Open(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer records.Close()
 	sleep.ExtraFiles = []*os.File{records}
 	for _, c := range []*exec.Cmd{bystander, sleep} {
@@ -417,22 +360,15 @@ func TestARunIsStoppedByOurPageOnly(t *testing.T) {
 	if code, _ := f.ask(t, "POST", "/api/runs/one/stop", ours); code != 409 {
 		t.Errorf("of a run that nobody flies: %d", code)
 	}
-	who, err := process.Of(bystander.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.WriteJSON(record.OwnerFile, who); err != nil {
-		t.Fatal(err)
-	}
+	who := repotest.Must(process.Of(bystander.Process.Pid))(t)
+	repotest.NoError(t, dir.WriteJSON(record.OwnerFile, who))
 	if code, _ := f.ask(t, "POST", "/api/runs/one/stop", ours); code != 409 || !who.Alive() {
 		t.Errorf("of a run that names a bystander: %d", code)
 	}
 	if who, err = process.Of(sleep.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteJSON(record.OwnerFile, who); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.OwnerFile, who))
 	for what, change := range map[string]func(*http.Request){
 		"without the header": nil,
 		"of another page":    func(r *http.Request) { ours(r); r.Header.Set("Origin", "http://evil.example") },

@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Shape says which runs are made.
@@ -33,9 +34,7 @@ const Slower = "pod_startup_p99_seconds_saturation"
 func Write(t testing.TB, folder string, s Shape) {
 	t.Helper()
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 	}
 	from, manifest, err := record.OpenDir(s.From)
 	must(err)

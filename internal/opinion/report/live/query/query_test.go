@@ -30,10 +30,7 @@ var epoch = time.Date(2026, 5, 1, 12, 0, 0, 250_000_000, time.UTC)
 func flown(t testing.TB, o promql.Options) *promql.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(path))(t)
 	w.Family(record.Family{Name: "calls_total", Type: "counter", Help: `Calls by "code".`})
 	w.Family(record.Family{Name: "lat", Type: "histogram", Help: "Latency."})
 	w.Family(record.Family{Name: "odd"})
@@ -53,17 +50,9 @@ func flown(t testing.TB, o promql.Options) *promql.DB {
 		}
 		w.Scrape(&e)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store, err := series.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := promql.Open(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
+	store := repotest.Must(series.Read(path))(t)
+	db := repotest.Must(promql.Open(store, o))(t)
 	return db
 }
 
@@ -73,10 +62,7 @@ func flown(t testing.TB, o promql.Options) *promql.DB {
 func TestGolden(t *testing.T) {
 	const file = "testdata/api.txt"
 	handler := query.New(flown(t, promql.Default(epoch)), query.Options{MaxPoints: 100})
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(file))(t)
 	var out strings.Builder
 	for line := range strings.Lines(string(raw)) {
 		if method, path, ok := strings.Cut(strings.TrimSpace(line), " "); ok && (method == "GET" || method == "POST") {
@@ -150,10 +136,7 @@ func TestLimits(t *testing.T) {
 
 // The engine's version is that of the module that go.mod names.
 func TestEngineVersion(t *testing.T) {
-	raw, err := os.ReadFile("../../../../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("../../../../../go.mod"))(t)
 	minor, patch, _ := strings.Cut(strings.TrimPrefix(promql.EngineVersion, "3."), ".")
 	if want := fmt.Sprintf("github.com/prometheus/prometheus v0.3%02s.%s\n", minor, patch); !strings.Contains(string(raw), want) {
 		t.Errorf("go.mod does not have %q", want)
