@@ -51,9 +51,7 @@ func TestEqual(t *testing.T) {
 
 func TestGoldenFailsOnADifference(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte("a\nb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte("a\nb\n"), 0o600))
 	for got, fails := range map[string]bool{"a\nb\n": false, "a\nc\n": true, "a\n": true, "a\nb\nc\n": true} {
 		s := &spy{TB: t}
 		if repotest.Golden(s, path, got); s.failed != fails {
@@ -64,9 +62,7 @@ func TestGoldenFailsOnADifference(t *testing.T) {
 
 func TestTrace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace")
-	if err := os.WriteFile(path, []byte("# words\nsay loud times=2\nhello\n----\n2: hello\n\nnothing\n----\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte("# words\nsay loud times=2\nhello\n----\n2: hello\n\nnothing\n----\n"), 0o600))
 	var played []repotest.Step
 	repotest.Trace(t, path, func(_ *testing.T, s repotest.Step) string {
 		if played = append(played, s); s.Name == "nothing" {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // What any package and any type may have. Lines are those of code: neither blank nor
@@ -146,10 +148,7 @@ func wing(folder string) string {
 // linesOfCode counts the lines of a file that a token stands on, or goes over.
 func linesOfCode(t *testing.T, f file) int {
 	t.Helper()
-	source, err := os.ReadFile("../../" + f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := repotest.Must(os.ReadFile("../../" + f.path))(t)
 	var s scanner.Scanner
 	lines := token.NewFileSet().AddFile(f.path, -1, len(source))
 	s.Init(lines, source, nil, 0)

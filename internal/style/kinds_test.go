@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // kind is a kind of fault that a user has once met, and the test that keeps it away by other
@@ -133,15 +135,9 @@ func textsOf(t *testing.T, where string) []string {
 		}
 		return strings.Split(string(raw), "\n")
 	}
-	files, err := filepath.Glob(filepath.Join("../..", filepath.FromSlash(folder), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(filepath.Glob(filepath.Join("../..", filepath.FromSlash(folder), "*_test.go")))(t)
 	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := repotest.Must(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 		for _, d := range parsed.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "Test"+name {
 				return literalsOf(f)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // namedPath finds what ARCHITECTURE.md names of the tree: a path, a folder, which ends with a
@@ -22,10 +24,7 @@ var notInTree = []string{"HTTP/", "k8s.io/", "profiles/"}
 // a path from the root, or what some path ends with. A star stands for any part of a name,
 // NAME and VERB for any name.
 func TestMapNamesWhatIsThere(t *testing.T) {
-	raw, err := os.ReadFile("../../ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("../../ARCHITECTURE.md"))(t)
 	there := pathsOf(t)
 	seen := 0
 	for i, line := range strings.Split(string(raw), "\n") {
@@ -67,7 +66,7 @@ func isThere(paths map[string]bool, name string) bool {
 func pathsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	repotest.NoError(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -79,10 +78,7 @@ func pathsOf(t *testing.T) map[string]bool {
 			_, rel, _ = strings.Cut(rel, "/")
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return out
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A house word is one that readers have to guess; now is the word of the field.
@@ -175,20 +177,11 @@ func TestFaultsOf(t *testing.T) {
 
 // TestEveryPageIsListed holds that the index and the site's sidebar lead to each page.
 func TestEveryPageIsListed(t *testing.T) {
-	index, err := os.ReadFile("../../docs/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	site, err := os.ReadFile("../../docs/.vitepress/config.mts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := repotest.Must(os.ReadFile("../../docs/README.md"))(t)
+	site := repotest.Must(os.ReadFile("../../docs/.vitepress/config.mts"))(t)
 	seen := 0
 	for _, shelf := range []string{"start", "how-to", "reference", "background"} {
-		pages, err := filepath.Glob("../../docs/" + shelf + "/*.md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		pages := repotest.Must(filepath.Glob("../../docs/" + shelf + "/*.md"))(t)
 		for _, page := range pages {
 			seen++
 			name := shelf + "/" + filepath.Base(page)

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const module = "github.com/windtunnel/windtunnel/"
@@ -34,7 +36,7 @@ type tree struct {
 func load(t *testing.T) tree {
 	t.Helper()
 	out := tree{fset: token.NewFileSet()}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	repotest.NoError(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -63,10 +65,7 @@ func load(t *testing.T) tree {
 			lines: out.fset.File(parsed.Pos()).LineCount(),
 		})
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if len(out.files) < 10 {
 		t.Fatalf("only %d files found: the walk is broken", len(out.files))
 	}

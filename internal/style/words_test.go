@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 type formerWord struct{ pattern, now string }
@@ -50,15 +52,9 @@ var pageWords = append([]formerWord{{`(?i)\blives\b`, "lifecycles"}, {`\b[Ll]ife
 func TestWordsOfPages(t *testing.T) {
 	seen := 0
 	for _, pattern := range []string{"../../web/src/*.ts", "../../internal/opinion/report/*.tmpl"} {
-		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		paths := repotest.Must(filepath.Glob(pattern))(t)
 		for _, path := range paths {
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := repotest.Must(os.ReadFile(path))(t)
 			seen++
 			speaksToday(t, path, raw, pageWords)
 		}
@@ -71,20 +67,14 @@ func TestWordsOfPages(t *testing.T) {
 // TestWordsOfHelp looks for former words in the texts of verbs and flags: every
 // string of the command line's source.
 func TestWordsOfHelp(t *testing.T) {
-	paths, err := filepath.Glob("../../cmd/windtunnel/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := repotest.Must(filepath.Glob("../../cmd/windtunnel/*.go"))(t)
 	seen := 0
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := repotest.Must(parser.ParseFile(files, path, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
 				seen++
@@ -136,10 +126,7 @@ func TestWordsOfReaders(t *testing.T) {
 // a test that is there and that CI runs: one that needs WINDTUNNEL_ROBUST or a machine to
 // itself is marked "(by hand)", and no row stands on such tests alone.
 func TestPromisesHaveTests(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/reference/safety.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("../../docs/reference/safety.md"))(t)
 	there, inCI := testsOf(load(t))
 	name := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+(?: \(by hand\))?`)
 	rows, promises := 0, false

@@ -114,9 +114,7 @@ func (r *Result) runUntilEnding(t testing.TB, f Flight, e Ending) {
 	said := &output{}
 	cmd := exec.Command(f.Bin, append([]string{"run", "--kubeconfig", f.Kubeconfig, "--max-neighbours", "95%"}, f.Args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, said, said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	if e.isEarly() && f.awaitStep(ended) {
@@ -255,15 +253,10 @@ func KillAPIServer(t testing.TB, bin, kubeconfig string) (back func()) {
 // Start starts a command whose output goes to a file, and returns what reads it.
 func Start(t testing.TB, cmd *exec.Cmd, name string) (said func() string) {
 	t.Helper()
-	file, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(os.Create(name))(t)
 	defer file.Close() // the command has a descriptor of its own
 	cmd.Stdout, cmd.Stderr = file, file
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Start())
 	return func() string {
 		raw, _ := os.ReadFile(file.Name())
 		return string(raw)
