@@ -2,6 +2,7 @@ package clusterloader2
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
@@ -116,10 +117,5 @@ func (l *results) addMeasure(m scenario.Measure, since int) {
 }
 
 func (l *results) hasMeasure(name string) bool {
-	for _, m := range l.out.Measures {
-		if strings.EqualFold(m.Name, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.out.Measures, func(m scenario.Measure) bool { return strings.EqualFold(m.Name, name) })
 }

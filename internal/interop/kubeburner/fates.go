@@ -1,14 +1,14 @@
 package kubeburner
 
-import "github.com/windtunnel/windtunnel/internal/interop/kit"
+import (
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
+)
 
 // allFates are all fields of a config and of its profiles.
 func allFates() kit.Table {
-	var out kit.Table
-	for _, some := range []kit.Table{configFates(), measurementFates(), jobFates(), partFates(), objectFates(), profileFates()} {
-		out = append(out, some...)
-	}
-	return out
+	return slices.Concat(configFates(), measurementFates(), jobFates(), partFates(), objectFates(), profileFates())
 }
 
 // configFates are those of a config as a whole.

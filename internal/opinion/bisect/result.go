@@ -2,6 +2,7 @@ package bisect
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -193,9 +194,7 @@ func NeededRuns(changes []Change, measures int) int {
 		r := Run{Step: step, State: Measured, Values: values}
 		if newConfig(len(changes), step.With).includes([]int{len(changes) / 2}) {
 			r.Values = map[string]float64{}
-			for key, v := range values {
-				r.Values[key] = v
-			}
+			maps.Copy(r.Values, values)
 			r.Values["0"] *= 2
 		}
 		s.Runs = append(s.Runs, r)

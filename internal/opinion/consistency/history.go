@@ -56,9 +56,6 @@ const (
 	Diverged  Rule = "diverged"  // the final lists of two servers differ
 )
 
-// Rules lists them.
-func Rules() []Rule { return []Rule{Lost, Invented, Doubled, Unordered, Stale, Missed, Diverged} }
-
 // Violation is one violation of a rule.
 type Violation struct {
 	Rule Rule

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -35,10 +37,5 @@ func (b outages) addFault(e record.Event) {
 // wasBroken tells whether a call that was due then and sent then waited while the member was
 // broken.
 func (b outages) wasBroken(member string, due, sent clock.Time) bool {
-	for _, o := range b[member] {
-		if sent >= o.from && (!o.over || due < o.to) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b[member], func(o outage) bool { return sent >= o.from && (!o.over || due < o.to) })
 }

@@ -1,8 +1,8 @@
 package content
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -128,9 +128,7 @@ func (t *tally) newCharts(r *Report) Data {
 			c.Marks = append(c.Marks, newChartMark(e))
 		}
 	}
-	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.clusterCharts(), t.startupChart(), askedCharts(t.run), t.queueCharts(), clientsChart(t.run), t.usageCharts(r)} {
-		c.Time = append(c.Time, charts...)
-	}
+	c.Time = slices.Concat(t.loadCharts(), t.podCharts(), t.clusterCharts(), t.startupChart(), askedCharts(t.run), t.queueCharts(), clientsChart(t.run), t.usageCharts(r))
 	return c
 }
 
@@ -212,11 +210,7 @@ func (t *tally) heatChart(rows []CallRow) heatChart {
 }
 
 func encodeCells(counts map[int]int) []int {
-	keys := make([]int, 0, len(counts))
-	for k := range counts {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b int) int { return cmp.Compare(a, b) })
+	keys := slices.Sorted(maps.Keys(counts))
 	out, last := make([]int, 0, 3*len(keys)), 0
 	for _, k := range keys {
 		column, b := k/run.Buckets, k%run.Buckets
