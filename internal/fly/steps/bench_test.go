@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -38,13 +39,9 @@ func newBenchOf(t *testing.T, text string, stamp object.Stamp) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	sc, err := scenario.Load(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	sc.Preflight.Tolerate = append(sc.Preflight.Tolerate, preflight.Host) // the machine that tests run on is not looked at
 	log, c := slog.New(slog.DiscardHandler), clock.Start()
 	b := &bench{server: flighttest.NewServer(t), Session: &Session{
@@ -56,10 +53,7 @@ func newBenchOf(t *testing.T, text string, stamp object.Stamp) *bench {
 	if b.Dir, err = record.CreateDir(filepath.Join(dir, "run")); err != nil {
 		t.Fatal(err)
 	}
-	records, err := record.Create(b.Dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(b.Dir.File(record.StreamFile)))(t)
 	t.Cleanup(func() { _ = records.Close() })
 	b.Tracker = Tracker{Journal: journal.Journal{Records: records, Clock: c}, Progress: nobody{}}
 	b.Pods = lifecycle.New(records)

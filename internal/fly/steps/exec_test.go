@@ -7,6 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // newExecBench is a bench whose steps run commands.
@@ -29,20 +30,15 @@ func (b *bench) runCommands(t *testing.T) {
 // endOf returns the end of a step in the records of a run: its state and its text.
 func (b *bench) endOf(t *testing.T, step string) string {
 	t.Helper()
-	if err := b.Journal.Records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Journal.Records.Close())
 	out := "no end"
-	_, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+	repotest.Must(record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) {
 			if e.Type == record.EventStepEnded && e.Name == step {
 				out = strings.TrimSpace(string(e.State) + " " + e.Text)
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 
@@ -89,9 +85,7 @@ func TestFailedInOneMember(t *testing.T) {
   - {name: main, exec: {command: [sh, -c, "until test -s pid; do sleep 0.01; done; while kill -0 $(cat pid); do sleep 0.01; done 2>/dev/null"]}}
 `)
 	b.runCommands(t)
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	if got, want := b.endOf(t, "x"), "failed edge-1: command `sh` exited with code 3"; got != want {
 		t.Errorf("step x ended with %q, want %q", got, want)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -73,10 +74,7 @@ func TestOverlappingFaults(t *testing.T) {
 			return func(context.Context) error { mended++; return nil }, nil
 		})
 	}
-	first, err := inject("delay", "load")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := repotest.Must(inject("delay", "load"))(t)
 	for _, other := range [][2]string{{"slow", "load"}, {"delay", "fleet"}, {"restart", "etcd"}, {"restart", "etcd"}} {
 		if _, err := inject(other[0], other[1]); err != nil {
 			t.Errorf("%s: %v", other, err)
@@ -99,9 +97,7 @@ func TestOverlappingFaults(t *testing.T) {
 
 func TestDisturbedClients(t *testing.T) {
 	s, err := scenario.Parse("f", []byte("scenario: x\nsteps:\n- fault: {client: load, action: cut, for: 1s}\n- parallel: [{fault: {client: etcd, action: delay, roundTrip: 1s}}, {fault: {client: load, action: cut}}, {fault: {component: etcd, action: kill}}]\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if got := fmt.Sprint((&workload.Workload{Scenario: s}).DisturbedClients()); got != "[load etcd]" {
 		t.Error(got)
 	}

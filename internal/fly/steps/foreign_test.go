@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -90,10 +91,7 @@ func TestCallsAtWhatOthersMade(t *testing.T) {
 	queries := func() (out []string) {
 		for i := range b.Workload.Scenario.Steps[0].Requests.Mix {
 			c := &b.Workload.Scenario.Steps[0].Requests.Mix[i]
-			r, err := discovery.New(b.Client).Named(t.Context(), c.Resource)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := repotest.Must(discovery.New(b.Client).Named(t.Context(), c.Resource))(t)
 			out = append(out, b.Workload.NarrowSelector(r, c))
 		}
 		return out

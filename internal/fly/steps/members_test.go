@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -30,10 +31,7 @@ func newMembersBench(t *testing.T, text string) (*bench, []*apitest.Server) {
 	for _, group := range b.Workload.Scenario.Members {
 		for _, name := range group.MemberNames() {
 			server := flighttest.NewServer(t)
-			target, err := b.Load.AddMember(server.Endpoint(), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			target := repotest.Must(b.Load.AddMember(server.Endpoint(), 0))(t)
 			servers = append(servers, server)
 			b.Members = append(b.Members, &Member{Member: &member.Member{Name: name, Group: group.Name}, Target: target, Created: NewCreated()})
 		}
@@ -52,9 +50,7 @@ func TestStepsInMembers(t *testing.T) {
 - {name: one, cluster: far-1, scale: {step: all, to: 6, pace: {burst: true}}}
 - {name: ask, cluster: edge-2, requests: {count: 3, pace: {burst: true}, mix: [{verb: list, resource: configmaps}]}}
 `)
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	for i, want := range []int{0, 0, 6} {
 		if got := len(servers[i].Names(mapsPath)); got != want {
 			t.Errorf("%s has %d objects, want %d", b.Members[i].Name, got, want)
@@ -81,23 +77,14 @@ func TestStepsInMembers(t *testing.T) {
 // observed.
 func (b *bench) addHollowMembers(t *testing.T) {
 	t.Helper()
-	server, err := hollow.New(hollow.Options{Models: hollow.Models{Nodes: 1, Binder: true, Stages: []string{"fast"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := repotest.Must(hollow.New(hollow.Options{Models: hollow.Models{Nodes: 1, Binder: true, Stages: []string{"fast"}}}))(t)
 	t.Cleanup(func() { _ = server.Close() })
 	var watching guard.Group
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() { stop(); watching.Wait() })
 	for _, name := range b.Workload.Scenario.Members[0].MemberNames() {
-		cluster, err := server.Cluster(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target, err := b.Load.AddMember(cluster.Endpoint(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cluster := repotest.Must(server.Cluster(name))(t)
+		target := repotest.Must(b.Load.AddMember(cluster.Endpoint(), 0))(t)
 		m := &Member{Member: &member.Member{Name: name, Group: "far"}, Target: target, Created: NewCreated(), Pods: lifecycle.New(b.Journal.Records).In(name)}
 		b.Members = append(b.Members, m)
 		client := apitest.Client(t, cluster.Endpoint(), b.Clock)
@@ -130,9 +117,7 @@ steps:
 - {name: still, cluster: far-3, wait: {pods: pods, are: running, count: 4, within: 30s}}
 `)
 	b.addHollowMembers(t)
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	for i, want := range []lifecycle.Counts{
 		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 4, Existing: 4, RunningNow: 4, ReadyNow: 4},
 		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 8},
@@ -255,10 +240,7 @@ func TestWaitsForTheEndInMembers(t *testing.T) {
 
 // The pace of a step in members is that of all together, unit by unit.
 func TestJointPace(t *testing.T) {
-	sc, err := scenario.Parse("x", []byte("scenario: x\nsteps: [{pause: 1s}]\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sc := repotest.Must(scenario.Parse("x", []byte("scenario: x\nsteps: [{pause: 1s}]\n"), nil))(t)
 	w := &workload.Workload{Scenario: sc}
 	part := func(count, perUnit int) planned {
 		var p pacing

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -51,13 +52,9 @@ steps:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "s.yaml")
-			if err := os.WriteFile(file, []byte(bodies+c.steps), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, os.WriteFile(file, []byte(bodies+c.steps), 0o600))
 			sc, err := scenario.Load(file, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			_, err = Compile(sc, file, object.Stamp{})
 			if got := errorText(err); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)

@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/fly/steps/inventory"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -96,17 +97,12 @@ func (x *several) Send(ctx context.Context, part Part, known inventory.Changes, 
 func newPretended(t *testing.T, generator *load.Generator, client *wire.Client, text string) *Session {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "s.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	sc, err := scenario.Load(file, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	w, err := Compile(sc, file, object.Stamp{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(Compile(sc, file, object.Stamp{}))(t)
 	log := slog.New(slog.DiscardHandler)
 	out := &Session{Workload: w, Created: NewCreated(), Load: generator, Client: client, Clock: clock.Start(), Log: log, Injected: &Injected{Log: log}}
 	out.Created.TrackChanges()

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/load"
 	"github.com/windtunnel/windtunnel/internal/opinion/consistency"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -28,19 +29,12 @@ func checkSteps(t *testing.T, steps string, prepare func(*bench)) consistency.Re
 	t.Helper()
 	b := newBench(t, head(1)+steps)
 	prepare(b)
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Journal.Records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
+	repotest.NoError(t, b.Journal.Records.Close())
 	var all []consistency.Access
-	_, err := record.Read(b.Dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(b.Dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
 		return record.Visitor{Access: func(a record.Access) { all = append(all, consistency.Access{Verb: s.Ops[a.Op].Verb, Access: a}) }}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return consistency.Check(all)
 }
 
@@ -99,9 +93,7 @@ func TestProbeOfAFrontThatAnswersByItself(t *testing.T) {
 // does nothing.
 func (b *bench) useFront(t *testing.T) {
 	client, base, err := b.server.Endpoint().Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	onward := httputil.NewSingleHostReverseProxy(base)
 	onward.Transport = client.Transport
 	var puts atomic.Int64

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fly/flight/flighttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -32,9 +33,7 @@ func TestSettleWithRetries(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: c, settle: {within: 7s}}\n")
 	var retries *flighttest.Retries
 	b.Plane, retries = flighttest.HotQueue(t)
-	if err := b.measureBaseline(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.measureBaseline(t.Context()))
 	if got := b.baseline.state.Queues["kcm job"].Retries; got <= 0 {
 		t.Fatalf("%v items/s come back, and 100 do", got)
 	}
@@ -63,9 +62,7 @@ func TestSamplesAroundAStep(t *testing.T) {
 		}
 		order = append(order, "read "+step)
 	}
-	if err := b.Track(ctx, "fill", func() error { order = append(order, "done"); stop(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Track(ctx, "fill", func() error { order = append(order, "done"); stop(); return nil }))
 	if got := strings.Join(order, ", "); got != "read fill, done, read fill" {
 		t.Error(got)
 	}

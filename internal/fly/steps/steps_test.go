@@ -66,10 +66,7 @@ func digest(t *testing.T, p load.Plan) string {
 	sum := sha256.New()
 	for i := range p.Count {
 		var req load.Request
-		ok, err := p.Build(i, &req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok := repotest.Must(p.Build(i, &req))(t)
 		fmt.Fprintf(sum, "%v %v %s %s %s\n", p.Pace.Due(i), ok, req.Method, req.Path, req.Body)
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))
@@ -79,14 +76,9 @@ func digest(t *testing.T, p load.Plan) string {
 func requests(t *testing.T, file string, seed uint64) map[string]string {
 	t.Helper()
 	sc, err := scenario.Load(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	sc.Seed = seed
-	w, err := Compile(sc, file, object.Stamp{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(Compile(sc, file, object.Stamp{}))(t)
 	session := &Session{Workload: w, Created: NewCreated()}
 	out := map[string]string{}
 	for s := range sc.AllSteps() {
@@ -116,9 +108,7 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 		default:
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		out[s.Name] = digest(t, p)
 	}
 	return out
@@ -127,9 +117,7 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 // What is created goes as protobuf where the resource has it.
 func TestBodiesArePacked(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 2, pace: {burst: true}}}\n")
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	if n, maps := b.server.Packed(), b.server.Names(mapsPath); n != 2 || len(maps) != 2 {
 		t.Errorf("%d bodies in protobuf, objects %v", n, maps)
 	}
@@ -147,9 +135,7 @@ func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
     pace: {constant: 100, jitter: 1}
     mix: [{verb: get, of: first, pick: random, weight: 2}, {verb: patch, of: second, body: patch, with: {e: y}}, {verb: list, of: first, limit: 10}]
 `
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	first, again, other := requests(t, file, 7), requests(t, file, 7), requests(t, file, 8)
 	if len(first) != 4 {
 		t.Fatalf("%d steps", len(first))
@@ -268,9 +254,7 @@ func TestChurnOfNamespaces(t *testing.T) {
 - {name: a, create: {body: map, count: 8, namespaces: {from: 0, to: 3, prefix: spaces, each: 2}, pace: {burst: true}}}
 - churn: {step: a, namespaces: spaces, percent: 50, cycles: 1, perObject: true, pace: {burst: true}}
 `)
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	if got := len(b.server.Names(mapsPath)); got != 8 || b.server.Count("DELETE /api/v1/namespaces/") != 2 || b.server.Count("POST "+spacePath+"/") != 12 {
 		t.Errorf("%d objects, %d deletions, %d creations", got, b.server.Count("DELETE"), b.server.Count("POST "+spacePath+"/"))
 	}
@@ -294,9 +278,7 @@ func TestChurnOfContents(t *testing.T) {
 		}
 		return nil
 	})
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	if got := len(b.server.Names(mapsPath)); got != 8 || objects != 4 || early != 0 || b.server.Count("DELETE /api/v1/namespaces/") != 6 {
 		t.Errorf("%d objects; %d were deleted, %d namespaces before them", got, objects, early)
 	}
@@ -332,19 +314,14 @@ func TestSelectsNothing(t *testing.T) {
 // unmetOf returns what the records of a run say of what did not come about.
 func (b *bench) unmetOf(t *testing.T, flown error) (out []string) {
 	t.Helper()
-	if err := errors.Join(flown, b.Journal.Records.Close()); err != nil {
-		t.Fatal(err)
-	}
-	_, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+	repotest.NoError(t, errors.Join(flown, b.Journal.Records.Close()))
+	repotest.Must(record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) {
 			if e.Type == record.EventUnmet {
 				out = append(out, fmt.Sprintf("%s %s: %s", e.Name, e.State, e.Text))
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 
@@ -436,16 +413,12 @@ func TestSomeAreGone(t *testing.T) {
 // them, since they come back. What it does not make again is missed.
 func TestReadsBesideAChurn(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: made, create: {body: map, count: 4, pace: {burst: true}}}\n")
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	made := b.Created.find("made")
 	read := func(step string) {
 		t.Helper()
 		mix := []scenario.Call{{Verb: "get", Of: "made", Weight: 1}}
-		if err := (Requests{step, &scenario.Requests{Mix: mix, Count: 8, Pace: scenario.Pace{Burst: true}}}).Do(t.Context(), b.Session); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, (Requests{step, &scenario.Requests{Mix: mix, Count: 8, Pace: scenario.Pace{Burst: true}}}).Do(t.Context(), b.Session))
 	}
 	made.BeginChurn()
 	made.Set(1, false)
@@ -480,13 +453,9 @@ func TestUpdatesOfWhatIsDeletedMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, head(1)+"- {name: made, create: {body: map, count: 4, pace: {burst: true}}}\n")
-			if err := Run(t.Context(), b.Session); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, Run(t.Context(), b.Session))
 			p, err := Update{"x", &scenario.Update{Step: "made", Body: "patch", With: map[string]any{"e": 1}, Pace: scenario.Pace{Burst: true}}}.planCalls(t.Context(), b.Session)
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			tt.meanwhile(b.Created.find("made"))
 			want := tt.want
 			if want != nil {
@@ -515,9 +484,7 @@ func TestBeside(t *testing.T) {
     - {name: after, pause: 200ms}
 - {name: b, create: {body: map, count: 1, pace: {burst: true}}}
 `)
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	if got := b.server.Count("POST"); got != 3 {
 		t.Errorf("%d objects were made: %v", got, b.server.Names(mapsPath))
 	}
@@ -538,10 +505,7 @@ func TestInformersOfAStep(t *testing.T) {
     mix: [{verb: watch, resource: configmaps, informer: list, fieldSelector: "metadata.name=agent-{{.Client}}", hold: 24h}]
 `)
 	x := b.Workload.Scenario.Steps[0]
-	p, err := Requests{"informers", x.Requests}.planCalls(t.Context(), b.Session)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(Requests{"informers", x.Requests}.planCalls(t.Context(), b.Session))(t)
 	for i := range 3 {
 		var req load.Request
 		if _, err := p.Build(i, &req); err != nil {
@@ -657,14 +621,9 @@ func TestChurnPerObject(t *testing.T) {
 - {name: c, churn: {step: a, percent: 27, perObject: true, cycles: 1, pace: {constant: 5}}}
 `)
 	steps := b.Workload.Scenario.Steps
-	if err := (Create{"a", steps[0].Create}).Do(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, (Create{"a", steps[0].Create}).Do(t.Context(), b.Session))
 	for _, again := range []bool{false, true} {
-		p, err := b.Session.planChurn(Churn{"c", steps[1].Churn}, Part{Step: "c", Again: again})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := repotest.Must(b.Session.planChurn(Churn{"c", steps[1].Churn}, Part{Step: "c", Again: again}))(t)
 		if p.Count != 28 || p.Pace.Due(27) != 27*200*time.Millisecond { // 27 of 100, and 1 of 2
 			t.Errorf("again %v: %d objects, the last one due after %v", again, p.Count, p.Pace.Due(p.Count-1))
 		}
@@ -786,9 +745,7 @@ func TestObjectsOfOthersAreNotDeleted(t *testing.T) {
 		}
 		return &apitest.Injection{Code: []int{http.StatusTooManyRequests, http.StatusConflict}[posts.Add(1)-1]}
 	})
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	if n := b.server.Count("DELETE"); n != 0 || posts.Load() != 2 {
 		t.Errorf("%d creations and %d deletions, want 2 and none", posts.Load(), n)
 	}
@@ -808,9 +765,7 @@ func TestFailedCallsAreNotThere(t *testing.T) {
 		}
 		return nil
 	})
-	if err := Run(t.Context(), b.Session); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, Run(t.Context(), b.Session))
 	if posts, deletes := b.server.Count("POST"), b.server.Count("DELETE"); posts != 4 || deletes != 2 {
 		t.Errorf("%d creations and %d deletions, want 4 and 2", posts, deletes)
 	}
@@ -880,9 +835,7 @@ func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
 	if n := b.server.Count("POST"); n != 2 {
 		t.Errorf("%d objects were made, want 2", n)
 	}
-	if err := b.Journal.Records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, b.Journal.Records.Close())
 	var ends []string
 	_, err = record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(m record.Event) {

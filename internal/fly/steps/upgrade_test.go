@@ -7,19 +7,15 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/plane/release"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 func TestUpgradesAreCheckedBeforeAnythingStarts(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	s, err := scenario.Parse("f", []byte("scenario: x\nplane: {release: v1.36.3}\nsteps:\n- {name: up, upgrade: {to: v1.37.1}}\n- {name: down, upgrade: {to: v1.36.3, etcd: v3.6.12}}\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := Compile(s, "f.yaml", object.Stamp{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	w := repotest.Must(Compile(s, "f.yaml", object.Stamp{}))(t)
 	err = CheckUpgrades(w)
 	if !errors.Is(err, release.ErrAbsent) {
 		t.Errorf("without executables: %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // server is as much of an API server as an installer needs. A definition is
@@ -90,10 +91,7 @@ spec: {group: example.org, names: {kind: Widget, plural: widgets}, versions: [{n
 
 func decoded(t *testing.T, text string) []subject.Object {
 	t.Helper()
-	out, err := subject.Decode("f.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := repotest.Must(subject.Decode("f.yaml", []byte(text)))(t)
 	return out
 }
 
@@ -101,15 +99,11 @@ func TestADefinitionIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		i := subject.NewInstaller(s, subject.Owner{})
-		if err := i.Apply(t.Context(), decoded(t, definition)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, i.Apply(t.Context(), decoded(t, definition)))
 		if took := time.Since(s.begin); took < 2*time.Second || took > 3*time.Second {
 			t.Errorf("done after %v; it is served after 2 s", took)
 		}
-		if err := i.Apply(t.Context(), decoded(t, "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w, namespace: ns}\n")); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, i.Apply(t.Context(), decoded(t, "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w, namespace: ns}\n")))
 		if _, ok := s.objects["/apis/example.org/v1/namespaces/ns/widgets/w"]; !ok {
 			t.Errorf("there are %v", s.objects)
 		}
@@ -119,9 +113,7 @@ func TestADefinitionIsWaitedFor(t *testing.T) {
 func TestWhatWasAppliedIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := subject.NewInstaller(newServer(), subject.Owner{})
-		if err := i.Apply(t.Context(), decoded(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: new}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n")); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, i.Apply(t.Context(), decoded(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: new}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n")))
 		if !i.Has("configmaps", "default", "m") || !i.Has("namespaces", "", "new") || i.Has("configmaps", "ns", "m") || (*subject.Installer)(nil).Has("a", "b", "c") {
 			t.Error("what was applied is not known")
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/plane"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -61,13 +62,8 @@ func attached(t *testing.T) *plane.Plane {
 	}))
 	t.Cleanup(s.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := endpoint.New(s.URL, nil, endpoint.Identity{}).WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
-	p, err := plane.Attach(t.Context(), file, plane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, endpoint.New(s.URL, nil, endpoint.Identity{}).WriteKubeconfig(file))
+	p := repotest.Must(plane.Attach(t.Context(), file, plane.Options{}))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(p.Close(), p.Close()); err != nil {
 			t.Error(err)
@@ -85,9 +81,7 @@ func prepare(t *testing.T, p *plane.Plane, x scenario.Subject) *subject.Prepared
 		x.Command = os.Args[0]
 	}
 	out, err := subject.Prepare(x, subject.Options{Plane: p, Folder: t.TempDir(), LogDir: filepath.Join(t.TempDir(), "logs"), Self: "own", Seed: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return out
 }
 
@@ -97,10 +91,7 @@ func TestASubjectIsOneOfThePlanesComponents(t *testing.T) {
 		Args: []string{"serve", "127.0.0.1:$(METRICS_PORT)", "$(KUBECONFIG)", "$$(KUBECONFIG)", "--${WORD}", "$(SEED)"}, Env: map[string]string{"WORD": "<$(LOGS)>"},
 		Metrics: &scenario.Metrics{}, Version: []string{"say"}, Limits: scenario.Limits{CPU: 1, Memory: unit.Bytes(64 << 20)},
 	})
-	fact, err := x.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fact := repotest.Must(x.Start(t.Context()))(t)
 	c, ok := p.Component("operator")
 	if !ok || c.PID == 0 || c.MetricsURL != x.MetricsURL || c.CPULimit != 1 || c.MemoryLimit != 64<<20 {
 		t.Errorf("component %+v", c)
@@ -113,15 +104,10 @@ func TestASubjectIsOneOfThePlanesComponents(t *testing.T) {
 	if err != nil || !strings.HasPrefix(c.MetricsURL, base.String()) {
 		t.Fatalf("%v, %v of %s", err, base, c.MetricsURL)
 	}
-	got, err := client.Get(c.MetricsURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := repotest.Must(client.Get(c.MetricsURL))(t)
 	_ = got.Body.Close()
 	first := c.PID
-	if err := c.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, c.Restart(t.Context()))
 	if c, _ := p.Component("operator"); c.PID == first || c.PID == 0 {
 		t.Errorf("after a restart its process is %d", c.PID)
 	}
@@ -146,9 +132,7 @@ func TestASubjectIsOneOfThePlanesComponents(t *testing.T) {
 func TestASubjectKnowsItsRun(t *testing.T) {
 	x, err := subject.Prepare(scenario.Subject{Name: "operator", Command: os.Args[0], Args: []string{"env"}, Ready: scenario.Ready{TCP: "127.0.0.1:$(PROBE_PORT)"}},
 		subject.Options{Plane: attached(t), Folder: t.TempDir(), LogDir: t.TempDir(), Stamp: object.Stamp{Run: "r1", Fleet: "f1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if _, err = x.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "run r1, fleet f1") { // its last words
 		t.Error(err)
 	}
@@ -162,13 +146,8 @@ func TestADeathIsReported(t *testing.T) {
 		t.Fatalf("%v, %+v", err, fact)
 	}
 	c, _ := p.Component("operator")
-	process, err := os.FindProcess(c.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	process := repotest.Must(os.FindProcess(c.PID))(t)
+	repotest.NoError(t, process.Kill())
 	death := <-p.Died()
 	if death.Component != "operator" || !strings.Contains(death.Err.Error(), "serving [127.0.0.1:") {
 		t.Errorf("%+v", death)
@@ -218,9 +197,7 @@ func TestTheCallerIsMeasuredAndNotHurt(t *testing.T) {
 func TestAClosedPlaneTakesNoSubject(t *testing.T) {
 	p := attached(t)
 	x := prepare(t, p, scenario.Subject{Args: []string{"serve", "127.0.0.1:0"}})
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Close())
 	if _, err := x.Start(t.Context()); !errors.Is(err, plane.ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // shell returns how a shell is called that runs a text. No program is written: one that is
@@ -19,13 +21,8 @@ func shell(text string) (path string, args []string) { return "/bin/sh", []strin
 func openEnd(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	end, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Mkfifo(path, 0o600))
+	end := repotest.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 	t.Cleanup(func() {
 		if err := end.Close(); err != nil {
 			t.Error(err)

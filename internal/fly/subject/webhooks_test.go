@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fly/subject"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -38,10 +39,7 @@ spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1],
 
 func decode(t *testing.T, text string) []subject.Object {
 	t.Helper()
-	all, err := subject.Decode("webhooks.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(subject.Decode("webhooks.yaml", []byte(text)))(t)
 	return all
 }
 
@@ -69,9 +67,7 @@ func TestRedirectWebhooks(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(o.Body, &body); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal(o.Body, &body))
 		for _, w := range body.Webhooks {
 			clients = append(clients, w.ClientConfig)
 		}
@@ -134,19 +130,12 @@ func (m *managers) Do(ctx context.Context, req *wire.Request) (*wire.Response, e
 // the definition alone.
 func TestConversionIsApplied(t *testing.T) {
 	p := prepare(t, attached(t), scenario.Subject{})
-	conversions, err := p.RedirectWebhooks(decode(t, webhooks)[2:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	conversions := repotest.Must(p.RedirectWebhooks(decode(t, webhooks)[2:]))(t)
 	synctest.Test(t, func(t *testing.T) {
 		m := &managers{server: newServer()}
 		i := subject.NewInstaller(m, subject.Owner{})
-		if err := i.Apply(t.Context(), decode(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\nspec: {group: example.org}\n")); err != nil {
-			t.Fatal(err)
-		}
-		if err := i.Apply(t.Context(), conversions); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, i.Apply(t.Context(), decode(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\nspec: {group: example.org}\n")))
+		repotest.NoError(t, i.Apply(t.Context(), conversions))
 		if strings.Join(m.seen, " ") != "windtunnel windtunnel-webhooks" {
 			t.Errorf("applied by %q", m.seen)
 		}

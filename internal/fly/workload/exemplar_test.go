@@ -7,6 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/template/protobuf"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -34,10 +35,7 @@ func TestExemplars(t *testing.T) {
 	if len(s.Bodies) != len(sizes) {
 		t.Errorf("exemplars %v, want %d", scenario.Exemplars(), len(sizes))
 	}
-	w, err := workload.Compile(&s, "", object.Stamp{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(workload.Compile(&s, "", object.Stamp{}))(t)
 	for name, want := range sizes {
 		v := template.Vars{Name: name + "-00000", Namespace: "space", Replica: 1}
 		plain, err := w.Bodies[name].Render(nil, v)

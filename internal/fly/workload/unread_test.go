@@ -6,6 +6,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fly/workload"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -38,10 +39,7 @@ steps:
 		"step: others, with: {Any: 2}":              "",
 		"step: all, with: {anything: 2}":            "",
 	} {
-		s, err := scenario.Parse("f", []byte(head+"- {name: u, update: {"+update+", pace: {burst: true}}}\n"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(scenario.Parse("f", []byte(head+"- {name: u, update: {"+update+", pace: {burst: true}}}\n"), nil))(t)
 		said := ""
 		if _, err := workload.Compile(s, "f", object.Stamp{}); err != nil {
 			said = fmt.Sprint(err)

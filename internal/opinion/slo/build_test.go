@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -30,10 +31,7 @@ const runBegin, runEnd = 10.0, 100.0
 func newFlight(t testing.TB) *flight {
 	t.Helper()
 	f := &flight{t: t, path: filepath.Join(t.TempDir(), record.StreamFile)}
-	w, err := record.Create(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := repotest.Must(record.Create(f.path))(t)
 	f.w = w
 	f.sc.Name = "test"
 	f.m.Fleet = record.FleetFacts{Nodes: 10, LeaseSeconds: 40}
@@ -177,9 +175,7 @@ func official(pods ...string) scenario.Objective {
 // judge closes the stream and judges it, twice: the bytes must be the same.
 func (f *flight) judge() slo.Judgement {
 	f.t.Helper()
-	if err := f.w.Close(); err != nil {
-		f.t.Fatal(err)
-	}
+	repotest.NoError(f.t, f.w.Close())
 	return judge(f.t, f.path, &f.sc, f.m)
 }
 
@@ -189,10 +185,7 @@ func judge(t testing.TB, path string, sc *scenario.Scenario, m record.Manifest) 
 	var j slo.Judgement
 	for range 2 {
 		j = judged(t, collected(t, path, sc, m))
-		raw, err := json.MarshalIndent(j, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.MarshalIndent(j, "", "  "))(t)
 		if first != nil && string(raw) != string(first) {
 			t.Fatalf("the same records gave two judgements:\n%s\n%s", first, raw)
 		}
@@ -207,19 +200,13 @@ func judge(t testing.TB, path string, sc *scenario.Scenario, m record.Manifest) 
 // collected reads the records at path.
 func collected(t testing.TB, path string, sc *scenario.Scenario, m record.Manifest) *run.Run {
 	t.Helper()
-	facts, err := run.Collect(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := repotest.Must(run.Collect(path, m))(t)
 	return &run.Run{Manifest: m, Scenario: sc, Facts: facts}
 }
 
 func judged(t testing.TB, r *run.Run) slo.Judgement {
 	t.Helper()
-	j, err := slo.Judge(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := repotest.Must(slo.Judge(r))(t)
 	return j
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -38,9 +39,7 @@ func BenchmarkCollectAndJudge(b *testing.B) {
 	f.objective(official())
 	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99.9", Max: new(1.0)})
 	f.end(record.Done)
-	if err := f.w.Close(); err != nil {
-		b.Fatal(err)
-	}
+	repotest.NoError(b, f.w.Close())
 	b.ReportAllocs()
 	var r *run.Run
 	for b.Loop() {

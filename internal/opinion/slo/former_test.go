@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A verdict.json of before lifecycles had their name is read in today's words;
@@ -17,9 +18,7 @@ func TestFormerWordsOfVerdicts(t *testing.T) {
 		"lives": [{"life": "vmi", "from": "created", "to": "running", "samples": 3, "vague": 1, "unit": "seconds", "values": []}],
 		"self": {"late_calls": 7}}`
 	var got slo.Judgement
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal([]byte(text), &got))
 	want := slo.Judgement{Scenario: "x", Verdict: slo.Pass, Self: slo.Self{LateCalls: 7},
 		Measures: slo.Measures{"lifecycle_vmi_created_to_running_p99_seconds": {Value: 2, Unit: "seconds"}, "lifecycles_vmi_running": {Value: 3, Unit: "objects"},
 			"life_of_mine": {Value: 4, Unit: "s", Own: true}, "lifetime": {Value: 5, Unit: "s"}},
@@ -28,10 +27,7 @@ func TestFormerWordsOfVerdicts(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	raw, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(got))(t)
 	var again slo.Judgement
 	if err := json.Unmarshal(raw, &again); err != nil || !reflect.DeepEqual(again, want) {
 		t.Errorf("written and read again: %+v, %v", again, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -45,9 +46,7 @@ func FuzzAnyRecordsCanBeJudged(f *testing.F) {
 				fl.event(when, kinds[a%len(kinds)], "kube-apiserver", "text")
 			}
 		}
-		if err := fl.w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, fl.w.Close())
 		j := judged(t, collected(t, fl.path, &fl.sc, fl.m))
 		if _, err := json.Marshal(j); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/promql"
 	"github.com/windtunnel/windtunnel/internal/record/series"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -251,17 +252,9 @@ func TestIndicatorsInPromQL(t *testing.T) {
 	f := newFlight(t)
 	f.metrics()
 	f.end(record.Done)
-	if err := f.w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store, err := series.Read(filepath.Clean(f.path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := promql.Open(store, promql.Default(time.Unix(1e9, 0)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.w.Close())
+	store := repotest.Must(series.Read(filepath.Clean(f.path)))(t)
+	db := repotest.Must(promql.Open(store, promql.Default(time.Unix(1e9, 0))))(t)
 	for _, x := range sli.All() {
 		for _, s := range x.Statistics {
 			if expr := x.PromQL(s); expr != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -37,17 +38,10 @@ func TestTornStream(t *testing.T) {
 	f.event(40, record.EventStepEnded, "fill", "")
 	f.calls(1000)
 	f.end(record.Done)
-	if err := f.w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.w.Close())
+	raw := repotest.Must(os.ReadFile(f.path))(t)
 	cut := filepath.Join(t.TempDir(), "cut.wt")
-	if err := os.WriteFile(cut, raw[:len(raw)-60], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(cut, raw[:len(raw)-60], 0o600))
 	j := judge(t, cut, &f.sc, f.m)
 	if j.Verdict != slo.Unknown || j.Objectives[0].Verdict != slo.Pass || j.Objectives[0].Samples < 1000 {
 		t.Errorf("verdict %s, objective %+v", j.Verdict, j.Objectives[0])

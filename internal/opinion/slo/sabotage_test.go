@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -55,9 +56,7 @@ func wordsOf(t *testing.T, typeName, field string) []string {
 			Properties map[string]struct{ AnyOf []struct{ Enum []string } }
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(scenario.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(scenario.Schema(), &schema))
 	any := schema.Defs[typeName].Properties[field].AnyOf
 	if len(any) == 0 || len(any[0].Enum) == 0 {
 		t.Fatalf("the schema has no words for %s.%s", typeName, field)
@@ -114,9 +113,7 @@ func drawnRun(t *testing.T, seed uint64, sabotaged bool, what map[string]bool) s
 		}
 	}
 	f.end(record.Done)
-	if err := f.w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, f.w.Close())
 	return judged(t, collected(t, f.path, &f.sc, f.m))
 }
 

@@ -96,10 +96,7 @@ func objectiveOf(t testing.TB, order []string, args map[string]string) scenario.
 		case "statistic":
 			o.Statistic = v
 		case "min", "max":
-			bound, err := strconv.ParseFloat(v, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bound := repotest.Must(strconv.ParseFloat(v, 64))(t)
 			if key == "max" {
 				o.Max = &bound
 			} else {
@@ -155,10 +152,7 @@ func TestBounds(t *testing.T) {
 			}
 			f.end(record.Done)
 			f.judge()
-			facts, err := run.Collect(f.path, f.m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			facts := repotest.Must(run.Collect(f.path, f.m))(t)
 			fmt.Fprintf(&out, "%s: %s\n", name, known(facts, s))
 		}
 		return out.String()

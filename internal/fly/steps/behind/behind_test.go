@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/fly/steps/behind"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestBehindSaysWhatObjectsWaitFor(t *testing.T) {
@@ -22,9 +23,7 @@ func TestBehindSaysWhatObjectsWaitFor(t *testing.T) {
 		{`{"metadata":{"name":"m"}}`, "self.status.conditions.exists(c, c.type == 'Ready')", `; behind: m; no condition of type "Ready": seen none`},
 	} {
 		var one behind.Object
-		if err := json.Unmarshal([]byte(tt.object), &one); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal([]byte(tt.object), &one))
 		b := behind.Objects{one}
 		if got := b.String() + b.DescribeUnseen(tt.condition); got != tt.want {
 			t.Errorf("\n got %s\nwant %s", got, tt.want)
@@ -45,9 +44,7 @@ func TestPodsThatAreBehind(t *testing.T) {
 			map[string]bool{"created": true, "bound": true, "running": true, "ready": true}},
 	} {
 		var one behind.Object
-		if err := json.Unmarshal([]byte(tt.pod), &one); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal([]byte(tt.pod), &one))
 		for _, phase := range []string{"created", "bound", "running", "ready"} {
 			if one.IsInPhase(phase) != tt.want[phase] {
 				t.Errorf("%s: %s is %v", tt.pod, phase, one.IsInPhase(phase))

@@ -24,9 +24,7 @@ func output(t *testing.T, ctx context.Context, timeout time.Duration, args ...st
 	t.Helper()
 	dir := t.TempDir()
 	out, err := os.Create(filepath.Join(dir, "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	defer out.Close()
 	x := &scenario.Exec{Command: args, Timeout: unit.Duration(timeout), Env: map[string]string{"WORD": "hello"}}
 	pid := 0
@@ -34,10 +32,7 @@ func output(t *testing.T, ctx context.Context, timeout time.Duration, args ...st
 	if _, missing := exec.LookPath(args[0]); missing == nil && ctx.Err() == nil && pid == 0 {
 		t.Error("nobody was told of the process")
 	}
-	raw, readErr := os.ReadFile(out.Name())
-	if readErr != nil {
-		t.Fatal(readErr)
-	}
+	raw := repotest.Must(os.ReadFile(out.Name()))(t)
 	return string(raw), err
 }
 
@@ -63,10 +58,7 @@ func TestCommandIsKilledWithAllThatItStarted(t *testing.T) {
 	if fmt.Sprint(err) != "command `sh` did not end within its timeout of 200ms and was killed" || time.Since(begin) > 20*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := repotest.Must(strconv.Atoi(strings.TrimSpace(text)))(t)
 	repotest.Eventually(t, "the hook's process ends", func() bool { return !running(pid) })
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/build"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/outline"
 	"github.com/windtunnel/windtunnel/internal/fly/subject/program"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -67,10 +68,7 @@ Flags:
 // argsOf returns the command line that a scenario gets for the flags of a help.
 func argsOf(t *testing.T, help string) (args []string, readme string) {
 	t.Helper()
-	files, err := controller(outline.ParseFlags(help)).Write()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(controller(outline.ParseFlags(help)).Write())(t)
 	return argsIn(t, files), string(files["README.md"])
 }
 
@@ -192,9 +190,7 @@ func kindsOf(t *testing.T, sample string) []outline.Kind {
 	p := program.Program{Product: build.Product{Folder: t.TempDir()}, Definitions: []string{"crds.yaml", "gone.yaml"}, Manifests: []string{"samples/widget.yaml"}}
 	for name, text := range map[string]string{"crds.yaml": definitions, "samples/widget.yaml": sample} {
 		file := filepath.Join(p.Files(), name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)))
 	}
 	return outline.ReadKinds(p)
 }
@@ -206,10 +202,7 @@ func TestSample(t *testing.T) {
 	if len(kinds) != 2 || kinds[0].Kind != "Widget" || kinds[0].Version != "v1" || !kinds[0].Conditions || kinds[0].Place() != "samples/widget.yaml" {
 		t.Fatalf("%+v", kinds)
 	}
-	files, err := controller(nil, kinds...).Write()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(controller(nil, kinds...).Write())(t)
 	s, err := scenario.Parse("load.yaml", files["load.yaml"], nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, files["load.yaml"])
@@ -262,10 +255,7 @@ func TestReferences(t *testing.T) {
 	spec := "{serviceAccountName: prometheus, config: {secretKeyRef: {name: token, key: a}}, volumes: [{configMap: {name: files}}, {secret: {secretName: certificate}}], class: {name: x}, name: y, secret: z}"
 	c := outline.New(scenario.Build{Module: "example.org/widgets", Version: "v1.2.3"},
 		moduleOf(t, map[string]string{"crd.yaml": definition("Widget"), "a.yaml": "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a}\nspec: " + spec + "\n"}), "", nil)
-	files, err := c.Write()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repotest.Must(c.Write())(t)
 	if want := "(`configMap: files`, `secretKeyRef: token`, `secretName: certificate`, `serviceAccountName: prometheus`)"; !strings.Contains(string(files["README.md"]), want) {
 		t.Errorf("no %s in\n%s", want, files["README.md"])
 	}
@@ -288,9 +278,7 @@ func moduleOf(t *testing.T, files map[string]string) program.Program {
 	p := program.Program{Product: build.Product{Folder: t.TempDir()}}
 	for name, text := range files {
 		file := filepath.Join(p.Files(), name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)))
 		switch {
 		case strings.Contains(text, "kind: CustomResourceDefinition\n"):
 			p.Definitions = append(p.Definitions, name)
@@ -375,10 +363,7 @@ func TestDefinitions(t *testing.T) {
 func TestReadyCondition(t *testing.T) {
 	for want, conditions := range map[string][]string{"Ready": {"Available", "Ready"}, "Available": {"Reconciled", "Available"}, "Admitted": {"Paused", "Admitted"}, "": {"Degraded"}} {
 		c := outline.New(scenario.Build{Module: "example.org/widgets", Version: "v1.2.3"}, moduleOf(t, map[string]string{"crd.yaml": definition("Widget", conditions...)}), "  --webhook-port int\n", nil)
-		files, err := c.Write()
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := repotest.Must(c.Write())(t)
 		s, err := scenario.Parse("load.yaml", files["load.yaml"], nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, files["load.yaml"])
@@ -400,10 +385,7 @@ func TestReadyCondition(t *testing.T) {
 func TestWebhooks(t *testing.T) {
 	for help, want := range map[string]bool{"  --webhook-port int\n": true, "  --config string\n": false} {
 		c := outline.New(scenario.Build{Module: "example.org/widgets", Version: "v1.2.3"}, moduleOf(t, map[string]string{"config/webhook/manifests.yaml": admission}), help, nil)
-		files, err := c.Write()
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := repotest.Must(c.Write())(t)
 		s, err := scenario.Parse("load.yaml", files["load.yaml"], nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, files["load.yaml"])

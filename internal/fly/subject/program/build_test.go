@@ -72,10 +72,7 @@ func TestBuild(t *testing.T) {
 	cache := OpenCache(filepath.Join(t.TempDir(), "subjects"))
 	b := Builder{Cache: cache, Progress: t.Output()}
 	operator := wanted("operator", "v1.2.3", "./cmd/manager")
-	p, err := b.Build(t.Context(), operator, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(b.Build(t.Context(), operator, false))(t)
 	said, err := exec.CommandContext(t.Context(), p.Path()).CombinedOutput()
 	if err != nil || string(said) != "fork published" {
 		t.Errorf("it says %q, %v", said, err)
@@ -105,9 +102,7 @@ func TestBuild(t *testing.T) {
 	if kept, err := cache.List(); err != nil || len(kept) != 1 || kept[0].Err != nil {
 		t.Errorf("the cache has %+v, %v", kept, err)
 	}
-	if err := os.Truncate(p.Path(), 3); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Truncate(p.Path(), 3))
 	if _, err := cache.Find(operator); !errors.Is(err, build.ErrDamaged) || !strings.Contains(err.Error(), "run `windtunnel subject build example.org/operator@v1.2.3 ./cmd/manager --again`") {
 		t.Errorf("a damaged one: %v", err)
 	}
@@ -129,16 +124,11 @@ func TestBuildOfAMainOfOnesOwn(t *testing.T) {
 	path := filepath.Join(operator.Folder, operator.Main)
 	for _, says := range []string{"one", "two"} {
 		text := "//go:build ignore\n\npackage main\n\nimport (\n\t\"example.org/fork\"\n\t\"example.org/operator/lib\"\n)\n\nfunc main() { print(fork.Says + lib.Says + \"" + says + "\") }\n"
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := b.Cache.Find(operator); !errors.Is(err, ErrAbsent) || !strings.HasSuffix(err.Error(), "--main "+path+"`") {
 			t.Errorf("before it is built: %v", err)
 		}
-		p, err := b.Build(t.Context(), operator, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := repotest.Must(b.Build(t.Context(), operator, false))(t)
 		said, err := exec.CommandContext(t.Context(), p.Path()).CombinedOutput()
 		if err != nil || string(said) != "forklib"+says {
 			t.Errorf("it says %q, %v", said, err)
@@ -151,9 +141,7 @@ func TestBuildOfAMainOfOnesOwn(t *testing.T) {
 		}
 	}
 	other := "package main\n\nimport \"example.org/fork\"\n\nfunc main() { print(fork.Says) }\n"
-	if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte(other), 0o600))
 	if _, err := b.Build(t.Context(), operator, false); err == nil || !strings.Contains(err.Error(), "main.go imports nothing of example.org/operator v1.2.3") {
 		t.Errorf("a program without the module: %v", err)
 	}
@@ -171,10 +159,7 @@ func TestBuildBesideItsRepository(t *testing.T) {
 	}
 	repotest.UseModules(t, modules())
 	b := Builder{Cache: OpenCache(filepath.Join(t.TempDir(), "subjects")), Progress: t.Output()}
-	staged, err := b.Build(t.Context(), wanted("staged", "v1.0.0", "."), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	staged := repotest.Must(b.Build(t.Context(), wanted("staged", "v1.0.0", "."), false))(t)
 	if said, err := exec.CommandContext(t.Context(), staged.Path()).CombinedOutput(); err != nil || string(said) != "original\n" || !slices.ContainsFunc(staged.Modules, func(m build.Module) bool {
 		return m.Path == "example.org/fork" && m.Version == "v1.0.0"
 	}) {
