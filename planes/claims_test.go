@@ -229,9 +229,7 @@ func TestClaimsPlan(t *testing.T) {
 				continue
 			}
 			file, sets, err := arms(c.Command)
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			for _, set := range sets {
 				args := []string{"run", file, "--plan"}
 				for k, v := range set {

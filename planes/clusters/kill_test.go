@@ -171,11 +171,8 @@ func answers(t *testing.T, prefix string) {
 	to := network.End{Namespace: network.Namespace(prefix + "-pod-b1"), Address: netip.MustParseAddr("198.18.229.10")}
 	repotest.Eventually(t, "pods of both clusters reach each other", func() bool {
 		answered := false
-		err := network.Echoes(t.Context(), network.EchoOptions{From: from, To: to, ICMP: true, Pace: pace.Constant(50), For: 100 * time.Millisecond,
-			Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) { answered = answered || !e.Lost })
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, network.Echoes(t.Context(), network.EchoOptions{From: from, To: to, ICMP: true, Pace: pace.Constant(50), For: 100 * time.Millisecond,
+			Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) { answered = answered || !e.Lost }))
 		return answered
 	})
 }

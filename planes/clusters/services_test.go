@@ -274,9 +274,7 @@ func TestHalfTakenBack(t *testing.T) {
 			member.DiscoveryV1().EndpointSlices("default").Delete(ctx, "service-0", metav1.DeleteOptions{}),
 			member.CoreV1().Services("default").Delete(ctx, "slices", metav1.DeleteOptions{}),
 		} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 		}
 		m = r.manage(change)
 		r.joined(m)

@@ -52,9 +52,7 @@ func TestQUICNotLetIn(t *testing.T) {
 	})
 	d := dialer(t)
 	conn, good, err := g.dialQUIC(d, "edge-0", g.authority, namedQUIC("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	g.refuses(namedQUIC, func(node string, a *trust.Authority, header http.Header) error {
 		_, _, err := g.dialQUIC(d, node, a, header)
 		if err != nil && a == g.authority && !errors.Is(err, link.ErrRefused) {
@@ -76,9 +74,7 @@ func TestQUICTwins(t *testing.T) {
 	g := newGate(t, func(o *hub.Options) { o.QUIC = true })
 	_, first := g.connected("edge-0")
 	conn, second, err := g.dialQUIC(dialer(t), "edge-0", g.authority, namedQUIC("edge-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	repotest.Eventually(t, "the older one ends", first.isEnded)
 	g.query(conn, second)
 	m := message.New(1, message.Route{Source: message.SourceWS, Group: message.GroupCloud, Operation: message.Keepalive, Resource: "node"}, []byte(`"ping"`))

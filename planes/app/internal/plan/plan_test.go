@@ -89,9 +89,7 @@ func TestConditions(t *testing.T) {
 	}
 	p, _, err := parse(t, `{"components":[
 		{"name":"u-1","type":"worker"},{"name":"u-2","type":"worker"},{"name":"u-3","type":"worker","outputs":[{"name":"word","valueFrom":"1"}]},{"name":"u-4","type":"worker"}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	for _, tt := range []struct {
 		condition string
 		runs      bool
@@ -125,9 +123,7 @@ func TestOutputs(t *testing.T) {
 		{"name":"taker","type":"k8s-objects","properties":{"objects":[{}]},"inputs":[
 			{"from":"word","parameterKey":"objects[0].data.word"},{"from":"context.namespace","parameterKey":"objects[0].metadata.annotations[\"a/b\"]"}]},
 		{"name":"wrong","type":"k8s-objects","outputs":[{"name":"none","valueFrom":"output.data.nothing"}]}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	giver, taker, wrong := g.All()[0], g.All()[1], g.All()[2]
 	made := plan.Objects{Output: map[string]any{"data": map[string]any{"word": "hello"}}}
 	task := func(s *workflow.Step, outputs map[string]json.RawMessage) plan.Task {
@@ -153,9 +149,7 @@ func TestOutputs(t *testing.T) {
 // TestRenderNothing holds that a definition that renders no object is an error.
 func TestRenderNothing(t *testing.T) {
 	p, g, err := parse(t, `{"components":[{"name":"c","type":"worker"}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	task := repotest.Must(p.Fill(g.All()[0], nil))(t)
 	p.Definitions[api.KindComponent]["worker"] = &api.Definition{}
 	if got, err := p.Render(*task.Component, task.At); err == nil || err.Error() != "component c: definition worker renders no object" {
@@ -192,9 +186,7 @@ func TestTargets(t *testing.T) {
 		{`{"name":"t","type":"topology","properties":{"clusters":["m-9"]}}`, "", `policy t: cluster "m-9": no such cluster has joined`},
 	} {
 		p, g, err := parse(t, `{`+componentC+`,"policies":[{"name":"o","type":"override"}`+strings.TrimSuffix(","+tt.policies, ",")+`]}`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		task := repotest.Must(p.Fill(g.All()[0], nil))(t)
 		all, err := p.Targets(*task.Deploy, clusters)
 		places := []plan.Place{}

@@ -161,12 +161,9 @@ func TestBandwidth(t *testing.T) {
 	t.Parallel()
 	const most = 40e6 // bits a second
 	all, received := build(t, Options{NetworkType: link.P2P, CNI: CNIRouted, Bandwidth: most}), uint64(0)
-	err := network.Streams(t.Context(), network.StreamOptions{From: network.End{Namespace: all.At("pod-a2"), Address: all.Pods(false)["a2"]},
+	repotest.NoError(t, network.Streams(t.Context(), network.StreamOptions{From: network.End{Namespace: all.At("pod-a2"), Address: all.Pods(false)["a2"]},
 		To: network.End{Namespace: all.At("pod-b1"), Address: all.Pods(false)["b1"]}, Streams: 1, For: time.Second, Every: 100 * time.Millisecond, Clock: clock.Start()},
-		func(r network.Reading) { received = r.Received })
-	if err != nil {
-		t.Fatal(err)
-	}
+		func(r network.Reading) { received = r.Received }))
 	if rate := float64(received) * 8; received == 0 || rate > 1.1*most { // the bucket is full at the begin
 		t.Errorf("%.0f bits in a second: at most %.0f may be sent", rate, most)
 	}
@@ -294,10 +291,8 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	all, folder := build(t, Options{NetworkType: link.P2P, CNI: CNIRouted}), t.TempDir()
 	const dead = "/proc/4194305/fd/7" // beyond the largest pid
-	if err := errors.Join(os.Symlink(dead, filepath.Join(folder, "x-a1")), os.Symlink(dead, filepath.Join(folder, "y-a1")),
-		os.Symlink("/run/nothing", filepath.Join(folder, "theirs"))); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(os.Symlink(dead, filepath.Join(folder, "x-a1")), os.Symlink(dead, filepath.Join(folder, "y-a1")),
+		os.Symlink("/run/nothing", filepath.Join(folder, "theirs"))))
 	withdraw := repotest.Must(all.Publish(folder, "x"))(t)
 	devices, err := network.Devices(network.Namespace(filepath.Join(folder, "x-a2")))
 	if err != nil || len(devices) != 3 {

@@ -58,9 +58,7 @@ type callLog struct {
 func recordCalls(t *testing.T, to endpoint.Endpoint) (endpoint.Endpoint, *callLog) {
 	t.Helper()
 	client, base, err := to.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	l, proxy := &callLog{}, httputil.NewSingleHostReverseProxy(base)
 	proxy.Transport, proxy.FlushInterval = client.Transport, -1
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) } // of watches that end

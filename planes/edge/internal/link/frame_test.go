@@ -64,9 +64,7 @@ func TestFragments(t *testing.T) {
 	for size := 1; size <= len(stream); size++ {
 		a, got := assembler{limit: 100}, ""
 		for part := range slices.Chunk(slices.Clone(stream), size) {
-			if err := a.feedBytes(slices.Clone(part), func(op byte, p []byte) error { got += string(rune('0'+op)) + string(p) + ";"; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, a.feedBytes(slices.Clone(part), func(op byte, p []byte) error { got += string(rune('0'+op)) + string(p) + ";"; return nil }))
 		}
 		if want := "9?;1hello edge;"; got != want || a.pending != nil || a.message != nil {
 			t.Errorf("pieces of %d: got %q, want %q", size, got, want)
@@ -135,9 +133,7 @@ func FuzzRecords(f *testing.F) {
 		var rest []byte
 		for part := range slices.Chunk(stream, max(size&0xfff, 1)) {
 			rest, _, err = r.openRecords(append(rest, part...), func(b []byte) error { got = append(got, b...); return nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, err)
 			rest = slices.Clone(rest)
 		}
 		if !bytes.Equal(got, plain) || len(rest) > 0 {

@@ -14,6 +14,7 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/process"
 )
 
@@ -52,9 +53,7 @@ func TestHandler(t *testing.T) {
 
 func TestRegistration(t *testing.T) {
 	_, ca, err := issueCertificate(Options{Name: "a-webhook", Env: process.Env{Clock: clock.Start()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	h := Hook{Configuration: "c", Name: "m.example.org", Path: "/m", Rule: registrationv1.RuleWithOperations{Operations: []registrationv1.OperationType{registrationv1.Create}}, Labels: map[string]string{"a": "b"}}
 	m, v := mutatingConfiguration(h, "https://127.0.0.1:1", ca), validatingConfiguration(h, "https://127.0.0.1:1", ca)
 	if w := m.Webhooks[0]; m.Name != "c" || !bytes.Equal(w.ClientConfig.CABundle, ca) || *w.ClientConfig.URL != "https://127.0.0.1:1/m" || len(w.Rules[0].Operations) != 1 || *w.FailurePolicy != registrationv1.Fail || w.ObjectSelector.MatchLabels["a"] != "b" {

@@ -4,6 +4,7 @@ package instrumenttest
 import (
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 )
 
@@ -18,10 +19,7 @@ type Measure struct {
 // zero of a metric that is not there.
 func Measured(t testing.TB, registry *instrument.Registry, name string, labels ...string) (out Measure) {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := repotest.Must(registry.Gather())(t)
 	for _, f := range families {
 		if f.GetName() != name {
 			continue
