@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("app-gateway: %w", err)
 	}
-	s := &Server{o: o, members: newMembers(hub, o.Log), callers: callers, metrics: newMetrics(o.Registry), buffers: &buffers{}}
+	s := &Server{o: o, members: newMembers(hub), callers: callers, metrics: newMetrics(o.Registry), buffers: &buffers{}}
 	return o.Work(ctx, func(ctx context.Context, g *process.Group) error {
 		if err := s.members.startMembers(ctx, &g.WaitGroup); err != nil {
 			return fmt.Errorf("app-gateway: %w", err)

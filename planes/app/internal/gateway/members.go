@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,7 +27,6 @@ import (
 // asked for. Only Secrets with a credential's label are watched.
 type members struct {
 	informer cache.SharedIndexInformer
-	log      *slog.Logger
 
 	mu   sync.Mutex
 	open map[string]*upstream
@@ -45,8 +43,8 @@ type upstream struct {
 // errNoMember says that no Secret names a cluster.
 var errNoMember = errors.New("no such cluster")
 
-func newMembers(hub kubernetes.Interface, log *slog.Logger) *members {
-	return &members{informer: cluster.Informer(hub.CoreV1().RESTClient(), 10*time.Hour), log: log, open: map[string]*upstream{}}
+func newMembers(hub kubernetes.Interface) *members {
+	return &members{informer: cluster.Informer(hub.CoreV1().RESTClient(), 10*time.Hour), open: map[string]*upstream{}}
 }
 
 // startMembers returns when all members are known. Ways whose Secret has gone are closed.

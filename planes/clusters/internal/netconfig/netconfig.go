@@ -57,7 +57,6 @@ const (
 
 // worker is the one worker of the manager: Kosmos computes under one mutex.
 type worker struct {
-	client   *client
 	together bool // changes within the window are computed together; each alone otherwise
 	window   time.Duration
 	loop     *loop.Loop
@@ -78,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{client: c, nodes: c.nodes.Informer("", 0, cache.Indexers{}), groups: c.clusters.Informer("", 0, cache.Indexers{}),
+	w := &worker{nodes: c.nodes.Informer("", 0, cache.Indexers{}), groups: c.clusters.Informer("", 0, cache.Indexers{}),
 		together: o.Compute == link.ComputeIncremental, window: o.Window}
 	s, err := newStore(ctx, c)
 	if err != nil {

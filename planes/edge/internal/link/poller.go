@@ -13,13 +13,13 @@ import (
 // Poller reads many connections with one goroutine, so that one that rests has
 // neither a stack nor a buffer. What their handlers do delays the others.
 type Poller struct {
-	epoll, wake int
-	mu          sync.Mutex
-	conns       map[int]*Conn
-	closed      bool // no connection is added any more
-	buffer      []byte
-	cancel      context.CancelFunc
-	done        chan struct{}
+	epoll  int
+	mu     sync.Mutex
+	conns  map[int]*Conn
+	closed bool // no connection is added any more
+	buffer []byte
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // NewPoller returns a poller that reads until ctx ends, or Close ends it; then it
@@ -36,7 +36,7 @@ func NewPoller(ctx context.Context) (*Poller, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a poller: %w", err), unix.Close(epoll))
 	}
-	p := &Poller{epoll: epoll, wake: wake, conns: map[int]*Conn{}, buffer: make([]byte, 64<<10), done: make(chan struct{})}
+	p := &Poller{epoll: epoll, conns: map[int]*Conn{}, buffer: make([]byte, 64<<10), done: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(ctx)
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

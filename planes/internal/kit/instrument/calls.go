@@ -11,20 +11,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/metrics"
-
-	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // calls are the metrics of clients of the API server.
 type calls struct {
-	clock   clock.Clock
 	total   *prometheus.CounterVec
 	latency *prometheus.HistogramVec
 	waited  *prometheus.HistogramVec
 }
 
 func (c *calls) registerMetrics(r *Registry) {
-	c.clock = clock.Start()
 	c.total = r.CounterVec(r.prefix+"rest_client_requests_total", "Requests sent to the API server.", "code", "method", "host", "resource", "verb")
 	latency := r.prefix + "rest_client_request_latency_seconds"
 	if r.prefix == "" {
