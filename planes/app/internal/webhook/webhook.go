@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -128,9 +129,7 @@ func (o Options) mutateApplication(q *admissionv1.AdmissionRequest, chance func(
 		return admission.Allow()
 	}
 	labels := map[string]string{api.LabelShard: o.Schedulable[chance(q.Namespace+"/"+cmp.Or(q.Name, string(q.UID)), len(o.Schedulable))]}
-	for k, v := range app.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, app.Labels)
 	return admission.Patch([]any{map[string]any{"op": "add", "path": "/metadata/labels", "value": labels}})
 }
 

@@ -85,12 +85,8 @@ func memberPodFor(l *leaf, hub *corev1.Pod) *corev1.Pod {
 	p := &corev1.Pod{Spec: *hub.Spec.DeepCopy()}
 	p.Name, p.Namespace, p.Finalizers = hub.Name, hub.Namespace, nil
 	p.Labels, p.Annotations = map[string]string{}, map[string]string{}
-	for k, v := range hub.Labels {
-		p.Labels[k] = v
-	}
-	for k, v := range hub.Annotations {
-		p.Annotations[k] = v
-	}
+	maps.Copy(p.Labels, hub.Labels)
+	maps.Copy(p.Annotations, hub.Annotations)
 	p.Labels[api.LabelPod] = "true"
 	p.Annotations[api.AnnotationHostUID] = string(hub.UID)
 	s := &p.Spec

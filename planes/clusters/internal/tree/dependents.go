@@ -171,9 +171,7 @@ func ownersOf(o metav1.Object) []string {
 
 func addOwners(o metav1.Object, owners string) {
 	a := map[string]string{}
-	for k, v := range o.GetAnnotations() {
-		a[k] = v
-	}
+	maps.Copy(a, o.GetAnnotations())
 	a[api.AnnotationOwners] = owners
 	o.SetAnnotations(a)
 }

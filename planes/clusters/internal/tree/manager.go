@@ -3,6 +3,8 @@ package tree
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,10 +98,7 @@ func enqueueTo(l *loop.Loop, prefix string) func(metav1.Object) {
 // stopMembers ends all members.
 func (m *manager) stopMembers() {
 	m.mu.Lock()
-	var all []func()
-	for _, stop := range m.stopping {
-		all = append(all, stop)
-	}
+	all := slices.Collect(maps.Values(m.stopping))
 	m.mu.Unlock()
 	for _, stop := range all {
 		stop()

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -109,9 +110,7 @@ func desiredNode(owner string, l *leaf, v *view, now time.Time) *corev1.Node {
 		}
 		n.Spec.Taints = append(n.Spec.Taints, nodes[0].taints...)
 	}
-	for name, value := range l.model.Labels {
-		n.Labels[name] = value
-	}
+	maps.Copy(n.Labels, l.model.Labels)
 	n.Status = v.statusOf(nodes, now)
 	return n
 }

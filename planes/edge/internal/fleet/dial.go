@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -99,12 +100,7 @@ func (f *Fleet) publishedHubs(ctx context.Context) (out []api.Hub, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("addresses of hubs: %w", err)
 	}
-	var names []string
-	for name := range c.Data {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(c.Data)) {
 		var x api.Hub
 		if err := json.Unmarshal([]byte(c.Data[name]), &x); err != nil {
 			return nil, fmt.Errorf("hub %s: %w", name, err)

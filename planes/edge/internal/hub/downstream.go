@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -293,12 +294,8 @@ func (d *downstream) addReferences(p *corev1.Pod) {
 func (d *downstream) watchReferenced(ctx context.Context, i cache.SharedIndexInformer, kind string) error {
 	send := func(operation string, o metav1.Object) {
 		d.mu.Lock()
-		var nodes []string
-		for node := range d.referencedBy[kind+"/"+o.GetNamespace()+"/"+o.GetName()] {
-			nodes = append(nodes, node)
-		}
+		nodes := slices.Sorted(maps.Keys(d.referencedBy[kind+"/"+o.GetNamespace()+"/"+o.GetName()]))
 		d.mu.Unlock()
-		slices.Sort(nodes)
 		for _, node := range nodes {
 			d.enqueue(ctx, d.hub.newChange(node, kind, operation, o))
 		}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
@@ -44,11 +45,7 @@ func (s *sessions) addForeign(node string) {
 func (s *sessions) listSessions() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*session, 0, len(s.byNode))
-	for _, x := range s.byNode {
-		out = append(out, x)
-	}
-	return out
+	return slices.Collect(maps.Values(s.byNode))
 }
 
 func (s *sessions) queueDepth() (n int) {

@@ -141,12 +141,8 @@ func gracePeriod(spec *api.InstanceSpec) int64 {
 func computeContainer(vmi *api.Instance, o Options) corev1.Container {
 	d := &vmi.Spec.Domain
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
-	for name, q := range d.Resources.Requests {
-		requests[name] = q
-	}
-	for name, q := range d.Resources.Limits {
-		limits[name] = q
-	}
+	maps.Copy(requests, d.Resources.Requests)
+	maps.Copy(limits, d.Resources.Limits)
 	overhead := Overhead(&vmi.Spec, o.OverheadRatio)
 	memory := vmi.Spec.GuestMemory()
 	if q, ok := requests[corev1.ResourceMemory]; ok {
