@@ -104,7 +104,6 @@ type stepDown struct {
 	seen  []float64 // what the true arrangement shows, by measure
 	above []float64 // arrangements that show as much, by place in order
 	taken float64
-	now   []float64
 }
 
 func (t *stepDown) startOrder() {
@@ -112,7 +111,7 @@ func (t *stepDown) startOrder() {
 	for i := range side {
 		side[i] = i
 	}
-	t.seen, t.now, t.above = make([]float64, len(t.rows)), make([]float64, len(t.rows)), make([]float64, len(t.rows))
+	t.seen, t.above = make([]float64, len(t.rows)), make([]float64, len(t.rows))
 	for i := range t.rows {
 		t.order = append(t.order, i)
 		t.seen[i] = t.distanceOf(i, side)

@@ -82,7 +82,6 @@ func (b batch) describeObject(i int) string {
 type pacing struct {
 	*pace.Pace
 	unit  func(i int) int
-	units int                       // in all
 	shift func(i int) time.Duration // later by so much; nil: not at all
 	calls float64                   // of a unit, on average
 }

@@ -65,5 +65,5 @@ func newObjects(w *workload.Workload, step string, c *scenario.Create) *Objects 
 
 // pacingOf returns a batch's pace for a step.
 func pacingOf(w *workload.Workload, step string, b batch, p scenario.Pace) pacing {
-	return pacing{Pace: w.PaceOf(step, p, b.units), unit: b.unit, units: b.units, shift: b.shift, calls: float64(b.count) / float64(max(1, b.units))}
+	return pacing{Pace: w.PaceOf(step, p, b.units), unit: b.unit, shift: b.shift, calls: float64(b.count) / float64(max(1, b.units))}
 }

@@ -307,7 +307,7 @@ func (j *joint) jointPacing(w *workload.Workload, step string, p scenario.Pace) 
 	if n := len(j.units); n > 0 {
 		units = j.units[n-1] + 1
 	}
-	out := pacing{Pace: w.PaceOf(step, p, units), units: units, unit: func(i int) int { return j.units[i] }, calls: float64(len(j.units)) / float64(max(1, units))}
+	out := pacing{Pace: w.PaceOf(step, p, units), unit: func(i int) int { return j.units[i] }, calls: float64(len(j.units)) / float64(max(1, units))}
 	if one, ok := j.parts[0].Pace.(pacing); ok && one.shift != nil {
 		out.shift = func(i int) time.Duration { _, n := j.placeOf(i); return one.shift(n) }
 	}

@@ -79,7 +79,7 @@ func build(ctx context.Context, dir record.Dir, x *Index) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := rules{measured: m, index: x, all: slices.Concat(all...), missing: x.Experiment.missing()}
+	r := rules{measured: m, all: slices.Concat(all...), missing: x.Experiment.missing()}
 	if x.Control != nil {
 		control, flown, err := out.judgeSides(ctx, dir, x.Control, ControlFile)
 		if err != nil {

@@ -46,7 +46,6 @@ type Rule struct {
 // rules checks the run rules, in the order of the page.
 type rules struct {
 	measured
-	index   *Index
 	claims  []ClaimResult
 	control *compare.Comparison
 	all     []compare.Run // also those that ended early

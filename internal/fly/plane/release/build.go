@@ -46,7 +46,6 @@ type Builder struct {
 type Release struct {
 	Kubernetes string
 	Etcd       string   // that is built with it
-	Modules    int      // of its repository that the proxy has
 	Missing    []string // modules that its components need and the proxy lacks, each MODULE VERSION
 
 	needs   needs
@@ -173,11 +172,8 @@ func (r *Release) lookForStaging(ctx context.Context, tool build.GoTool) error {
 		return err
 	}
 	for _, module := range r.needs.staging {
-		switch r.has[module], err = all[module].IsThere(); {
-		case err != nil:
+		if r.has[module], err = all[module].IsThere(); err != nil {
 			return fmt.Errorf("ask the module proxy for %s %s: %w", module, r.version.staging(), err)
-		case r.has[module]:
-			r.Modules++
 		}
 	}
 	for _, module := range r.needs.missing(func(module string) bool { return r.has[module] }) {

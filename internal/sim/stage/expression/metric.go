@@ -146,7 +146,6 @@ func startedFunction(asked, of ref.Val) ref.Val {
 // goroutines.
 type Formula struct {
 	program cel.Program
-	Source  string
 }
 
 // Compile compiles an expression.
@@ -155,7 +154,7 @@ func (l *Formulas) Compile(src string) (*Formula, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Formula{program: program, Source: src}, nil
+	return &Formula{program: program}, nil
 }
 
 // Try evaluates the formula on empty objects, of which the subject says which
