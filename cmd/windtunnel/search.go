@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -192,9 +193,7 @@ func (x *searching) readParameters() error {
 // parametersAt are the parameters of a point.
 func (x *searching) parametersAt(point []float64) map[string]string {
 	out := map[string]string{}
-	for name, value := range x.set {
-		out[name] = value
-	}
+	maps.Copy(out, x.set)
 	for i, v := range point {
 		out[x.state.Plan.Axes[i].Name] = capacity.Text(v)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"time"
@@ -46,9 +47,7 @@ func (r *run) bootPlane(ctx context.Context) (err error) {
 		}
 	}
 	r.dir.manifest.Plane = r.plane.Facts()
-	for name, version := range r.plane.Versions() {
-		r.dir.manifest.Versions[name] = version
-	}
+	maps.Copy(r.dir.manifest.Versions, r.plane.Versions())
 	for _, w := range r.plane.Warnings() {
 		r.dir.addWarning(w)
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -243,9 +244,7 @@ func (e *estimator) addCreate(name string, c *scenario.Create) (*made, error) {
 	for _, item := range items {
 		with := map[string]any{}
 		for _, from := range []map[string]any{c.With, item.With} {
-			for k, v := range from {
-				with[k] = v
-			}
+			maps.Copy(with, from)
 		}
 		o, err := e.sampleObject(item, c.Group, with)
 		if err != nil {

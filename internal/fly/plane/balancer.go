@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,12 +55,7 @@ func (r *rotation) next() int {
 
 // healthy tells whether any server is.
 func (r *rotation) healthy() bool {
-	for _, n := range r.failed {
-		if n < r.failures {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.failed, func(n int) bool { return n < r.failures })
 }
 
 // balancer is a TCP load balancer before the API servers. While none is ready the kernel

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -22,12 +23,7 @@ func CurrentKey(key string) string {
 // HasKey reports whether a key begins with one of some prefixes, which may be
 // those of earlier versions.
 func HasKey(key string, prefixes []string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(key, p) || strings.HasPrefix(key, CurrentKey(p)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) || strings.HasPrefix(key, CurrentKey(p)) })
 }
 
 // UnmarshalJSON reads measures by the keys of any version. What a scenario
