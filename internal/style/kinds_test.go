@@ -29,6 +29,7 @@ func kinds() []kind {
 	return []kind{
 		// A run passes though something did not happen.
 		{"a wait that is not met", "internal/fly/steps.TestWaitsForObjects", []string{"too few", "not all", "not gone", "of no use"}},
+		{"a call that was answered after its timeout", "internal/api/wire.TestLateAnswerIsATimeout", []string{"/refused", "/watch", "/data"}},
 		{"a wait that is not met, judged", "internal/opinion/slo.TestWaitsThatAreNotMet", []string{"not met, which fails", "not met, which is unknown", "not reached"}},
 		{"a wait for the end of what never was", "internal/fly/steps.TestWaitsForObjects", []string{"until what never was is gone", "until others are gone", "until pods of no group are gone"}},
 		{"the same in members", "internal/fly/steps.TestWaitsForTheEndInMembers", []string{"never there", "there in another", "of other labels", "of a plane that nobody copies from"}},

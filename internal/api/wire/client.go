@@ -58,8 +58,9 @@ const (
 	MaxBody = 32 << 20
 	// maxErrorBody is what Discard keeps of the body of a failed request.
 	maxErrorBody = 4 << 10
-	// sweepEvery is how precisely timeouts are kept, and sweepRest how often a client
-	// looks at itself while nothing happens: there may be thousands of them.
+	// sweepEvery is how late a request without an answer may be given up, and sweepRest how
+	// often a client looks at itself while nothing happens: there may be thousands of them.
+	// An answer counts by the time at which it came.
 	sweepEvery = 50 * time.Millisecond
 	sweepRest  = time.Second
 	// silence is how long a connection with requests on it may bring nothing

@@ -234,7 +234,7 @@ const maxRetryAfter = time.Minute
 
 // noteWatchOpenedLocked tells that the answer of a held watch has begun; callers hold mu.
 func (k *conn) noteWatchOpenedLocked(s *stream) {
-	if !s.response.Success() || s.deadline == 0 || s.opened {
+	if !s.response.Success() || s.opened || s.deadline <= k.now { // a late one is the next sweep's
 		return
 	}
 	s.opened, s.deadline = true, k.now.Add(s.request.Hold)
@@ -353,6 +353,11 @@ func (k *conn) completeLocked(s *stream) {
 	}
 	k.client.drainQueueLocked()
 	if k.client.lingerLocked(s, k, nil) {
+		return
+	}
+	if s.deadline <= k.now && !s.opened && s.solo == nil { // the sweep, which looks every sweepEvery, was later
+		s.response.Code, s.response.RetryAfter = 0, 0
+		k.finishLocked(s, ErrTimeout)
 		return
 	}
 	s.response.Body = s.joinBody()

@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
@@ -143,6 +144,37 @@ func TestTimeoutIsUnknownAndFreesTheStream(t *testing.T) {
 		t.Errorf("after the timeouts: %v", err)
 	}
 	wait.Wait()
+}
+
+// TestLateAnswerIsATimeout: an answer that came after its request's timeout is none, however
+// long before the next sweep that was.
+func TestLateAnswerIsATimeout(t *testing.T) {
+	_, ep := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/refused" {
+			w.WriteHeader(http.StatusConflict)
+		}
+		_, _ = io.WriteString(w, "answer")
+	}))
+	c := client(t, ep, 1)
+	for _, path := range []string{"/", "/refused", "/watch", "/data"} {
+		for _, timeout := range []time.Duration{1, time.Microsecond, 10 * time.Microsecond} {
+			req := &wire.Request{Method: "GET", Path: path, Timeout: timeout}
+			switch path {
+			case "/watch":
+				req.Hold, req.Opened = time.Hour, func(*wire.Response) { t.Error("a watch opened after its timeout") }
+			case "/data":
+				req.Data = func([]byte) {}
+			}
+			begun := time.Now()
+			r, err := c.Do(t.Context(), req)
+			if !errors.Is(err, wire.ErrTimeout) || r.Outcome() == record.OK || r.Code != 0 || len(r.Body) > 0 {
+				t.Errorf("%s, timeout %v: %d %q, %v after %v", path, timeout, r.Code, r.Body, err, time.Since(begun))
+			}
+		}
+	}
+	if r, err := c.Do(t.Context(), &wire.Request{Method: "GET", Path: "/", Timeout: time.Minute}); err != nil || string(r.Body) != "answer" {
+		t.Errorf("in time: %v, %v", r, err)
+	}
 }
 
 // TestSweepsRest holds that a client at which nothing happens looks at itself once a

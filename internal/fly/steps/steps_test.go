@@ -691,6 +691,8 @@ func TestWaitsForObjects(t *testing.T) {
 		{"of another kind that is gone", fill + "- wait: {objects: deployments.apps, of: a, deleted: true, within: 2m}", `step failed: wait-2: step "a" makes no deployments.apps`},
 		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted; behind: n-1/a-0; n-1/a-2"},
 		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 2s}", "step failed: wait-2: 3 configmaps are still there after 2s, at most 1 may be; behind: n-1/a-0; n-1/a-2; n-2/a-1"},
+		{"not within its time", fill + "- wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 1ns}",
+			"step failed: wait-2: of 0 configmaps the condition held for 0 within 1ns; 3 were wanted"},
 		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 2s}",
 			"step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; it was wanted of all, and of 1 at least; behind: n-1/a-0; n-1/a-2"},
 		{"all of none", fill + "- wait: {objects: configmaps, selector: none=such, condition: has(self.data.a), all: true, within: 2s}",

@@ -45,8 +45,6 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 	if err := w.requirePossible(s); err != nil {
 		return err
 	}
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
 	for {
 		have, ok := w.countPods(s)
 		if w.knowsPods(s) {
@@ -58,7 +56,8 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 		if ok {
 			return nil
 		}
-		if s.Clock.Now() > w.ends {
+		left := s.Clock.Until(w.ends)
+		if left <= 0 {
 			if !known {
 				return fmt.Errorf("no pods of group %q were seen, before or within %v: whether they are gone cannot be told; if none is enough, set wait.optional", w.Spec.Pods, w.Spec.Within)
 			}
@@ -69,10 +68,8 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 			return w.orNotMade(s, fmt.Errorf("%d of %d pods of group %q were %s within %v%v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within,
 				s.podsBehind(ctx, w.Spec.Pods, w.Spec.Are)))
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := clock.Sleep(ctx, min(pollEvery, left)); err != nil { // the last look is when the time is up
+			return err
 		}
 	}
 }
@@ -147,7 +144,7 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 			s.Created.noteSeen(w.Spec.Objects, w.Spec.Selector)
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(run, max(time.Millisecond, s.Clock.Until(w.ends)), errWithin)
+	ctx, cancel := context.WithTimeoutCause(run, s.Clock.Until(w.ends), errWithin)
 	defer cancel()
 	watching, stop := context.WithCancelCause(ctx)
 	var wait guard.Group

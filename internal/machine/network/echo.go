@@ -197,6 +197,7 @@ func (e *echoing) takeAnswer(number uint64, now clock.Time, stamped time.Time) {
 	if had := e.o.Clock.Recent(stamped); had > one.Sent && had < now { // else the kernel gave no stamp, or the wall clock was set meanwhile
 		one.Done = had
 	}
+	one.Lost = one.Done.Sub(one.Sent) > e.o.Patience // and no look at what waits has come between
 	e.took(one)
 }
 

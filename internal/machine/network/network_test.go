@@ -106,6 +106,18 @@ func TestEchoes(t *testing.T) {
 	}
 }
 
+// TestLateEchoIsLost: an answer after an echo's timeout is none, however soon after.
+func TestLateEchoIsLost(t *testing.T) {
+	a, b := pair(t)
+	for _, icmp := range []bool{false, true} {
+		for i, e := range echoes(t, network.EchoOptions{From: a, To: b, ICMP: icmp, Pace: pace.Constant(500), For: 40 * time.Millisecond, Size: 56, Patience: 1}) {
+			if !e.Lost {
+				t.Errorf("icmp=%v: echo %d was answered after %v", icmp, i, e.Done.Sub(e.Sent))
+			}
+		}
+	}
+}
+
 // TestEchoesOfNobodyAreLost holds that echoes go on to be sent when none is answered, and
 // that each is given up after its time.
 func TestEchoesOfNobodyAreLost(t *testing.T) {
