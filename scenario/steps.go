@@ -321,7 +321,8 @@ type Victims struct {
 }
 
 // Exec runs a local command. A command that exits with a code other than 0 fails the
-// run; with one that is killed at its timeout the verdict is unknown. Its output is logs/STEP.log in the run directory.
+// run; with one that is killed at its timeout the verdict is unknown, as with one that leaves a process running in the
+// background: that process is killed two seconds later. Its output is logs/STEP.log in the run directory.
 type Exec struct {
 	Command []string          `yaml:"command"` // command and arguments; without a shell
 	Env     map[string]string `yaml:"env"`     // additional environment; KUBECONFIG and MEMBERS are set as for subjects; with cluster the command runs once per member, KUBECONFIG is the member's and MEMBER its name

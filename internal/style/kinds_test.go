@@ -37,6 +37,7 @@ func kinds() []kind {
 		{"a kind that nobody serves", "internal/fly/flight.TestPlansSayWhatRunsSay", []string{"a call of a kind that nobody has", "a wait for a kind that nobody has", "an object in the wrong group", "a version that is not defined"}},
 		{"objects that could not be made", "internal/fly/steps.TestWhatDependsOnRefusedObjectsFails", []string{"update", "requests", "wait for objects", "wait for pods of which one is missing"}},
 		{"members of which there are none", "scenario/testdata/members-none.bad.yaml", []string{"step.cluster: there is no member of \"*\"", "step.cluster: there is no member of \"empty\"", "fault.cluster: there is no member of \"empty\"", "lifecycle.cluster: there is no member of \"*\""}},
+		{"a command that leaves processes behind", "internal/fly/steps.TestHowCommandsEnd", []string{"sleep 60 &\"", "sleep 70 &", "& exit 4"}},
 		{"labels that select nothing", "internal/fly/steps.TestSelectsNothing", []string{"no configmaps have the labels", "its calls of get were not sent", "it changed none", "it churned none"}},
 		{"objects that were deleted before", "internal/fly/steps.TestSomeAreGone", []string{"read", "patched by chance", "updated", "churned", "deleted by the step itself"}},
 		{"objects that are deleted meanwhile", "internal/fly/steps.TestUpdatesOfWhatIsDeletedMeanwhile", []string{"one of them", "all of them", "churned"}},

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,6 +49,11 @@ func TestHowCommandsEnd(t *testing.T) {
 	// The main step ends when the command beside it has, and was seen to.
 	const beside = `- parallel: [{name: x, beside: true, exec: {command: [sh, -c, "echo $$ > pid; exit 3"]}}, ` +
 		`{name: main, exec: {command: [sh, -c, "until test -s pid; do sleep 0.01; done; while kill -0 $(cat pid); do sleep 0.01; done 2>/dev/null"]}}]`
+	left := func(who string) string {
+		return "command `sh` ended and left " + who + " running in the background, killed with it: " +
+			"have the command wait for what it starts, or run that in a step of its own (parallel, beside: true)"
+	}
+	pid := regexp.MustCompile(`\(pid [0-9]+\)`)
 	for _, c := range []struct {
 		name, steps string
 		want        string
@@ -56,6 +62,9 @@ func TestHowCommandsEnd(t *testing.T) {
 		{"done", `- {name: x, exec: {command: ["true"]}}`, "", false},
 		{"code", `- {name: x, exec: {command: [sh, -c, exit 3]}}`, "failed command `sh` exited with code 3", true},
 		{"code, and on", `- {name: x, onFailure: continue, exec: {command: [sh, -c, exit 3]}}`, "failed command `sh` exited with code 3", false},
+		{"a process in the background", `- {name: x, exec: {command: [sh, -c, "sleep 60 &"]}}`, left("sleep (pid)"), true},
+		{"two, and on", `- {name: x, onFailure: continue, exec: {command: [sh, -c, "sleep 60 & sleep 70 &"]}}`, left("sleep (pid), sleep (pid)"), false},
+		{"one that outlives a failure", `- {name: x, exec: {command: [sh, -c, "sleep 60 & exit 4"]}}`, "failed command `sh` exited with code 4", true},
 		{"signal", `- {name: x, exec: {command: [sh, -c, kill -ABRT $$]}}`, "failed command `sh` was ended by a signal: aborted", true},
 		{"timeout", `- {name: x, exec: {command: [sleep, "60"], timeout: 50ms}}`, late, true},
 		{"timeout, and on", `- {name: x, onFailure: continue, exec: {command: [sleep, "60"], timeout: 50ms}}`, late, false},
@@ -69,7 +78,7 @@ func TestHowCommandsEnd(t *testing.T) {
 			if err := Run(t.Context(), b.Session); (err != nil) != c.stops {
 				t.Errorf("the run: %v", err)
 			}
-			if got := b.endOf(t, "x"); got != c.want {
+			if got := pid.ReplaceAllString(b.endOf(t, "x"), "(pid)"); got != c.want {
 				t.Errorf("step x ended with %q, want %q", got, c.want)
 			}
 		})

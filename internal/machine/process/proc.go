@@ -108,6 +108,17 @@ func killGroup(pid int, start uint64) {
 	}
 }
 
+// InGroup names the processes of a process group: "sleep (pid 12)".
+func InGroup(group int) (names []string) {
+	for _, pid := range membersOf(group) {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err == nil { // else it has just ended
+			names = append(names, fmt.Sprintf("%s (pid %d)", strings.TrimSpace(string(comm)), pid))
+		}
+	}
+	return names
+}
+
 // membersOf returns the processes of a process group.
 func membersOf(group int) []int {
 	entries, err := os.ReadDir("/proc")

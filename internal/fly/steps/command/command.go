@@ -9,10 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/kernel"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -38,11 +41,18 @@ type Command struct {
 	Started     func(pid int) // told when it runs
 }
 
-// outputGrace is how long a command's output may stay open after it was killed.
-const outputGrace = 2 * time.Second
+const (
+	// outputGrace is how long a command's output may stay open after it was killed.
+	outputGrace = 2 * time.Second
+	// groupGrace is how long what a command has started may take to end after it, as the
+	// rest of a pipe does, and groupEvery is how often that is looked at.
+	groupGrace = 2 * time.Second
+	groupEvery = 10 * time.Millisecond
+)
 
 // Run runs it with all that it starts in a process group of its own, which is killed
-// when its time is up or ctx ends.
+// when its time is up or ctx ends, and soon after the command has ended. A process that is
+// left by then is an error: what it was to do is not done.
 func (x Command) Run(ctx context.Context, out *os.File) error {
 	late := fmt.Errorf("command `%s` did not end within its timeout of %v and was killed", x.Command[0], x.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(x.Timeout), late)
@@ -54,6 +64,7 @@ func (x Command) Run(ctx context.Context, out *os.File) error {
 		c.Env = append(c.Env, name+"="+x.Env[name])
 	}
 	c.SysProcAttr = kernel.OwnGroup()
+	watch := clock.Start()
 	var stopped atomic.Bool
 	c.Cancel = func() error {
 		err := kernel.KillGroup(c.Process.Pid)
@@ -70,19 +81,35 @@ func (x Command) Run(ctx context.Context, out *os.File) error {
 	}
 	x.Started(c.Process.Pid)
 	err := c.Wait()
-	_ = kernel.KillGroup(c.Process.Pid) // what it left behind
+	took := time.Duration(watch.Now())
+	left := awaitGroup(ctx, c.Process.Pid)
+	_ = kernel.KillGroup(c.Process.Pid)
 	switch state := c.ProcessState; {
-	case err == nil || state != nil && state.Success(): // it had ended when it was to be killed
-		return nil
-	case stopped.Load():
+	case stopped.Load() && (state == nil || !state.Success()):
 		return context.Cause(ctx)
 	case state == nil:
 		return fmt.Errorf("command `%s`: %w", x.Command[0], err)
-	case state.Exited():
+	case !state.Success() && state.Exited():
 		return &exitError{x.Command[0], fmt.Sprintf("exited with code %d", state.ExitCode())}
-	default: // it crashed, or somebody killed it: a shell answers with a code above 128
+	case !state.Success(): // it crashed, or somebody killed it: a shell answers with a code above 128
 		return &exitError{x.Command[0], "was ended by a " + state.String()}
+	case took > time.Duration(x.Timeout): // when it was to be killed it had ended, and late
+		return fmt.Errorf("command `%s` took %v, longer than its timeout of %v", x.Command[0], took, x.Timeout)
+	case len(left) > 0:
+		return fmt.Errorf("command `%s` ended and left %s running in the background, killed with it: have the command wait for what it starts, or run that in a step of its own (parallel, beside: true)",
+			x.Command[0], strings.Join(left, ", "))
 	}
+	return nil
+}
+
+// awaitGroup gives what a command has started a moment to end, and names what is left.
+func awaitGroup(ctx context.Context, group int) []string {
+	for range groupGrace / groupEvery {
+		if len(process.InGroup(group)) == 0 || clock.Sleep(ctx, groupEvery) != nil {
+			break
+		}
+	}
+	return process.InGroup(group)
 }
 
 // exitError is the answer of a command that ended by itself, and not with 0.
