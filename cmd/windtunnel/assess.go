@@ -416,7 +416,7 @@ func (x *assessing) saveAssessment(ctx context.Context, stopped bool, output str
 	if err := x.file.Write(&page, true); err != nil {
 		return err
 	}
-	if err := errors.Join(dir.Write(assess.PageFile, []byte(page.String())), printAs(x.env.stdout, output, x.file)); err != nil {
+	if err := errors.Join(dir.Write(assess.PageFile, []byte(page.String())), printAs(x.env, output, x.file)); err != nil {
 		return err
 	}
 	fmt.Fprintf(x.env.stderr, "assessment: %s\n", x.out)

@@ -445,7 +445,7 @@ func (x *atlasing) saveState() error {
 
 // printResult prints the table: 2 if gates are missing.
 func (x *atlasing) printResult(ctx context.Context, output string) error {
-	if err := printAs(x.env.stdout, output, x.file); err != nil {
+	if err := printAs(x.env, output, x.file); err != nil {
 		return err
 	}
 	fmt.Fprintf(x.env.stderr, "atlas: %s\n", x.out)

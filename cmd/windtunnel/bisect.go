@@ -340,7 +340,7 @@ func (x *bisecting) printResult(output string) error {
 	if err := x.saveState(); err != nil { // also where the number of runs has changed
 		return err
 	}
-	if err := printAs(x.env.stdout, output, x.file); err != nil {
+	if err := printAs(x.env, output, x.file); err != nil {
 		return err
 	}
 	fmt.Fprintf(x.env.stderr, "search: %s\n", x.out)

@@ -38,7 +38,7 @@ func capacityVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printAs(env.stdout, output, fits)
+		return printAs(env, output, fits)
 	}
 	return verb
 }

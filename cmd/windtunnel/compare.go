@@ -64,7 +64,7 @@ func parseShare(flag, text string) (float64, error) {
 
 // printComparison writes a comparison in the form asked for and ends with its gate.
 func (f *compareFlags) printComparison(env *environment, c *compare.Comparison) error {
-	write := func(w io.Writer) error { return c.Short(w, "--all shows everything"+f.where) }
+	out, write := env.stdout, func(w io.Writer) error { return c.Short(w, "--all shows everything"+f.where) }
 	if f.all {
 		write = c.Text
 	}
@@ -72,9 +72,9 @@ func (f *compareFlags) printComparison(env *environment, c *compare.Comparison) 
 	case "markdown":
 		write = c.Markdown
 	case "json":
-		write = c.JSON
+		out, write = env.data(), c.JSON
 	}
-	if err := write(env.stdout); err != nil {
+	if err := write(out); err != nil {
 		return err
 	}
 	if c.Gate != nil {

@@ -49,7 +49,7 @@ func doctorForms() []string { return []string{"summary", "table", "markdown", "j
 func printReport(env *environment, r doctor.Report, output string) error {
 	switch output {
 	case "json":
-		return r.JSON(env.stdout)
+		return r.JSON(env.data())
 	case "markdown":
 		return r.Markdown(env.stdout)
 	}

@@ -29,7 +29,7 @@ const (
 // environment is what a verb sees of the world.
 type environment struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer               // for people; data is stdout for programs
 	listen         func() <-chan os.Signal // to signals, which end a verb that does not call it; nil: there are none
 	args           []string
 	asks           bool // stdin is a terminal, where a person may answer

@@ -114,7 +114,7 @@ func exportGrafana(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.Copy(env.stdout, bytes.NewReader(raw))
+			_, err = io.Copy(env.data(), bytes.NewReader(raw))
 			return err
 		},
 	}

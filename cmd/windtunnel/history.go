@@ -234,9 +234,9 @@ func (h *historian) printHistory(f *history.File) error {
 	}
 	switch h.output {
 	case "json":
-		err = r.JSON(h.env.stdout)
+		err = r.JSON(h.env.data())
 	case "csv":
-		err = f.WriteCSV(h.env.stdout, h.options.Only)
+		err = f.WriteCSV(h.env.data(), h.options.Only)
 	default:
 		err = r.Write(h.env.stdout, h.output == "markdown", h.every)
 	}

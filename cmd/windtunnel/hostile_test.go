@@ -65,6 +65,10 @@ func openHostile(t *testing.T, h reporttest.Hostile) {
 	if raw, err := dir.Read(record.SummaryFile); err == nil && steers(string(raw)) {
 		t.Errorf("%s steers a terminal: %.300q", record.SummaryFile, raw)
 	}
+	var page bytes.Buffer
+	if err := writeMarkdown(string(dir), &page); err == nil && steers(page.String()) {
+		t.Errorf("the page of a step's summary steers a terminal: %.300q", page.String())
+	}
 	if raw, err := record.Dir(filepath.Join(folder, "csv")).Read("calls.csv"); err == nil && strings.Contains(string(raw), "\n=") {
 		t.Errorf("a formula in calls.csv: %.300q", raw)
 	}

@@ -36,7 +36,7 @@ func importVerb(env *environment) *cobra.Command {
 		env.printNotice(in.Said()...)
 		env.printNotice(in.Scenario.Warnings...)
 		if out == "" {
-			_, err = env.stdout.Write(in.Native)
+			_, err = env.data().Write(in.Native)
 			return err
 		}
 		if err := writeFile(out, in.Native, 0o600); err != nil {

@@ -62,7 +62,7 @@ func printUnwritten(env *environment, run string, j slo.Judgement, output string
 	if output == "json" {
 		raw, err := json.MarshalIndent(j, "", "  ")
 		if err == nil {
-			_, err = fmt.Fprintf(env.stdout, "%s\n", raw)
+			_, err = fmt.Fprintf(env.data(), "%s\n", raw)
 		}
 		return err
 	}

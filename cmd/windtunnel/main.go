@@ -4,13 +4,10 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
-
-	"golang.org/x/term"
 
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/kernel"
@@ -26,12 +23,18 @@ func dispatchProcess() int {
 		return process.ReaperMain(os.Stdin)
 	}
 	signal.Ignore(kernel.SIGXFSZ) // a file that grows beyond its limit is an error, not a crash with the code of unknown
-	env := &environment{
-		stdin: os.Stdin, asks: term.IsTerminal(int(os.Stdin.Fd())),
-		stdout: openStdout(), stderr: text.NewScreen(os.Stderr), listen: sync.OnceValue(listenToSignals), args: os.Args,
-		terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
-	}
+	env := newEnvironment(os.Stdin, os.Stdout, os.Stderr)
 	return guard.Verb(env.stderr, func() int { return executeVerb(context.Background(), env, os.Args[1:]) })
+}
+
+// newEnvironment is what a verb sees of the process that it is. What it writes for people has
+// nothing that steers a terminal: names and messages are of files and servers of others.
+func newEnvironment(stdin, stdout, stderr *os.File) *environment {
+	return &environment{
+		stdin: stdin, asks: isTerminal(stdin),
+		stdout: text.NewScreen(stdout), stderr: text.NewScreen(stderr), listen: sync.OnceValue(listenToSignals), args: os.Args,
+		terminal: isTerminal(stderr) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
+	}
 }
 
 // listenToSignals takes the signals that ask a process to stop away from the kernel, which
@@ -40,12 +43,4 @@ func listenToSignals() <-chan os.Signal {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	return signals
-}
-
-// openStdout is a screen where people look, and takes every byte where a program reads.
-func openStdout() io.Writer {
-	if term.IsTerminal(int(os.Stdout.Fd())) {
-		return text.NewScreen(os.Stdout)
-	}
-	return os.Stdout
 }

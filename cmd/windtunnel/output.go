@@ -22,15 +22,15 @@ import (
 func outputForms() []string { return []string{"text", "markdown", "json"} }
 
 // printAs prints a result in one of outputForms.
-func printAs(w io.Writer, form string, result interface {
+func printAs(env *environment, form string, result interface {
 	JSON(w io.Writer) error
 	Write(w io.Writer, markdown bool) error
 },
 ) error {
 	if form == "json" {
-		return result.JSON(w)
+		return result.JSON(env.data())
 	}
-	return result.Write(w, form == "markdown")
+	return result.Write(env.stdout, form == "markdown")
 }
 
 // addOutput adds the flag that says in which form a result is printed; the first
@@ -97,7 +97,7 @@ func printResult(env *environment, dir record.Dir, output string) error {
 		if err != nil {
 			return fmt.Errorf("read verdict: %w", err)
 		}
-		_, err = env.stdout.Write(raw)
+		_, err = env.data().Write(raw)
 		return err
 	case "markdown":
 		return writeMarkdown(string(dir), env.stdout)
@@ -119,16 +119,28 @@ const (
 	yellow colour = "33"
 )
 
+// data returns stdout for what a program reads, which gets every byte. What stands there for
+// people is text, also where it is read later or through a pipe; so is all on a terminal.
+func (env *environment) data() io.Writer {
+	if screen, ok := env.stdout.(*text.Screen); ok && !isTerminal(screen) {
+		return screen.Unwrap()
+	}
+	return env.stdout
+}
+
+func isTerminal(stream any) bool {
+	if screen, ok := stream.(*text.Screen); ok {
+		stream = screen.Unwrap()
+	}
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
 // newPainter returns what gives a text a colour: nothing where stdout is no terminal
 // or NO_COLOR is set (https://no-color.org). No colour says what its text does
 // not say.
 func (env *environment) newPainter() func(colour, string) string {
-	out := env.stdout
-	if screen, ok := out.(*text.Screen); ok {
-		out = screen.Unwrap()
-	}
-	file, isFile := out.(*os.File)
-	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if !isTerminal(env.stdout) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return func(_ colour, text string) string { return text }
 	}
 	return func(c colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }

@@ -38,7 +38,7 @@ func printRBAC(env *environment, o flight.Options) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(env.stdout, roles)
+	_, err = io.WriteString(env.data(), roles)
 	return err
 }
 
@@ -80,7 +80,7 @@ func writePlanJSON(env *environment, f flight.Forecast) error {
 	for _, c := range e.Calls {
 		out.ByKind = append(out.ByKind, call{c.Verb, c.Resource, c.Calls})
 	}
-	w := json.NewEncoder(env.stdout)
+	w := json.NewEncoder(env.data())
 	w.SetIndent("", "  ")
 	return w.Encode(out)
 }

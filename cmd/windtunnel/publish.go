@@ -248,7 +248,7 @@ func readSigner(s string) ([]string, error) {
 
 func (env *environment) printVerification(v *publish.Verification, output string) error {
 	if output == "json" {
-		return text.JSON(env.stdout, v)
+		return text.JSON(env.data(), v)
 	}
 	if output == "markdown" && v.Results != nil {
 		_, err := fmt.Fprintf(env.stdout, "Verified: %s.\n\n%s", v.State, v.Report)

@@ -250,7 +250,7 @@ func (x *reproducing) conclude(p *publish.Published, flown [][]compare.Run) erro
 		}
 	}
 	if x.json {
-		if err := text.JSON(x.env.stdout, r); err != nil {
+		if err := text.JSON(x.env.data(), r); err != nil {
 			return err
 		}
 		return verdictError{r.Verdict()}

@@ -15,7 +15,7 @@ func schemaVerb(env *environment) *cobra.Command {
 			"  # and in a scenario: # yaml-language-server: $schema=scenario.schema.json",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := env.stdout.Write(scenario.Schema())
+			_, err := env.data().Write(scenario.Schema())
 			return err
 		},
 	}

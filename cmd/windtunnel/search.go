@@ -321,7 +321,7 @@ func (x *searching) printResult(output string) error {
 	if err := x.saveState(); err != nil { // also where a budget or the repeats have changed
 		return err
 	}
-	if err := printAs(x.env.stdout, output, x.state); err != nil {
+	if err := printAs(x.env, output, x.state); err != nil {
 		return err
 	}
 	fmt.Fprintf(x.env.stderr, "search: %s\nchart:  %s\n", x.out, filepath.Join(x.out, envelopeFile))

@@ -80,7 +80,7 @@ func (f *workerFlags) checkFlags() error {
 func (f *workerFlags) printManifests(env *environment) error {
 	raw, err := f.Manifests()
 	if err == nil {
-		_, err = env.stdout.Write(raw)
+		_, err = env.data().Write(raw)
 	}
 	return err
 }

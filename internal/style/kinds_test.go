@@ -70,6 +70,9 @@ func kinds() []kind {
 		{"kube-burner: what is noted of objects", "internal/interop/kubeburner.TestNotesOnObjects", []string{"commands of containers are not executed", "twice in one mapping", "is a label of kube-burner v1"}},
 		{"kwok: fields that there are not", "internal/interop/kwok.TestDocumentFaults", []string{"spac: {}", "spec: {small: 1, smal: 2}", "x: {b: 1}"}},
 
+		// Texts of others.
+		{"names that steer a terminal", "cmd/windtunnel.TestVerbsSteerNoTerminal", []string{"evil.yaml", "evil.json", "manifest.yaml", "evil.wtb"}},
+
 		// Limits that are not in force, figures that are none.
 		{"sizes of memory that are none", "scenario/testdata/memory-limits.bad.yaml", []string{"900Ki", "memory: 1", "at least 16 MiB"}},
 		{"more than this machine can hold", "internal/fly/plan.TestUnmet", []string{"the quota here", "memory", "disk", "files"}},

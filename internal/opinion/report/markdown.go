@@ -7,6 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/report/content"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -156,5 +157,5 @@ func (m *markdown) writeComponents(rows []usageRow) {
 
 // escapeMarkdown takes from a text what Markdown and HTML would take for their own.
 func escapeMarkdown(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "\n", " ", "\r", " ").Replace(s)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`").Replace(text.Clean(s))
 }
