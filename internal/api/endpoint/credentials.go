@@ -3,10 +3,15 @@ package endpoint
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // Authorization returns the value of the Authorization header for a request
@@ -65,10 +70,44 @@ func (e Endpoint) requestHeader(answer *http.Response) (http.Header, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", e.config.Host, err)
 	}
-	if _, err := wrapped.RoundTrip(req); err != nil && !errors.Is(err, errCaught) { //nolint:bodyclose // there is none
+	ask := func() error {
+		_, err := wrapped.RoundTrip(req) //nolint:bodyclose // there is none
+		return err
+	}
+	if p := e.config.ExecProvider; p != nil {
+		err = awaitPlugin(ask, text.Clean(p.Command), func(said string) { slog.Warn(said) })
+	} else {
+		err = ask()
+	}
+	if err != nil && !errors.Is(err, errCaught) {
 		return nil, fmt.Errorf("credentials for %s: %w", e.config.Host, err)
 	}
 	return got, nil
+}
+
+const (
+	saidAfter     = 5 * time.Second // for a plugin to answer before it is said what is waited for
+	pluginTimeout = 2 * time.Minute // long enough for somebody to log in by a browser
+)
+
+// awaitPlugin bounds how long a credential plugin may take, and says that it takes long: client-go
+// waits without end, and cannot be stopped. A plugin that hangs ends with this process.
+func awaitPlugin(ask func() error, plugin string, say func(string)) error {
+	answer := make(chan error, 1)
+	guard.Go(func() { answer <- ask() })
+	who := fmt.Sprintf("the credential plugin `%s` of the kubeconfig (users[].user.exec)", plugin)
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(saidAfter):
+		say(fmt.Sprintf("waiting for %s, for up to %v", who, pluginTimeout))
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(pluginTimeout - saidAfter):
+		return fmt.Errorf("%s did not answer within %v: run it by hand to see what it waits for, such as a login", who, pluginTimeout)
+	}
 }
 
 var errCaught = errors.New("request not sent: only its header was wanted")

@@ -273,6 +273,11 @@ const userAgent = "windtunnel"
 func (e Endpoint) Client() (*http.Client, *url.URL, error) { return e.pacedClient(newPacing()) }
 
 func (e Endpoint) pacedClient(pace *pacing) (*http.Client, *url.URL, error) {
+	if e.config.ExecProvider != nil { // what it answers is kept: no request waits for it
+		if _, err := e.Authorization(); err != nil {
+			return nil, nil, err
+		}
+	}
 	config := e.Config(cmp.Or(e.config.UserAgent, userAgent))
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
 	config.Dial = pace.dialPaced
