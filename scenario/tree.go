@@ -46,7 +46,7 @@ func parseTree(raw []byte, f *problems) *yaml.Node {
 
 // addSyntaxError reports an error of the YAML parser at its line.
 func (f *problems) addSyntaxError(err error, raw []byte) {
-	line, text := strictyaml.Syntax(err)
+	line, text := strictyaml.Syntax(raw, err)
 	lines := bytes.Split(bytes.TrimRight(raw, "\n"), []byte("\n"))
 	line = min(line, len(lines))
 	if near := lines[line-1]; bytes.Contains(near, []byte("${")) && !bytes.Contains(near, []byte(`"${`)) {

@@ -16,16 +16,16 @@ var (
 var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 	rooms: map[string]budget{
 		".":                 {max: 578},
-		"ground":            {max: 4997},
+		"ground":            {max: 5044},
 		"internal/record":   {max: 5162},
 		"internal/machine":  {max: 3388},
 		"internal/api":      {max: 6136},
 		"internal/template": {max: 1473},
-		"scenario":          {max: 6513},
+		"scenario":          {max: 6545},
 		"internal/interop":  {max: 12_330},
 		"internal/sim":      {max: 24_680},
 		"internal/opinion":  {max: 28_040},
-		"internal/fly":      {max: 28_818},
+		"internal/fly":      {max: 28_822},
 		"plane":             {max: 47},
 		"planes":            {max: 28_460},
 		"cmd":               {max: 7507},
@@ -34,7 +34,7 @@ var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
 		"internal/opinion/slo": {3825, "one verdict: each SLI reads the same records and labels, and holds its value in one way"},
 		"cmd/windtunnel":       {7507, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
 		"internal/fly/steps":   {3561, "one file a verb: all verbs share the session and know what create steps have made"},
-		"scenario":             {6513, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"scenario":             {6545, "one language, which Go tests import: several packages would be one vocabulary under several names"},
 	},
 	methods: map[string]budget{
 		"internal/api/wire.conn":      {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},

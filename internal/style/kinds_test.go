@@ -74,6 +74,8 @@ func kinds() []kind {
 		{"names that steer a terminal", "cmd/windtunnel.TestVerbsSteerNoTerminal", []string{"evil.yaml", "evil.json", "manifest.yaml", "evil.wtb"}},
 
 		// Limits that are not in force, figures that are none.
+		{"values that nothing can have", "scenario/testdata/no-sense.bad.yaml", []string{"etcd: {cpu: 1m}", "pods: 1.5", "interval: 1ns", "count: 9223372036854775807"}},
+		{"a key twice in a manifest", "internal/fly/subject.TestDecode", []string{"a key twice in the second", "a key twice in a list", "a key twice in JSON"}},
 		{"sizes of memory that are none", "scenario/testdata/memory-limits.bad.yaml", []string{"900Ki", "memory: 1", "at least 16 MiB"}},
 		{"more than this machine can hold", "internal/fly/plan.TestUnmet", []string{"the quota here", "memory", "disk", "files"}},
 		{"no errors of a controller that there is not", "internal/opinion/slo.TestCountersWithoutSeries", []string{"of a level that there is not", "of a webhook that there is not", "of a controller unheard of", "watches of no resource"}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
 // ErrNoObject says that a document is none that an API server could take.
@@ -33,6 +34,9 @@ const maxDocument = 16 << 20
 // Decode reads the objects of a file: several documents of YAML or JSON; a List
 // stands for what is in it. Errors name the file and the document.
 func Decode(file string, raw []byte) ([]Object, error) {
+	if key, line, first := strictyaml.Twice(raw); line > 0 {
+		return nil, fmt.Errorf("%s:%d: field %q stands twice in one mapping (first on line %d): only the last one would count", file, line, key, first)
+	}
 	var out []Object
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 	for n := 1; ; n++ {

@@ -25,6 +25,11 @@ func TestDecode(t *testing.T) {
 		{"a list of texts", "[a, b]\n", "f.yaml: document 1: it is a list, and not a mapping (it is no object of Kubernetes)"},
 		{"a name that is a number", "apiVersion: v1\nkind: A\nmetadata: {name: 5}\n", "f.yaml: document 1: field metadata.name: a number is not a text"},
 		{"a tab", "kind: A\n\tname: b\n", "f.yaml: document 1: not YAML: line 2: found a tab character"},
+		{"a key twice", "apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec:\n  size: 1\n  size: 2\n", "f.yaml:6: field \"size\" stands twice in one mapping (first on line 5): only the last one would count"},
+		{"a key twice in the second", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nkind: B\napiVersion: v1\nkind: C\nmetadata: {name: b}\n", "f.yaml:7: field \"kind\" stands twice"},
+		{"a key twice in a list", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a, name: b}}\n", "f.yaml:4: field \"name\" stands twice"},
+		{"a key twice in JSON", `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"data":{"x":"1","x":"2"}}`, "f.yaml:1: field \"x\" stands twice"},
+		{"one key in two", "apiVersion: v1\nkind: A\nmetadata: {name: a}\ndata: {name: x}\n", "v1 A /a"},
 		{"control characters", "\x00\x01", "f.yaml: document 1: not YAML: control characters are not allowed"},
 	} {
 		objects, err := subject.Decode("f.yaml", []byte(tt.text))
@@ -50,7 +55,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[null]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		objects, err := subject.Decode("f", raw)
-		if err != nil && !strings.HasPrefix(err.Error(), "f: document ") {
+		if err != nil && !strings.HasPrefix(err.Error(), "f:") {
 			t.Errorf("an error without a place: %v", err)
 		}
 		for _, o := range objects {

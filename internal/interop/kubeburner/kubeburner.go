@@ -140,7 +140,7 @@ func (s *source) decodeConfig(raw []byte, vars map[string]any) bool {
 		s.addFaultAt(1, "the file is empty")
 		return false
 	case err != nil:
-		line, text := strictyaml.Syntax(err)
+		line, text := strictyaml.Syntax(r.Bytes, err)
 		s.addFaultAt(r.Line(line), "not YAML: %s", text)
 		return false
 	}

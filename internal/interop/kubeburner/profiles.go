@@ -63,7 +63,7 @@ func readProfiles[T any](p profiles, at, field string, paths []string, take func
 		var list []T
 		d := newDecoder(&findings{file: p.pathOf(path)}, linemap.Verbatim([]byte(text)))
 		if root, err := strictyaml.First([]byte(text)); err != nil {
-			line, what := strictyaml.Syntax(err)
+			line, what := strictyaml.Syntax([]byte(text), err)
 			d.addFaultAt(line, "not YAML: %s", what)
 		} else {
 			d.Value(root, reflect.ValueOf(&list).Elem(), strictyaml.Place{Name: "profile"})

@@ -45,7 +45,7 @@ func Load(path string, content []byte) (*File, error) {
 			return out, errors.Join(faults...)
 		}
 		if err != nil {
-			line, text := strictyaml.Syntax(err)
+			line, text := strictyaml.Syntax(content, err)
 			line = min(line, max(1, bytes.Count(content, []byte("\n"))))
 			return nil, errors.Join(append(faults, &Error{Path: path, Line: line, Err: errors.New(text)})...)
 		}

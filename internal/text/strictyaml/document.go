@@ -32,20 +32,65 @@ func Next(dec *yaml.Decoder) (root *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-var yamlLine = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
+var (
+	yamlLine   = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
+	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.+)' referenced$`)
+)
 
-// Syntax returns line and text of an error of the YAML parser; line 1 where it
+// Syntax returns line and text of an error of the YAML parser in a file; line 1 where it
 // says none. At the end of a file it is the line behind the last one.
-func Syntax(err error) (line int, text string) {
+func Syntax(raw []byte, err error) (line int, text string) {
 	line, text = 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = m[2]
+	} else if m := yamlAnchor.FindStringSubmatch(text); m != nil {
+		line = lineOfAlias(raw, m[1])
 	}
 	if strings.HasPrefix(text, "did not find expected") {
 		line++ // the parser, not its scanner, counts from 0
 	}
 	return max(1, line), text
+}
+
+// lineOfAlias returns the line of the first *name, which the parser does not say; 1 where there
+// is none.
+func lineOfAlias(raw []byte, name string) int {
+	alias := regexp.MustCompile(`(?m)^(?:[^#\n]*[\s,\[{:-])?\*` + regexp.QuoteMeta(name) + `(?:[\s,\]}]|$)`)
+	if at := alias.FindIndex(raw); at != nil {
+		return 1 + bytes.Count(raw[:at[0]], []byte("\n"))
+	}
+	return 1
+}
+
+// Twice looks for the first key that stands twice in one mapping of a file: YAML's decoders take
+// the last one without a word. What is no YAML has none.
+func Twice(raw []byte) (key string, line, first int) {
+	for d := yaml.NewDecoder(bytes.NewReader(raw)); ; {
+		root, err := Next(d)
+		if err != nil {
+			return "", 0, 0
+		}
+		if key, line, first = twiceIn(root); line > 0 {
+			return key, line, first
+		}
+	}
+}
+
+func twiceIn(n *yaml.Node) (key string, line, first int) {
+	seen := map[string]int{}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode && child.ShortTag() != "!!merge" {
+			if at := seen[child.Value]; at > 0 {
+				return child.Value, child.Line, at
+			}
+			seen[child.Value] = child.Line
+		}
+		if key, line, first = twiceIn(child); line > 0 {
+			return key, line, first
+		}
+	}
+	return "", 0, 0
 }
 
 // Child returns the value of a mapping's key, nil when there is none.

@@ -46,7 +46,7 @@ func decoder(report func(line int, at strictyaml.Place, text string)) *strictyam
 func Example() {
 	root, err := strictyaml.First([]byte("rate: 10\nratee: 20\nthen:\n- rate: fast\n"))
 	if err != nil {
-		fmt.Println(strictyaml.Syntax(err))
+		fmt.Println(strictyaml.Syntax(nil, err))
 		return
 	}
 	var x load

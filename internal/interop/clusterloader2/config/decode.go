@@ -91,7 +91,7 @@ func (r Reader) Fill(text *linemap.Text, to any) (bool, *linemap.Error) {
 	case errors.Is(err, io.EOF):
 		return false, nil
 	case err != nil:
-		line, what := strictyaml.Syntax(err)
+		line, what := strictyaml.Syntax(text.Bytes, err)
 		line = min(line, max(1, bytes.Count(text.Bytes, []byte("\n"))))
 		return false, &linemap.Error{Line: text.Line(line), Text: "what it renders to is not YAML: " + what}
 	}
