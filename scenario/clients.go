@@ -131,10 +131,8 @@ func (c clientsChecker) checkClients(path string, s *Step) {
 		c.reportAt(path+".connections", "clients.connections: %d is not in 1 to %d, the number of clients", x.Connections, x.Count)
 	}
 	if l := x.Limiter; l != nil {
-		c.checkPositive(path+".limiter.qps", "limiter.qps", l.QPS)
-		if l.Burst < 0 {
-			c.reportAt(path+".limiter.burst", "limiter.burst: %d is below 1", l.Burst)
-		}
+		paceChecker(c).checkRate(path+".limiter.qps", "limiter.qps", l.QPS)
+		c.checkNotNegative(path+".limiter.burst", "limiter.burst", l.Burst)
 	}
 	c.checkReader(path+".reader", s)
 	c.checkWord(path+".contentType", "clients.contentType", x.ContentType)

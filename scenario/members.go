@@ -43,9 +43,10 @@ type Members struct {
 	OnDeath         string            `yaml:"onDeath"`         // what happens if a real member dies by itself: continue (default; the run says so) or stop
 }
 
-// MemberNames returns the names of the group's members.
+// MemberNames returns the names of the group's members: of a number that is refused, those of
+// the largest one.
 func (m *Members) MemberNames() []string {
-	out := make([]string, max(0, m.Count))
+	out := make([]string, min(max(0, m.Count), maxMembers))
 	for i := range out {
 		out[i] = m.Name + "-" + strconv.Itoa(i+1)
 	}

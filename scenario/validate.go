@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
@@ -172,9 +173,40 @@ func (c *fieldChecker) checkWord(path, name, value string) {
 // counts what it takes to start one, and in a smaller group ends whoever starts it.
 const minMemory = 16 << 20
 
+// The kernel takes no CPU limit below a millisecond in each period of 100 ms, and there is no
+// machine of more cores.
+const (
+	minCores = 0.01
+	maxCores = 100_000
+)
+
+// checkCores checks a CPU limit, in cores; 0 is none.
+func (c *fieldChecker) checkCores(path, name string, cores float64) {
+	if !(cores >= 0) || cores > 0 && cores < minCores || cores > maxCores {
+		c.reportAt(path, "%s: %s is no CPU limit that can be enforced: %v to %d cores, or 0 for none", name, formatValue(cores), minCores, maxCores)
+	}
+}
+
+// checkCapacity checks how much of a resource a node has: what an API server takes.
+func (c *fieldChecker) checkCapacity(path, name, text string) {
+	q, err := resource.ParseQuantity(text)
+	amount, name := q.AsApproximateFloat64(), "fleet.capacity."+name
+	whole := q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) == 0
+	switch milli := strings.HasSuffix(name, ".cpu"); {
+	case err != nil || amount < 0:
+		c.reportAt(path, "%s: %q is not a quantity such as 32, 500m or 256Gi", name, clipText(text))
+	case milli && amount > maxCores || amount > 1<<60:
+		c.reportAt(path, "%s: %s is more than any node has", name, clipText(text))
+	case milli && q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), q.Format)) != 0:
+		c.reportAt(path, "%s: %s is not whole thousandths of a core", name, clipText(text))
+	case !milli && !whole:
+		c.reportAt(path, "%s: %s is not a whole number", name, clipText(text))
+	}
+}
+
 // checkLimits checks what bounds a program, or the plane.
 func (c *fieldChecker) checkLimits(path string, l Limits) {
-	c.checkNotNegativeNumber(path+".cpu", "limits.cpu", l.CPU)
+	c.checkCores(path+".cpu", "limits.cpu", l.CPU)
 	c.checkRunnable(path+".memory", "limits.memory", l.Memory)
 }
 
@@ -195,9 +227,9 @@ func (c *fieldChecker) flagName(path, name, flag string) {
 func (c *checker) checkFleet(path string, f *Fleet) {
 	c.checkNotNegative(path+".nodes", "fleet.nodes", f.Nodes)
 	c.checkAtMost(path+".nodes", "fleet.nodes", f.Nodes, maxNodes)
-	c.checkPositive(path+".rate", "fleet.rate", f.Rate)
-	c.checkNotNegativeTime(path+".lease", "fleet.lease", f.Lease)
-	c.checkNotNegativeTime(path+".status", "fleet.status", f.Status)
+	paceChecker{c}.checkRate(path+".rate", "fleet.rate", f.Rate)
+	c.checkInterval(path+".lease", "fleet.lease", f.Lease)
+	c.checkInterval(path+".status", "fleet.status", f.Status)
 	c.checkPositiveTime(path+".within", "fleet.within", f.Within)
 	c.checkNotNegative(path+".connections", "fleet.connections", f.Connections)
 	c.checkAtMost(path+".connections", "fleet.connections", f.Connections, maxConnections)
@@ -224,14 +256,12 @@ func (c *checker) checkFleet(path string, f *Fleet) {
 		c.reportAt(path+".storageClasses", "fleet.storageClasses: the stages volumes bind claims: add volumes to fleet.stages")
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Spread)) {
-		if n := f.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 {
-			c.reportAt(path+".spread."+name, "fleet.spread: %s: %d is not a label and a number above 0", clipText(name), n)
+		if n := f.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 || n > maxNodes {
+			c.reportAt(path+".spread."+name, "fleet.spread: %s: %d is not a label and a number from 1 to %d", clipText(name), n, maxNodes)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Capacity)) {
-		if q, err := resource.ParseQuantity(f.Capacity[name]); err != nil || q.Sign() < 0 {
-			c.reportAt(path+".capacity."+name, "fleet.capacity.%s: %q is not a quantity such as 32, 500m or 256Gi", name, clipText(f.Capacity[name]))
-		}
+		c.checkCapacity(path+".capacity."+name, name, f.Capacity[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		if value := f.Labels[name]; len(validation.IsQualifiedName(name))+len(validation.IsValidLabelValue(value)) > 0 {
@@ -288,9 +318,24 @@ func (c *fieldChecker) checkAtMost(path, name string, n, limit int) {
 	}
 }
 
+// maxNumber is more than anything that is counted or measured.
+const maxNumber = 1e18
+
 func (c *fieldChecker) checkNotNegativeNumber(path, name string, f float64) {
-	if f < 0 {
+	if !(f >= 0) {
 		c.reportAt(path, "%s: %s is below 0", name, formatValue(f))
+	} else if f > maxNumber {
+		c.reportAt(path, "%s: %s is above %v", name, formatValue(f), maxNumber)
+	}
+}
+
+// minInterval is the shortest time between two of what goes on for the whole run.
+const minInterval = unit.Duration(10 * time.Millisecond)
+
+// checkInterval checks how often something is done; 0 is never.
+func (c *fieldChecker) checkInterval(path, name string, d unit.Duration) {
+	if d < 0 || d > 0 && d < minInterval {
+		c.reportAt(path, "%s: %s is no interval: at least %s, or 0s for never", name, d, minInterval)
 	}
 }
 

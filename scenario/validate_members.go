@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // maxMembers bounds a scenario's members: each has a port or a path, a client
@@ -29,8 +28,8 @@ func (c memberChecker) checkMembers() {
 			c.reportAt(path+".name", "members.name: %q stands twice", clipText(m.Name))
 		}
 		names = append(names, m.Name)
-		if all += max(0, m.Count); all > maxMembers {
-			c.reportAt(path+".count", "members.count: %s are more than %d", unit.Count(all, "members"), maxMembers)
+		if all += min(max(0, m.Count), maxMembers+1); all > maxMembers {
+			c.reportAt(path+".count", "members.count: more than %d members in all", maxMembers)
 			return
 		}
 	}
@@ -92,7 +91,7 @@ func (c memberChecker) checkMemberGroup(path string, m *Members) {
 	}
 	c.checkNotNegative(path+".nodes", "members.nodes", m.Nodes)
 	c.checkAtMost(path+".nodes", "members.nodes", m.Nodes, maxNodes)
-	c.checkNotNegativeTime(path+".heartbeats", "members.heartbeats", m.Heartbeats)
+	c.checkInterval(path+".heartbeats", "members.heartbeats", m.Heartbeats)
 }
 
 func (c memberChecker) checkLabels(path string, m *Members) {
@@ -102,7 +101,7 @@ func (c memberChecker) checkLabels(path string, m *Members) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Spread)) {
-		if n := m.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 {
+		if n := m.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 || n > maxNodes {
 			c.reportAt(path+".spread."+name, "members.spread: %s: %d is not a label and a number above 0", clipText(name), n)
 		}
 	}

@@ -58,8 +58,8 @@ func (c paceChecker) checkPace(path string, p Pace, counted bool) {
 		c.reportAt(path+".jitter", "pace.jitter: %s has no gaps between due times", kinds[0])
 	case p.Random && p.Within == 0:
 		c.reportAt(path+".random", "pace.random: belongs to within")
-	case p.Bundle < 0:
-		c.reportAt(path+".bundle", "pace.bundle: %d is below 0", p.Bundle)
+	case p.Bundle < 0 || p.Bundle > maxObjects:
+		c.reportAt(path+".bundle", "pace.bundle: %d is not in 0 to %d", p.Bundle, maxObjects)
 	case p.Bundle > 0 && (p.Closed > 0 || p.Burst || p.Within != 0):
 		c.reportAt(path+".bundle", "pace.bundle: belongs to paces of a rate, not to %s", kinds[0])
 	case p.Within != 0 && !counted:
@@ -86,7 +86,7 @@ func (c paceChecker) checkPaceValue(path, kind string, p Pace) {
 			c.reportAt(at, "pace.replay: %v", err)
 		}
 	case "ramp":
-		c.checkNotNegativeNumber(at+".from", "ramp.from", p.Ramp.From)
+		c.checkRateOrNone(at+".from", "ramp.from", p.Ramp.From)
 		c.checkRate(at+".to", "ramp.to", p.Ramp.To)
 		c.checkPositiveTime(at+".over", "ramp.over", p.Ramp.Over)
 	case "steps":
@@ -108,6 +108,13 @@ func (c paceChecker) checkRate(path, name string, rate float64) {
 	}
 }
 
+// checkRateOrNone checks a rate that may be 0, since another follows.
+func (c paceChecker) checkRateOrNone(path, name string, rate float64) {
+	if rate != 0 {
+		c.checkRate(path, name, rate)
+	}
+}
+
 // maxClosed bounds a closed pool: each of its calls has memory of its own.
 const maxClosed = 10_000
 
@@ -117,7 +124,7 @@ func (c paceChecker) checkStairs(path string, list []Stair) {
 		if last {
 			c.checkRate(at+".rate", "stair.rate", s.Rate) // it goes on: at 0 the step would never end
 		} else {
-			c.checkNotNegativeNumber(at+".rate", "stair.rate", s.Rate)
+			c.checkRateOrNone(at+".rate", "stair.rate", s.Rate)
 		}
 		if s.For < 0 || s.For == 0 && !last {
 			c.reportAt(at+".for", "stair.for: %s is not above 0s", s.For)

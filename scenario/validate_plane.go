@@ -55,8 +55,8 @@ func (c fileChecker) checkCounts(p Plane) {
 	if p.APIServers == 1 && p.Balancer != defaultBalancer() {
 		c.reportAt("plane.balancer", "plane.balancer: it needs several API servers: set plane.apiservers")
 	}
-	if p.Balancer.Interval <= 0 {
-		c.reportAt("plane.balancer.interval", "balancer.interval: %s is not above 0s", p.Balancer.Interval)
+	if p.Balancer.Interval < minInterval {
+		c.reportAt("plane.balancer.interval", "balancer.interval: %s is not at least %s", p.Balancer.Interval, minInterval)
 	}
 	if p.Balancer.Failures < 1 {
 		c.reportAt("plane.balancer.failures", "balancer.failures: %d is not above 0", p.Balancer.Failures)
@@ -101,7 +101,7 @@ func (c fileChecker) checkComponent(p Plane, name string, own Component) {
 	if all := p.namesOfComponents(); !slices.Contains(all, name) {
 		c.reportAt(path, "component %q not found in plane%s", name, c.whyMissing("subject", name, all))
 	}
-	c.checkNotNegativeNumber(path+".cpu", "component.cpu", own.CPU)
+	c.checkCores(path+".cpu", "component.cpu", own.CPU)
 	c.checkRunnable(path+".memory", "component.memory", own.Memory)
 	if limit := p.Limits.CPU; limit > 0 && own.CPU > limit {
 		c.reportAt(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(own.CPU), formatValue(limit))

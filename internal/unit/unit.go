@@ -20,9 +20,15 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("%q is not a duration such as 250ms, 30s or 1m30s", text)
 	}
+	if v.Abs() > maxDuration {
+		return fmt.Errorf("%q is longer than 10 years", text)
+	}
 	*d = Duration(v)
 	return nil
 }
+
+// maxDuration keeps a time that is so much later, and sums of durations, within their type.
+const maxDuration = 10 * 365 * 24 * time.Hour
 
 // MarshalText writes Go's notation.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
@@ -30,16 +36,23 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // String writes Go's notation.
 func (d Duration) String() string { return time.Duration(d).String() }
 
+// maxBytes is 1 EiB.
+const maxBytes = 1 << 60
+
 // Bytes is a size; its text is Kubernetes' quantity: 512Mi, 4Gi, 1500M.
 type Bytes uint64
 
 // UnmarshalText parses a Kubernetes quantity.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	q, err := resource.ParseQuantity(string(text))
-	if err != nil || q.Sign() < 0 || q.Value() == math.MaxInt64 {
+	if err != nil || q.Sign() < 0 {
 		return fmt.Errorf("%q is not a size such as 512Mi or 4Gi", text)
 	}
-	if v := q.AsApproximateFloat64(); v < 1e15 && v != math.Trunc(v) {
+	v := q.AsApproximateFloat64()
+	if v > maxBytes { // Value has no place for much more, and says of 1e300 that it is anything
+		return fmt.Errorf("%q is more than 1 EiB: no machine has that", text)
+	}
+	if v < 1e15 && v != math.Trunc(v) {
 		return fmt.Errorf("%q is %s bytes: m means thousandths, Mi means mebibytes, as in 512Mi", text, strconv.FormatFloat(v, 'g', 6, 64))
 	}
 	*b = Bytes(q.Value())
