@@ -9,7 +9,7 @@ import (
 // Body is a Go template of one object in YAML or JSON. Its variables are
 // .Name .Namespace .Index (from 0) .Replica (from 1) .Group .Seed and what
 // `with` adds, and .Call (from 0): in a step of requests the number of the call among those of its entry, so
-// that no two calls send the same; 0 elsewhere.
+// that no two calls send the same; 0 elsewhere. kubeconfig "NAME" gives the kubeconfig of a member.
 type Body struct {
 	Text     string `yaml:"text" expr:"raw"` // ${...} is left alone in it
 	File     string `yaml:"file"`            // instead of text: a file, relative to the scenario file and inside its folder

@@ -155,6 +155,9 @@ func (t *Template) Execute(dst []byte, v Vars) ([]byte, error) {
 // segments.
 func (t *Template) WhyExecuted(v Vars) string { return t.planFor(v).slow }
 
+// Forget drops the prepared segments, because a function gives something else from now on.
+func (t *Template) Forget() { t.plans.Store(nil) }
+
 // wrapError says which object of which template cannot be made.
 func (t *Template) wrapError(v Vars, err error) error {
 	return fmt.Errorf("%s:%d: object %q: %w", t.file, t.line, v.Name, err)

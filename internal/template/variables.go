@@ -15,12 +15,8 @@ func (t *Template) Variables() (names []string, whole bool) {
 
 // VariablesOf is Variables for a parsed template that is not a body.
 func VariablesOf(t *texttemplate.Template) (names []string, whole bool) {
-	r := reader{names: map[string]bool{}}
-	for _, part := range t.Templates() {
-		if part.Tree != nil {
-			r.readList(part.Root, true)
-		}
-	}
+	r := reader{names: map[string]bool{}, functions: map[string]bool{}}
+	r.readAll(t)
 	for name := range r.names {
 		names = append(names, name)
 	}
@@ -28,11 +24,27 @@ func VariablesOf(t *texttemplate.Template) (names []string, whole bool) {
 	return names, r.whole
 }
 
+// Calls tells whether a template calls a function.
+func (t *Template) Calls(function string) bool {
+	r := reader{names: map[string]bool{}, functions: map[string]bool{}}
+	r.readAll(t.parse)
+	return r.functions[function]
+}
+
 // reader walks a template; root tells whether the dot is the whole of the
 // variables there. In a part that another template calls it is taken for that.
 type reader struct {
-	names map[string]bool
-	whole bool
+	names     map[string]bool
+	functions map[string]bool
+	whole     bool
+}
+
+func (r *reader) readAll(t *texttemplate.Template) {
+	for _, part := range t.Templates() {
+		if part.Tree != nil {
+			r.readList(part.Root, true)
+		}
+	}
 }
 
 func (r *reader) readList(l *parse.ListNode, root bool) {
@@ -72,6 +84,8 @@ func (r *reader) readValue(n parse.Node, root bool) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
 		r.names[n.Ident[0]] = true
+	case *parse.IdentifierNode:
+		r.functions[n.Ident] = true
 	case *parse.VariableNode:
 		switch {
 		case n.Ident[0] != "$":

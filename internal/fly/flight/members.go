@@ -72,6 +72,7 @@ func (r *run) startMembers(ctx context.Context) error {
 		if err != nil {
 			return bootError{err}
 		}
+		r.workload.Members.Use(set.Folder(), r.workload.Bodies)
 		return r.dir.saveManifest()
 	})
 }

@@ -33,6 +33,11 @@ func (w *Workload) CheckSharable(workers int) error {
 			errs = append(errs, fmt.Errorf("%s:%d: step %q: %w", w.File, step.Line, step.Name, err))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(w.Bodies)) {
+		if w.Bodies[name].Calls(kubeconfigFunction) {
+			errs = append(errs, fmt.Errorf("%s: body %q: %w: it contains kubeconfigs of members, which only one sender has; run it without --workers", w.placeOf(name), name, ErrNotShared))
+		}
+	}
 	estimate, err := w.Estimate()
 	errs = append(errs, err)
 	for _, one := range estimate.Steps {

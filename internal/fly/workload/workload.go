@@ -32,8 +32,9 @@ type Workload struct {
 	// cluster that is not its own.
 	Destructive bool
 
-	Bodies map[string]*template.Template // by name
-	Stamp  object.Stamp                  // of all that is made
+	Bodies  map[string]*template.Template // by name
+	Stamp   object.Stamp                  // of all that is made
+	Members Kubeconfigs
 
 	replays map[string][]time.Duration // due times by file
 	expects map[string][]int           // by step: codes of failed calls that are as they should be
@@ -45,7 +46,7 @@ type Workload struct {
 // function of this name in package steps renders the first objects besides, by which the
 // kinds of bodies are known.
 func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, error) {
-	w := &Workload{Scenario: s, File: file, Bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}, Stamp: stamp}
+	w := &Workload{Scenario: s, File: file, Bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}, Stamp: stamp, Members: Kubeconfigs{groups: s.Members}}
 	var errs []error
 	for name, body := range s.Bodies {
 		t, err := w.compileBody(body)
@@ -89,6 +90,9 @@ func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 	dialect, err := bodies.Dialect(body.Dialect)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", file, line, err)
+	}
+	if isOwn(body) {
+		dialect.Functions = w.Members.functions
 	}
 	t, err := template.Compile(file, text, line, dialect)
 	if err == nil {
