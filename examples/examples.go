@@ -16,7 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-//go:embed *.yaml app/*.yaml app/parts clusters/*.yaml compare/*.yaml edge/*.yaml edge/parts limited/*.yaml museum/*.yaml network/*.yaml operators/*.yaml operators/*/*.yaml operators/cert-manager/main.go planes/*.yaml recipes/*.yaml settings/*.yaml vm/*.yaml vm/parts
+//go:embed *.yaml app/*.yaml app/parts clusters/*.yaml compare/*.yaml edge/*.yaml edge/parts limited/*.yaml museum/*.yaml network/*.yaml operators/*.yaml operators/*/*.yaml operators/*/*.go planes/*.yaml recipes/*.yaml settings/*.yaml vm/*.yaml vm/parts
 var files embed.FS
 
 // extension ends the files of scenarios, and is no part of their names.

@@ -15,7 +15,7 @@ import (
 )
 
 // smallControllers are the parameters with which the example of each controller is small, and
-// how many objects its first objective then judges.
+// how many objects its first objective then judges, by folder or by file.
 func smallControllers() map[string]struct {
 	set     []string
 	objects int
@@ -29,6 +29,8 @@ func smallControllers() map[string]struct {
 		"cert-manager":        {[]string{"certificates=20"}, 20},
 		"karpenter":           {[]string{"pods=14"}, 14},
 		"kueue":               {[]string{"workloads=20"}, 20},
+		"kueue/baseline":      {[]string{"share=50"}, 0}, // its ranges are for the whole load
+		"kueue/multikueue":    {[]string{"members=2", "each=2", "jobs=5"}, 5},
 		"cluster-api":         {[]string{"clusters=2", "machines=3"}, 6},
 		"prometheus-operator": {[]string{"prometheuses=2", "teams=10"}, 2},
 	}
@@ -49,7 +51,11 @@ func TestProofRealControllers(t *testing.T) {
 		if err != nil || !strings.Contains(string(raw), "\nscenario: ") {
 			continue
 		}
-		small, known := smallControllers()[filepath.Base(filepath.Dir(file))]
+		folder := filepath.Base(filepath.Dir(file))
+		small, known := smallControllers()[folder+"/"+strings.TrimSuffix(filepath.Base(file), ".yaml")]
+		if !known {
+			small, known = smallControllers()[folder]
+		}
 		if !known {
 			t.Fatalf("%s: nobody says how small it can be", file)
 		}
