@@ -22,6 +22,8 @@ const (
 	goLimit       = "go-limit"     // resident bytes, of what GOMEMLIMIT allows
 	throttled     = "throttled"    // calls that wait for a rate limiter
 	paced         = "paced"        // calls that a rate limiter let go, per second
+	throttledAt   = "throttled at" // calls that wait for a rate limiter, by server
+	pacedAt       = "paced at"     // calls that a rate limiter let go, per second, by server
 	sent          = "sent"         // requests that a client sent, per second
 	asking        = "asking"       // calls that a client waits for, with the time that its limiter takes
 	queued        = "queued"       // items that wait in a work queue, by those that left it
@@ -149,6 +151,8 @@ func listQuestions() []question {
 		{goLimit, "max by (instance) (process_resident_memory_bytes) / max by (instance) (go_gc_gomemlimit_bytes)"},
 		{throttled, withKubeVirt(perSecond, "rest_client_rate_limiter_duration_seconds_sum", instance)},
 		{paced, withKubeVirt(perSecond, "rest_client_rate_limiter_duration_seconds_count", instance)},
+		{throttledAt, perSecond("rest_client_rate_limiter_duration_seconds_sum", instance+", host")},
+		{pacedAt, perSecond("rest_client_rate_limiter_duration_seconds_count", instance+", host")},
 		{sent, withKubeVirt(perSecond, "rest_client_requests_total", instance)},
 		{asking, perSecond("rest_client_request_duration_seconds_sum", instance) + " or " + perSecond("kubevirt_rest_client_request_latency_seconds_sum", instance)},
 		{queued, withKubeVirt(perSecond, "workqueue_queue_duration_seconds_sum", queue)},

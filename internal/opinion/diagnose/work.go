@@ -14,6 +14,9 @@ import (
 const (
 	searchBound = 0.5 // share of the time in which the scheduler searches for a node
 	lockBound   = 1   // goroutines that wait for locks at a time
+	// foreignShare is the share of a client's known limit below which what it waits for is
+	// another limiter: one that is waited for lets as many go as it may.
+	foreignShare = 0.5
 )
 
 // findClientThrottle finds components that wait for their own rate limiter. Nothing else can
@@ -25,6 +28,10 @@ func findClientThrottle(f *Facts, d delays) (out []candidate) {
 		waits, went := f.sumSeries(throttled, instance, name), f.sumSeries(paced, instance, name)
 		qps, burst, raise := limiterOf(f.componentFact(name))
 		setting := ""
+		if server, rate := mostLimited(f, name); server != "" && rate < foreignShare*qps {
+			out = append(out, describeLimiter(f, name, server, rate))
+			continue
+		}
 		switch {
 		case qps > 0 && burst > 0:
 			setting = fmt.Sprintf(" (qps %g, burst %g)", qps, burst)
@@ -48,6 +55,34 @@ func findClientThrottle(f *Facts, d delays) (out []candidate) {
 		})))
 	}
 	return out
+}
+
+// mostLimited returns the server for which requests of a component wait longest in a rate
+// limiter, and how many a second go to it.
+func mostLimited(f *Facts, name string) (server string, rate float64) {
+	longest := 0.0
+	for _, s := range f.Answers[throttledAt].Series {
+		if s.hasLabels([]string{instance, name}) && s.Whole > longest {
+			server, longest = s.Labels["host"], s.Whole
+		}
+	}
+	return server, f.wholeValue(pacedAt, instance, name, "host", server)
+}
+
+// describeLimiter is of a component that waits for another limiter than the one whose setting
+// is known: it lets much less go.
+func describeLimiter(f *Facts, name, server string, rate float64) candidate {
+	waits := f.sumSeries(throttled, instance, name)
+	return newCandidate(Finding{
+		Component: name,
+		Sentence: fmt.Sprintf("On average %.3g requests were queued in client-side rate limiters of %s, most of them for %s, to which it sent %.3g requests/s: its clients for other API servers have limiters of their own.",
+			f.wholeValue(throttled, instance, name), name, server, rate),
+		Evidence: []Evidence{
+			f.newEvidence(throttled, newFigure("calls", new(0.0), "requests queued in the limiters, on average"), instance, name),
+			f.newEvidence(paced, newFigure("1/s", nil, "requests that passed the limiters"), instance, name),
+		},
+		Try: fmt.Sprintf("Raise QPS and Burst in the rest.Config that %s has for that server: unset, client-go allows 5 requests/s with a burst of 10, and a client of controller-runtime as many for each kind.", name),
+	}, f.perSlice(func(i int) float64 { return clampShare(waits.at(i)) }))
 }
 
 // limiterOf is the rate limit of a component's client, and what raises it. A
