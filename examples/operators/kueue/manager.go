@@ -5,6 +5,9 @@
 // same configuration file: scheduler, core controllers, batch Jobs and MultiKueue. It leaves
 // out webhooks, leader election, provisioning requests and other kinds of jobs.
 //
+// It exports how long requests wait for a client's rate limiter, which controller-runtime
+// leaves out of its metrics.
+//
 // --remote-qps sets the client-side rate limit of the clients for other clusters, for which
 // release 0.17.0 has no option: a controller calls builderOverride in place of its own
 // function where it is set, as in Kueue's own unit tests.
@@ -16,21 +19,26 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"reflect"
+	"time"
 	"unsafe"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
+	clientmetrics "k8s.io/client-go/tools/metrics"
 	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	configapi "sigs.k8s.io/kueue/apis/config/v1beta2"
 	kueuealpha "sigs.k8s.io/kueue/apis/kueue/v1alpha1"
@@ -75,6 +83,12 @@ func run(ctx context.Context, file string, remoteQPS float32) error {
 	}
 	options.Metrics.BindAddress, options.LeaderElection = cfg.Metrics.BindAddress, false
 	metrics.Register()
+	waits := limiterWaits{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "rest_client_rate_limiter_duration_seconds", Help: "Time that requests wait for the client-side rate limiter, by verb and host.",
+		Buckets: []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60},
+	}, []string{"verb", "host"})}
+	ctrlmetrics.Registry.MustRegister(waits)
+	clientmetrics.RateLimiterLatency = waits
 	kubeConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return err
@@ -91,6 +105,14 @@ func run(ctx context.Context, file string, remoteQPS float32) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// limiterWaits are the waits for rate limiters.
+type limiterWaits struct{ *prometheus.HistogramVec }
+
+// Observe takes note of one.
+func (l limiterWaits) Observe(_ context.Context, verb string, u url.URL, took time.Duration) {
+	l.WithLabelValues(verb, u.Host).Observe(took.Seconds())
 }
 
 // synced is ready once the caches of the manager are filled.
