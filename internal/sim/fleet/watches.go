@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -91,9 +92,7 @@ func (w *watches) listSource(ctx context.Context, s source) (string, error) {
 	for pages := 0; ; pages++ {
 		before := next
 		query := url.Values{"limit": {fmt.Sprint(pageSize)}}
-		for k, v := range s.query {
-			query[k] = v
-		}
+		maps.Copy(query, s.query)
 		if next != "" {
 			query.Set("continue", next)
 		}
@@ -248,9 +247,7 @@ func (w *watches) watchSource(ctx context.Context, s source, from *string) error
 		return errExpired
 	}
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {*from}}
-	for k, v := range s.query {
-		query[k] = v
-	}
+	maps.Copy(query, s.query)
 	var pending []byte
 	return w.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: s.path + "?" + query.Encode(), Accept: watchAccept},
 		func(chunk []byte) error {

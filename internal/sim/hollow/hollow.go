@@ -15,8 +15,10 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -293,11 +295,7 @@ func (s *Server) assignAddress(c *Cluster) (net.Listener, error) {
 func (s *Server) Clusters() []*Cluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*Cluster, 0, len(s.clusters))
-	for _, c := range s.clusters {
-		out = append(out, c)
-	}
-	return out
+	return slices.Collect(maps.Values(s.clusters))
 }
 
 // Close ends all clusters and waits for their requests to end. It is idempotent.

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -98,9 +99,7 @@ func customTypes(k *kind.Kind) (managedfields.TypeConverter, error) {
 	meta := d.Add(reflect.TypeFor[metav1.ObjectMeta]())
 	root := *s
 	root.Properties = map[string]spec.Schema{}
-	for name, p := range s.Properties {
-		root.Properties[name] = p
-	}
+	maps.Copy(root.Properties, s.Properties)
 	root.Properties["apiVersion"], root.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
 	root.Properties["metadata"] = spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef("#/components/schemas/" + meta)}}
 	root.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}})

@@ -11,8 +11,10 @@ import (
 	"context"
 	"crypto/tls"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,10 +126,7 @@ func (s *Server) Serve(ctx context.Context, n net.Conn) {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	open := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		open = append(open, c)
-	}
+	open := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range open { // nobody waits for those that read nothing
 		c.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -322,10 +323,5 @@ func (s *Set) With(drop schema.GroupResource, more ...*Kind) *Set {
 
 // HasGroup says whether the set has a group and version; empty: any version.
 func (s *Set) HasGroup(group, version string) bool {
-	for _, k := range s.order {
-		if k.Group == group && (version == "" || k.Version == version) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.order, func(k *Kind) bool { return k.Group == group && (version == "" || k.Version == version) })
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"maps"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -144,9 +145,7 @@ func keepAllButStatus(next, old runtime.Object) {
 	if u, ok := next.(*unstructured.Unstructured); ok {
 		was := old.(*unstructured.Unstructured)
 		kept := map[string]any{}
-		for name, v := range was.Object {
-			kept[name] = v
-		}
+		maps.Copy(kept, was.Object)
 		kept["metadata"] = u.Object["metadata"]
 		delete(kept, "status")
 		if v, there := u.Object["status"]; there {

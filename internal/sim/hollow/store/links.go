@@ -1,6 +1,10 @@
 package store
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // Links is the index of which dependents belong to which owners. The zero value is
 // empty. Its methods may be called from many goroutines.
@@ -41,19 +45,14 @@ func (l *Links[Owner, Dependent]) Remove(o Owner, d Dependent) {
 func (l *Links[Owner, Dependent]) Dependents(o Owner) (out []Dependent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for d := range l.of[o] {
-		out = append(out, d)
-	}
-	return out
+	return slices.Collect(maps.Keys(l.of[o]))
 }
 
 // Forget removes all links of an owner and returns its dependents, in no order.
 func (l *Links[Owner, Dependent]) Forget(o Owner) (out []Dependent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for d := range l.of[o] {
-		out = append(out, d)
-	}
+	out = slices.Collect(maps.Keys(l.of[o]))
 	delete(l.of, o)
 	return out
 }

@@ -8,6 +8,8 @@ package store
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,11 +99,7 @@ func (s *Store) compactedLocked() (oldest uint64) {
 func (s *Store) Tables() []*Table {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make([]*Table, 0, len(s.tables))
-	for _, t := range s.tables {
-		out = append(out, t)
-	}
-	return out
+	return slices.Collect(maps.Values(s.tables))
 }
 
 // Drop removes a table without a word to those who watch it.
