@@ -31,12 +31,6 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 	if err != nil {
 		return err
 	}
-	if err := install.Served(ctx, c, GroupVersion(), allResources()...); err != nil {
-		return err
-	}
-	if err := install.Served(ctx, c, ExternalVersion(), Resource(KindWorkflow)); err != nil {
-		return err
-	}
 	if err := MakeNamespace(ctx, c); err != nil {
 		return err
 	}
@@ -60,12 +54,4 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 // MakeNamespace makes the system's namespace where there is none.
 func MakeNamespace(ctx context.Context, c dynamic.Interface) error {
 	return install.Namespace(ctx, c, SystemNamespace, manager)
-}
-
-// allResources are those of all kinds here.
-func allResources() (out []string) {
-	for _, kind := range append(DefinitionKinds(), KindApplication, KindRevision, KindTracker) {
-		out = append(out, Resource(kind))
-	}
-	return out
 }

@@ -18,12 +18,6 @@ const manager = "windtunnel-clusters"
 // Install brings the definitions to the host, or to a member, and waits until they are served. It can
 // be repeated, and by several processes at once.
 func Install(ctx context.Context, config *rest.Config) error {
-	c, err := install.DefineAll(ctx, config, definitions, manager)
-	if err != nil {
-		return err
-	}
-	if err := install.Served(ctx, c, servicesVersion(), ResourceExports, ResourceImports); err != nil {
-		return err
-	}
-	return install.Served(ctx, c, GroupVersion(), ResourceClusters, ResourcePolicies, ResourceClusterPolicies)
+	_, err := install.DefineAll(ctx, config, definitions, manager)
+	return err
 }

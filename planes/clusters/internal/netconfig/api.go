@@ -122,9 +122,6 @@ func Install(ctx context.Context, config *rest.Config) error {
 	if err := api.Install(ctx, config); err != nil {
 		return err
 	}
-	c, err := install.DefineAll(ctx, config, definitions, manager)
-	if err != nil {
-		return err
-	}
-	return install.Served(ctx, c, api.GroupVersion(), resourceNodes, resourceConfigs)
+	_, err := install.DefineAll(ctx, config, definitions, manager)
+	return err
 }

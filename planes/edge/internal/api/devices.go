@@ -176,9 +176,6 @@ func InstallDevices(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	c, err := install.DefineAll(ctx, config, files, manager)
-	if err != nil {
-		return err
-	}
-	return install.Served(ctx, c, DevicesVersion(), ResourceDevices, ResourceModels, ResourceStatuses)
+	_, err = install.DefineAll(ctx, config, files, manager)
+	return err
 }

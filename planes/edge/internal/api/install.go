@@ -22,8 +22,5 @@ func Install(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := install.Namespace(ctx, c, Namespace, manager); err != nil {
-		return err
-	}
-	return install.Served(ctx, c, GroupVersion(), ResourceSyncs, ResourceNodeSyncs)
+	return install.Namespace(ctx, c, Namespace, manager)
 }

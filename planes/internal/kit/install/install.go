@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,12 +57,7 @@ func Owns(there metav1.Object, manager string) bool {
 	if run := Run(); run != "" {
 		return there.GetLabels()[object.RunLabel] == run
 	}
-	for _, f := range there.GetManagedFields() {
-		if f.Manager == manager {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(there.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == manager })
 }
 
 // Definitions reads the CustomResourceDefinitions in the files of the folder crds.
@@ -83,7 +80,8 @@ func Definitions(files fs.FS) (out []*unstructured.Unstructured, err error) {
 	return out, nil
 }
 
-// Define applies definitions, under the rules of Apply.
+// Define applies definitions, under the rules of Apply, and waits until the server serves
+// what they define.
 func Define(ctx context.Context, c dynamic.Interface, definitions []*unstructured.Unstructured, manager string) error {
 	crds := c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	for _, o := range definitions {
@@ -91,11 +89,24 @@ func Define(ctx context.Context, c dynamic.Interface, definitions []*unstructure
 			return err
 		}
 	}
+	for _, o := range definitions {
+		plural, group, _ := strings.Cut(o.GetName(), ".")
+		versions, _, err := unstructured.NestedSlice(o.Object, "spec", "versions")
+		if err != nil {
+			return fmt.Errorf("definition %s: %w", o.GetName(), err)
+		}
+		for _, v := range versions {
+			version := fmt.Sprint(v.(map[string]any)["name"])
+			if err := Served(ctx, c, schema.GroupVersion{Group: group, Version: version}, plural); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-// DefineAll applies the definitions in the files of the folder crds, and returns the
-// client that it did so with.
+// DefineAll is Define of the files of the folder crds, and returns the client that it did
+// so with.
 func DefineAll(ctx context.Context, config *rest.Config, files fs.FS, manager string) (dynamic.Interface, error) {
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {

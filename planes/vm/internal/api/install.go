@@ -53,10 +53,7 @@ func Install(ctx context.Context, config *rest.Config, statusSubresource bool) e
 	if err != nil {
 		return err
 	}
-	if err := install.Define(ctx, c, all, manager); err != nil {
-		return err
-	}
-	return Served(ctx, config)
+	return install.Define(ctx, c, all, manager)
 }
 
 // Served waits until the server serves all kinds here: a list of each succeeds.
