@@ -1,6 +1,10 @@
 package text
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Sentence ends a text with a full stop if it has no end of its own.
 func Sentence(s string) string {
@@ -25,4 +29,12 @@ func Capital(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// Pairs writes each entry as NAME=VALUE, in the order of the names.
+func Pairs(of map[string]string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, name+"="+of[name])
+	}
+	return out
 }

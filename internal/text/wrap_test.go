@@ -2,6 +2,7 @@ package text_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/text"
@@ -18,5 +19,11 @@ func TestWrap(t *testing.T) {
 		if got := text.Wrap(in, 8); !slices.Equal(got, want) {
 			t.Errorf("%q: %q", in, got)
 		}
+	}
+}
+
+func TestPairs(t *testing.T) {
+	if got := strings.Join(text.Pairs(map[string]string{"B": "2", "A": "1"}), " "); got != "A=1 B=2" {
+		t.Errorf("%q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -57,7 +58,7 @@ func (p *Plane) Launch(ctx context.Context, g Program) (Component, error) {
 		return Component{}, fmt.Errorf("start %s: %w", g.Name, err)
 	}
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), guest: true, ready: g.Ready, within: g.Within, spec: process.Spec{
-		Name: g.Name, Path: g.Path, Args: g.Args, Env: append(ownEnvironment(), sortedEnv(g.Env)...), Dir: g.Dir,
+		Name: g.Name, Path: g.Path, Args: g.Args, Env: append(ownEnvironment(), text.Pairs(g.Env)...), Dir: g.Dir,
 		LogFile: g.LogFile, Limits: process.Limits{CPU: g.CPU, Memory: g.Memory},
 	}}
 	child, err := s.startProcess()

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -214,7 +215,7 @@ func (g *Servers) launchServer(ctx context.Context, x serverProcess) error {
 // CPU and memory are measured as a component's.
 func (p *Plane) LaunchStore(ctx context.Context, g Program) error {
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), role: StoreRole, ready: g.Ready, within: readyWithin, spec: process.Spec{
-		Name: g.Name, Path: g.Path, Args: g.Args, Env: append(ownEnvironment(), sortedEnv(g.Env)...), LogFile: g.LogFile,
+		Name: g.Name, Path: g.Path, Args: g.Args, Env: append(ownEnvironment(), text.Pairs(g.Env)...), LogFile: g.LogFile,
 	}}
 	return s.launchBeside(ctx)
 }

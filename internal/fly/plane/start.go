@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/machine/pki"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -243,7 +244,7 @@ func (f flight) launchComponent(name string) error {
 	p := f.plane
 	own := f.cfg.SettingsOf(name)
 	of, _ := component.Of(name)
-	env := append(threadEnv(p.facts, own), sortedEnv(own.Env)...)
+	env := append(threadEnv(p.facts, own), text.Pairs(own.Env)...)
 	if of == component.APIServer && name != of {
 		env = append(env, hostnameVariable+"="+name)
 	}
@@ -307,15 +308,6 @@ func ownEnvironment() []string {
 		if value, ok := os.LookupEnv(name); ok {
 			out = append(out, name+"="+value)
 		}
-	}
-	return out
-}
-
-// sortedEnv writes the scenario's variables, sorted.
-func sortedEnv(env map[string]string) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		out = append(out, name+"="+env[name])
 	}
 	return out
 }

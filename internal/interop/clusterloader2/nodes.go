@@ -1,15 +1,13 @@
 package clusterloader2
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/config"
 	"github.com/windtunnel/windtunnel/internal/interop/placement"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // nodeLabels is the variable of --set that says which labels the cluster's nodes have.
@@ -66,10 +64,6 @@ func (l *lowering) labelNodes() {
 		return
 	}
 	l.out.Fleet.Labels = values
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		all = append(all, fmt.Sprintf("%s=%s", key, values[key]))
-	}
-	text := strings.Join(all, ",")
-	l.noteDifference(l.nodes.first, "nodeSelector", "pods select nodes by labels, so all simulated nodes get %s; if the nodes of your cluster have them, say so with --set %s=%s", text, nodeLabels, text)
+	labels := strings.Join(text.Pairs(values), ",")
+	l.noteDifference(l.nodes.first, "nodeSelector", "pods select nodes by labels, so all simulated nodes get %s; if the nodes of your cluster have them, say so with --set %s=%s", labels, nodeLabels, labels)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -131,12 +132,8 @@ func caseName(r slo.Result) string {
 	if r.Statistic != "" {
 		out += " " + r.Statistic
 	}
-	var labels []string
-	for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
-		labels = append(labels, k+"="+r.Labels[k])
-	}
-	if len(labels) > 0 {
-		out += " (" + strings.Join(labels, ", ") + ")"
+	if len(r.Labels) > 0 {
+		out += " (" + strings.Join(text.Pairs(r.Labels), ", ") + ")"
 	}
 	return out
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // sortedKeys returns the keys of a map in order.
@@ -51,11 +53,7 @@ func (im *importer) uniqueStep(parts ...string) string {
 
 // selectorText writes labels as a selector.
 func selectorText(labels map[string]string) string {
-	var out []string
-	for _, k := range sortedKeys(labels) {
-		out = append(out, k+"="+labels[k])
-	}
-	return strings.Join(out, ",")
+	return strings.Join(text.Pairs(labels), ",")
 }
 
 // groupKind names a kind of object without its version.

@@ -3,7 +3,6 @@ package assess
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -135,10 +134,7 @@ func (f File) sides() string {
 	}
 	var out []string
 	for _, arm := range f.Plan.Arms {
-		var set []string
-		for _, name := range slices.Sorted(maps.Keys(arm.Set)) {
-			set = append(set, name+"="+arm.Set[name])
-		}
+		set := text.Pairs(arm.Set)
 		if len(set) == 0 {
 			set = []string{"the scenario's own values"}
 		}

@@ -4,7 +4,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/kernel"
 	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -59,10 +59,7 @@ func (x Command) Run(ctx context.Context, out *os.File) error {
 	defer cancel()
 	c := exec.CommandContext(ctx, x.Command[0], x.Command[1:]...)
 	c.Dir, c.Stdout, c.Stderr, c.WaitDelay = x.Folder, out, out, outputGrace
-	c.Env = append(os.Environ(), x.Environment...)
-	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
-		c.Env = append(c.Env, name+"="+x.Env[name])
-	}
+	c.Env = slices.Concat(os.Environ(), x.Environment, text.Pairs(x.Env))
 	c.SysProcAttr = kernel.OwnGroup()
 	watch := clock.Start()
 	var stopped atomic.Bool

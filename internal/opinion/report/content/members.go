@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // MemberRow is the calls to one member, of all operations.
@@ -60,11 +61,7 @@ func memberLabels(groups []record.MembersFact) map[string]string {
 					labels[name] = fmt.Sprintf("%s-%d", name[strings.LastIndexByte(name, '/')+1:], i%max(1, values))
 				}
 			}
-			var parts []string
-			for _, name := range slices.Sorted(maps.Keys(labels)) {
-				parts = append(parts, name+"="+labels[name])
-			}
-			out[fmt.Sprintf("%s-%d", g.Name, i+1)] = strings.Join(parts, " ")
+			out[fmt.Sprintf("%s-%d", g.Name, i+1)] = strings.Join(text.Pairs(labels), " ")
 		}
 	}
 	return out
