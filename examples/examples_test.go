@@ -12,15 +12,14 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/examples"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestAllAreThere holds that the program has each scenario of this folder: a new folder
 // has to be named in the pattern of files.
 func TestAllAreThere(t *testing.T) {
 	got, err := examples.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	var want []string
 	err = filepath.WalkDir(".", func(at string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() == "operator" { // a module of its own
@@ -66,10 +65,7 @@ func TestBeside(t *testing.T) {
 			}
 		}
 	}
-	all, err := examples.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(examples.Names())(t)
 	for _, name := range all {
 		if got, err := examples.Beside(name); err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(at string) bool { return !fs.ValidPath(at) || path.IsAbs(at) }) {
 			t.Errorf("%s: %v, %v", name, got, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Children do one thing to a run directory, so that its time and memory can be
@@ -105,22 +106,12 @@ const (
 // bytes that the calls take.
 func writeBig(t *testing.T) (run string, perCall float64) {
 	t.Helper()
-	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "big"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Write(record.ScenarioFile, []byte(bigScenario)); err != nil {
-		t.Fatal(err)
-	}
+	dir := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), "big")))(t)
+	repotest.NoError(t, dir.Write(record.ScenarioFile, []byte(bigScenario)))
 	m := record.Manifest{Format: record.Format, Scenario: "big", File: "big.yaml", Seed: 1, Versions: map[string]string{},
 		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
-	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
-	w, err := record.Create(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, dir.WriteJSON(record.ManifestFile, m))
+	w := repotest.Must(record.Create(dir.File(record.StreamFile)))(t)
 	w.Event(record.Event{Type: record.EventRunBegan, Name: "big"})
 	writeCalls(w)
 	before := size(t, dir)
@@ -128,18 +119,13 @@ func writeBig(t *testing.T) (run string, perCall float64) {
 	writeLives(w)
 	writeScrapes(w)
 	w.Event(record.Event{At: clock.Time(bigTime + time.Minute), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, w.Close())
 	return string(dir), perCall
 }
 
 func size(t *testing.T, dir record.Dir) int64 {
 	t.Helper()
-	info, err := os.Stat(dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := repotest.Must(os.Stat(dir.File(record.StreamFile)))(t)
 	return info.Size()
 }
 

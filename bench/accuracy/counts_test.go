@@ -25,15 +25,10 @@ import (
 // boot starts a stock plane and returns a kubeconfig for it.
 func boot(t *testing.T) string {
 	t.Helper()
-	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig))
 	return kubeconfig
 }
 
@@ -77,16 +72,13 @@ func ourCalls(t *testing.T, dir record.Dir) map[string]int {
 	t.Helper()
 	verbs := map[string]string{"create": "POST", "get": "GET", "patch": "PATCH", "update": "PUT", "delete": "DELETE"}
 	out := map[string]int{}
-	_, err := record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
 		return record.Visitor{Call: func(c record.Call) {
 			if op := s.Ops[c.Op]; op.Resource == untouched {
 				out[verbs[op.Verb]+" "+strconv.Itoa(int(c.Code))]++
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }
 
@@ -94,10 +86,7 @@ func ourCalls(t *testing.T, dir record.Dir) map[string]int {
 // watch the resource; the run does neither.
 func serverCalls(t *testing.T, dir record.Dir) map[string]int {
 	t.Helper()
-	facts, err := run.Collect(dir.File(record.StreamFile), record.Manifest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := repotest.Must(run.Collect(dir.File(record.StreamFile), record.Manifest{}))(t)
 	out := map[string]int{}
 	for _, s := range facts.Series.Select("kube-apiserver", "apiserver_request_total", map[string]string{"resource": untouched}) {
 		rise, ok := s.Increase(facts.Begin, facts.End)

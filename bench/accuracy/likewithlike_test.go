@@ -38,14 +38,9 @@ func density(t *testing.T, set map[string]string, out string, seed int) slo.Judg
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 2) { // 1 and 2 are verdicts
 		t.Fatalf("%v\n%s", err, said)
 	}
-	raw, err := os.ReadFile(filepath.Join(out, record.VerdictFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(out, record.VerdictFile)))(t)
 	var j slo.Judgement
-	if err := json.Unmarshal(raw, &j); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &j))
 	return j
 }
 
@@ -90,13 +85,8 @@ func TestLikeWithLike(t *testing.T) {
 		}
 	}
 	found := append(ofMeasures(all), ofObjectives(all)...)
-	raw, err := json.MarshalIndent(found, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "spread.json"), append(raw, '\n'), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.MarshalIndent(found, "", "  "))(t)
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, "spread.json"), append(raw, '\n'), 0o600))
 	for _, s := range found {
 		t.Logf("%-60s median %12.5g %-8s spread %5.1f %% covered %3.0f %%", s.Key, s.Median, s.Unit, 100*s.Spread, 100*s.Covered)
 	}
@@ -203,10 +193,7 @@ func TestSelfCost(t *testing.T) {
 	if self.CPUShare == 0 || self.CPUShare > selfCost {
 		t.Errorf("a share of %.3f of the plane's CPU, at most %.2f may be", self.CPUShare, selfCost)
 	}
-	html, err := os.ReadFile(filepath.Join(out, "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	html := repotest.Must(os.ReadFile(filepath.Join(out, "report.html")))(t)
 	if !regexp.MustCompile(`windtunnel itself took [^<]* of the plane[^<]{1,8}s CPU`).Match(html) {
 		t.Error("the report does not say what windtunnel cost")
 	}

@@ -45,29 +45,18 @@ func flyHalf(t *testing.T, pods int, rate float64, fault string) (flight.Result,
 	}
 	bin := repotest.Binary(t)
 	fast := scenario.Component{Flags: map[string]string{"kube-api-qps": "1000", "kube-api-burst": "2000"}}
-	p, err := plane.Start(t.Context(), scenario.Plane{Components: map[string]scenario.Component{"kube-scheduler": fast}},
-		plane.Options{LogDir: t.TempDir(), Executable: bin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := repotest.Must(plane.Start(t.Context(), scenario.Plane{Components: map[string]scenario.Component{"kube-scheduler": fast}},
+		plane.Options{LogDir: t.TempDir(), Executable: bin}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	out := t.TempDir()
 	kubeconfig := filepath.Join(out, "kubeconfig")
-	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig))
 	t.Setenv(listVar, out)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := flight.Run(t.Context(), flight.Options{
+	self := repotest.Must(os.Executable())(t)
+	r := repotest.Must(flight.Run(t.Context(), flight.Options{
 		File: "testdata/half-second.yaml", Kubeconfig: kubeconfig, Out: filepath.Join(out, "run"), Log: slog.New(slog.DiscardHandler),
 		Set: map[string]string{"pods": strconv.Itoa(pods), "rate": fmt.Sprint(rate), "fault": fault, "list": self}, Versions: map[string]string{},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -86,18 +75,10 @@ func TestListOfPods(t *testing.T) {
 	if folder == "" || os.Getenv("KUBECONFIG") == "" {
 		t.Skip("is run by testdata/half-second.yaml")
 	}
-	e, err := endpoint.FromKubeconfig(os.Getenv("KUBECONFIG"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(endpoint.FromKubeconfig(os.Getenv("KUBECONFIG"), ""))(t)
 	client, base, err := e.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Get(strings.TrimSuffix(base.String(), "/") + "/api/v1/pods")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	answer := repotest.Must(client.Get(strings.TrimSuffix(base.String(), "/") + "/api/v1/pods"))(t)
 	defer answer.Body.Close()
 	var list struct {
 		Items []struct{ Metadata struct{ UID string } }
@@ -109,36 +90,23 @@ func TestListOfPods(t *testing.T) {
 	for _, item := range list.Items {
 		uids = append(uids, item.Metadata.UID)
 	}
-	raw, err := json.Marshal(uids)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, listed), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(json.Marshal(uids))(t)
+	repotest.NoError(t, os.WriteFile(filepath.Join(folder, listed), raw, 0o600))
 }
 
 // agree holds both kinds of lives against the final LIST: the same objects, each
 // of them once.
 func agree(t *testing.T, list string, dir record.Dir, pods int) {
 	t.Helper()
-	raw, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(list))(t)
 	var want []string
-	if err := json.Unmarshal(raw, &want); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &want))
 	slices.Sort(want)
 	if len(want) != pods {
 		t.Errorf("a LIST shows %d pods, want %d", len(want), pods)
 	}
 	seen := map[string][]string{} // by life
-	s, err := record.Read(dir.File(record.StreamFile), func(*record.Stream) record.Visitor { return record.Visitor{} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := repotest.Must(record.Read(dir.File(record.StreamFile), func(*record.Stream) record.Visitor { return record.Visitor{} }))(t)
 	for _, o := range s.Objects {
 		if o.Resource == "pods" {
 			seen[o.Lifecycle] = append(seen[o.Lifecycle], o.UID)
@@ -167,7 +135,7 @@ func (p pod) took(from, to string) (least, most time.Duration) {
 func readPods(t *testing.T, dir record.Dir) []pod {
 	t.Helper()
 	byID := map[record.ObjectID]pod{}
-	_, err := record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
 		return record.Visitor{Phase: func(p record.Phase) {
 			if o := s.Objects[p.Object]; o.Resource != "pods" || o.Lifecycle != "" {
 				return
@@ -180,10 +148,7 @@ func readPods(t *testing.T, dir record.Dir) []pod {
 			}
 			byID[p.Object].at[p.Phase], byID[p.Object].within[p.Phase] = p.At, p.Within
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var out []pod
 	for _, p := range byID {
 		for _, phase := range []string{record.PhaseBound, record.PhaseReady} {
@@ -199,16 +164,13 @@ func readPods(t *testing.T, dir record.Dir) []pod {
 // watchLag is the most by which a watch was seen to be late, in seconds.
 func watchLag(t *testing.T, dir record.Dir) (most float64) {
 	t.Helper()
-	_, err := record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
 		return record.Visitor{Sample: func(v record.Sample) {
 			if s.Series[v.Series].Name == lifecycle.LagSeconds {
 				most = max(most, v.Value)
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return most
 }
 
@@ -248,16 +210,13 @@ func TestHalfASecondIsHalfASecond(t *testing.T) {
 func patches(t *testing.T, dir record.Dir) *stats.Durations {
 	t.Helper()
 	d := &stats.Durations{}
-	_, err := record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
 		return record.Visitor{Call: func(c record.Call) {
 			if o := s.Ops[c.Op]; o.Source == "fleet" && o.Verb == "patch" && o.Resource == "pods" && o.Subresource == "status" {
 				d.Add(c.Latency())
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return d
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -132,47 +133,30 @@ func TestKnownDelays(t *testing.T) {
 	watch := clock.Start()
 	e, held := stub(t, watch, truth)
 	path := filepath.Join(t.TempDir(), record.StreamFile)
-	records, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := load.New(load.Options{Endpoint: e, Records: records, Clock: watch})
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := repotest.Must(record.Create(path))(t)
+	g := repotest.Must(load.New(load.Options{Endpoint: e, Records: records, Clock: watch}))(t)
 	defer g.Close()
 	event := func(what record.EventType, d record.Detail) {
 		records.Event(record.Event{At: watch.Now(), Type: what, Name: "delays", Detail: d})
 	}
 	event(record.EventRunBegan, record.Detail{})
-	err = g.Run(t.Context(), load.Plan{
+	repotest.NoError(t, g.Run(t.Context(), load.Plan{
 		Step: "delays", Ops: []record.Op{{Source: load.Source, Step: "delays", Verb: "get", Resource: "configmaps", Scope: "resource"}},
 		Count: len(truth), Pace: pace.Constant(rate),
 		Build: func(i int, req *load.Request) (bool, error) {
 			req.Method, req.Path = http.MethodGet, "/api/v1/namespaces/default/configmaps/d-"+strconv.Itoa(i)
 			return true, nil
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	event(record.EventRunEnded, record.Detail{Reason: record.Done})
-	if err := records.Close(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, records.Close())
 	sc := &scenario.Scenario{Name: "delays"}
 	for _, s := range []string{"p50", "p99", "max"} {
 		bound := 10.0
 		sc.Objectives = append(sc.Objectives, scenario.Objective{Name: s, SLI: "call-latency", Statistic: s, Max: &bound})
 	}
-	facts, err := run.Collect(path, record.Manifest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := slo.Judge(&run.Run{Scenario: sc, Facts: facts})
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := repotest.Must(run.Collect(path, record.Manifest{}))(t)
+	j := repotest.Must(slo.Judge(&run.Run{Scenario: sc, Facts: facts}))(t)
 	want, did := quantiles(truth), quantiles(held)
 	for _, r := range j.Objectives {
 		near(t, r, want[r.Name].Seconds())

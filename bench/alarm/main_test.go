@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // made writes verdicts of runs that followed one another; drift is by what
@@ -18,19 +19,12 @@ func made(t *testing.T, n int, drift float64) (paths []string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range n {
-		d, err := record.CreateDir(filepath.Join(t.TempDir(), fmt.Sprint(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := repotest.Must(record.CreateDir(filepath.Join(t.TempDir(), fmt.Sprint(i))))(t)
 		m := record.Manifest{Format: record.Format, Scenario: "x", Started: time.Date(2026, 1, 2, 3, i, 0, 0, time.UTC)}
 		v := math.Exp(0.02*r.NormFloat64()) * math.Pow(drift, float64(i)/float64(n))
 		j := slo.Judgement{Verdict: slo.Pass, Measures: map[string]slo.Measure{"pod_startup_p99_seconds": {Value: v, Unit: "seconds"}}}
-		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.WriteJSON(record.VerdictFile, j); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, d.WriteJSON(record.ManifestFile, m))
+		repotest.NoError(t, d.WriteJSON(record.VerdictFile, j))
 		paths = append(paths, string(d))
 	}
 	return paths
@@ -40,21 +34,14 @@ func made(t *testing.T, n int, drift float64) (paths []string) {
 // neighbours to both sides takes that away.
 func TestCount(t *testing.T) {
 	for _, drift := range []float64{1, 1.3} {
-		runs, err := openRuns(made(t, 60, drift))
-		if err != nil {
-			t.Fatal(err)
-		}
+		runs := repotest.Must(openRuns(made(t, 60, drift)))(t)
 		all, r := tally{keys: map[string]int{}}, rand.New(rand.NewPCG(2, 2))
 		for from := range 3 {
 			stretch := runs[from*20 : (from+1)*20]
 			for range 60 {
-				if err := all.compareSides(stretch, randomPairs(r, 10)); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, all.compareSides(stretch, randomPairs(r, 10)))
 			}
-			if err := all.compareSides(stretch, isInterleavedA); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, all.compareSides(stretch, isInterleavedA))
 		}
 		if !all.isWithinBound() {
 			t.Errorf("drift %v: %s", drift, &all)
@@ -64,13 +51,9 @@ func TestCount(t *testing.T) {
 
 func TestTallyCountsAlarms(t *testing.T) {
 	runs, err := openRuns(made(t, 20, 8)) // first half against second half
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	all := tally{keys: map[string]int{}}
-	if err := all.compareSides(runs, func(i int) bool { return i < 10 }); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, all.compareSides(runs, func(i int) bool { return i < 10 }))
 	if all.alarms != 1 || all.keys["pod_startup_p99_seconds"] != 1 || all.isWithinBound() {
 		t.Errorf("%s", &all)
 	}

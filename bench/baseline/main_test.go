@@ -21,9 +21,7 @@ func output(t *testing.T, cpu string, nanoseconds []float64, allocs int) string 
 		fmt.Fprintf(&b, "BenchmarkX-2  \t 1000 \t %.1f ns/op \t 64 B/op \t %d allocs/op\n", ns, allocs)
 	}
 	path := filepath.Join(t.TempDir(), "bench.txt")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
@@ -58,9 +56,7 @@ func TestJudge(t *testing.T) {
 
 func TestJudgeNamesWhatItCannotRead(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.txt")
-	if err := os.WriteFile(empty, []byte("PASS\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(empty, []byte("PASS\n"), 0o600))
 	if _, err := judgeOutputs(&bytes.Buffer{}, empty, empty, bounds{}, false); err == nil || !strings.Contains(err.Error(), "empty.txt: no benchmark") {
 		t.Error(err)
 	}
@@ -69,10 +65,7 @@ func TestJudgeNamesWhatItCannotRead(t *testing.T) {
 // TestTheKeptOutputIsWhole holds that each benchmark of internal/ has as many repetitions
 // in the kept output as a comparison needs.
 func TestTheKeptOutputIsWhole(t *testing.T) {
-	runs, err := readRuns(filepath.Join(repotest.Root(t), "bench", "baseline", "baseline.txt"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := repotest.Must(readRuns(filepath.Join(repotest.Root(t), "bench", "baseline", "baseline.txt"), false))(t)
 	for _, r := range runs {
 		if len(r.Judgement.Measures) != len(runs[0].Judgement.Measures) {
 			t.Errorf("%s: %d benchmarks, the first has %d", r.Name, len(r.Judgement.Measures), len(runs[0].Judgement.Measures))

@@ -12,14 +12,12 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func bytesOf(t *testing.T, o interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
-	raw, err := o.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(o.Marshal())(t)
 	return raw
 }
 
@@ -29,9 +27,7 @@ func TestPodsAreStampedOnce(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	see := func(kind watch.Kind, at clock.Time) {
 		t.Helper()
-		if err := o.takePod(watch.Event{Kind: kind, Object: bytesOf(t, p), At: at}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, o.takePod(watch.Event{Kind: kind, Object: bytesOf(t, p), At: at}))
 	}
 	see(watch.Added, 1)
 	p.Spec.NodeName = "n"
@@ -65,9 +61,7 @@ func TestNodesAreReadyBeforeTheyAreSchedulable(t *testing.T) {
 		if i == 2 {
 			n.Spec.Taints = nil
 		}
-		if err := o.takeNode(watch.Event{Kind: watch.Modified, Object: bytesOf(t, n), At: clock.Time(10 + i)}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, o.takeNode(watch.Event{Kind: watch.Modified, Object: bytesOf(t, n), At: clock.Time(10 + i)}))
 		if got, _ := o.readCounts(); got != want {
 			t.Errorf("event %d: %+v, want %+v", i, got, want)
 		}
@@ -83,9 +77,7 @@ func TestRenewalsAreReadFromRenewTime(t *testing.T) {
 	renew := func(name string, after time.Duration) {
 		t.Helper()
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: epoch.Add(after)}}}
-		if err := o.takeLease(watch.Event{Kind: watch.Modified, Object: bytesOf(t, l)}); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, o.takeLease(watch.Event{Kind: watch.Modified, Object: bytesOf(t, l)}))
 	}
 	renew("a", 0)
 	renew("a", 10*time.Second) // before the window

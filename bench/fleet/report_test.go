@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestRatiosAreAboveOneWhereOursIsBetter(t *testing.T) {
@@ -38,10 +39,7 @@ func TestEveryMeasureHasARow(t *testing.T) {
 		}
 		known[row.key] = true
 	}
-	source, err := os.ReadFile("phases.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := repotest.Must(os.ReadFile("phases.go"))(t)
 	found := 0
 	for _, part := range strings.Split(string(source), `f.out["`)[1:] {
 		key, _, ok := strings.Cut(part, `"]`)
@@ -110,13 +108,8 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%s", &table)
 	}
 	path := filepath.Join(t.TempDir(), "out", "fleet.json")
-	if err := r.writeJSON(path); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.writeJSON(path))
+	raw := repotest.Must(os.ReadFile(path))(t)
 	var got struct {
 		Machine struct{ Cores int }
 		Sides   map[string]measures

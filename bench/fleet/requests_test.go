@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // server keeps the objects that are posted to it.
@@ -64,10 +65,7 @@ func serve(t *testing.T) (*server, *requests) {
 	h.StartTLS()
 	t.Cleanup(h.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
-	r, err := newRequests(endpoint.New(h.URL, ca, endpoint.Identity{}), clock.Start())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(newRequests(endpoint.New(h.URL, ca, endpoint.Identity{}), clock.Start()))(t)
 	t.Cleanup(func() { _ = r.Close() })
 	return s, r
 }
@@ -86,12 +84,8 @@ func TestRequests(t *testing.T) {
 	for i := range 300 {
 		names = append(names, fmt.Sprint("p-", i))
 	}
-	if err := r.createNodes(t.Context(), 3, 2); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.createPods(t.Context(), names, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, r.createNodes(t.Context(), 3, 2))
+	repotest.NoError(t, r.createPods(t.Context(), names, 0, 0))
 	s.look(func() {
 		if len(s.pods) != 300 || s.pods[0].Spec.NodeName != "" || s.max > inFlight {
 			t.Errorf("%d pods, %d calls at once, first %+v", len(s.pods), s.max, s.pods[0].Spec)

@@ -18,22 +18,15 @@ func here(t testing.TB) (onJSON, onMessages []subject) {
 		t.Fatal("no inputs", err)
 	}
 	for _, set := range all {
-		rel, err := filepath.Rel("inputs", set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rel := repotest.Must(filepath.Rel("inputs", set))(t)
 		if _, err := os.Stat(filepath.Join(stages, rel)); err != nil {
 			t.Logf("no stages %s here", rel)
 			continue
 		}
-		if err := os.CopyFS(filepath.Join(inputs, rel), os.DirFS(set)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.CopyFS(filepath.Join(inputs, rel), os.DirFS(set)))
 	}
 	onJSON, onMessages, err = readSubjects(stages, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return onJSON, onMessages
 }
 
@@ -69,9 +62,7 @@ func BenchmarkStages(b *testing.B) {
 				b.Run(op+"/"+path+"/"+s.name, func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
-						if err := call(); err != nil {
-							b.Fatal(err)
-						}
+						repotest.NoError(b, call())
 					}
 				})
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A driver that was killed while it wrote goes on behind the last whole line.
@@ -15,20 +16,11 @@ func TestLedgerGoesOn(t *testing.T) {
 	p := plan{scenario: "s", a: "x=1", b: "x=2", runs: 3, measure: "m"}
 	one := trial{Trial: 1, Scenario: "s", A: "x=1", B: "x=2", Asked: 3, Measure: "m", Found: true}
 	l, err := openLedger(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.appendTrial(one); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	repotest.NoError(t, l.appendTrial(one))
 	l.close()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(raw, `{"trial":2,"sc`...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(path))(t)
+	repotest.NoError(t, os.WriteFile(path, append(raw, `{"trial":2,"sc`...), 0o600))
 	if l, err = openLedger(path); err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +35,7 @@ func TestLedgerGoesOn(t *testing.T) {
 		t.Error("a trial of another plan is taken for this one's")
 	}
 	one.Trial = 2
-	if err := l.appendTrial(one); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, l.appendTrial(one))
 	l.close()
 	raw, err = os.ReadFile(path)
 	if err != nil || strings.Count(string(raw), "\n") != 2 || strings.Contains(string(raw), `{"trial":2,"sc{`) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -15,17 +16,11 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	slow, err := scenario.Load("../../examples/compare/slower-answers.yaml", map[string]string{"factor": "1.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := repotest.Must(scenario.Load("../../examples/compare/slower-answers.yaml", map[string]string{"factor": "1.1"}))(t)
 	if f := slow.Steps[1].Fault; f == nil || f.Client != "load" || f.Factor != 1.1 {
 		t.Errorf("the slower answers: %+v", f)
 	}
-	limited, err := scenario.Load("../../examples/compare/limiter.yaml", map[string]string{"limiter": "5/10"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limited := repotest.Must(scenario.Load("../../examples/compare/limiter.yaml", map[string]string{"limiter": "5/10"}))(t)
 	if flags := limited.Plane.Components["kube-controller-manager"].Flags; flags["kube-api-qps"] != "5" || flags["kube-api-burst"] != "10" {
 		t.Errorf("the limiter: %v", flags)
 	}

@@ -79,9 +79,7 @@ func newLand(t *testing.T, number int, kept *flights) *land {
 		err = errors.Join(os.WriteFile(l.bin, raw, 0o700), os.CopyFS(l.examplesIn, os.DirFS(repotest.Path(t, "examples"))),
 			os.Symlink(filepath.Join(filepath.Dir(bin), "kube-plane"), filepath.Join(dir, "kube-plane")))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return l
 }
 
@@ -158,14 +156,9 @@ func (l *land) refused(t *testing.T, args []string) string {
 // prepare writes an example as it is flown, beside the files that it names, and returns the
 // arguments that make it small.
 func (l *land) prepare(t *testing.T, file string, e census.Ending) []string {
-	raw, err := os.ReadFile(filepath.Join(l.examplesIn, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(l.examplesIn, file)))(t)
 	path := filepath.Join(l.examplesIn, filepath.Dir(file), strings.TrimSuffix(filepath.Base(file), ".yaml")+"."+e.Name)
-	if err := os.WriteFile(path, []byte(dressed(string(raw), e)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, []byte(dressed(string(raw), e)), 0o600))
 	return append(append([]string{path}, atMost(t, raw)...), l.ownNames(t, raw)...)
 }
 
@@ -179,9 +172,7 @@ func (l *land) ownNames(t *testing.T, raw []byte) []string {
 
 func parametersOf(t *testing.T, raw []byte) map[string]any {
 	var s struct{ Parameters map[string]any }
-	if err := yaml.Unmarshal(raw, &s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, yaml.Unmarshal(raw, &s))
 	return s.Parameters
 }
 
@@ -240,10 +231,7 @@ func TestExamplesAreMadeSmall(t *testing.T) {
 		t.Fatalf("only %d examples: %v", len(all), all)
 	}
 	for _, file := range all {
-		raw, err := scenario.Read(filepath.Join(folder, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(scenario.Read(filepath.Join(folder, file)))(t)
 		set := map[string]string{}
 		for _, flag := range atMost(t, raw) {
 			if name, value, ok := strings.Cut(flag, "="); ok {
@@ -251,10 +239,7 @@ func TestExamplesAreMadeSmall(t *testing.T) {
 			}
 		}
 		for _, e := range census.Endings() {
-			s, err := scenario.Parse(file, []byte(dressed(string(raw), e)), set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := repotest.Must(scenario.Parse(file, []byte(dressed(string(raw), e)), set))(t)
 			if impossible := func(o scenario.Objective) bool { return o.Name == "cannot hold" }; slices.ContainsFunc(s.Objectives, impossible) != e.Fails {
 				t.Errorf("%s/%s: objectives %+v", file, e.Name, s.Objectives)
 			}
@@ -264,14 +249,9 @@ func TestExamplesAreMadeSmall(t *testing.T) {
 
 // middle returns the name of a step in the midst of a scenario.
 func middle(t *testing.T, file string) string {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(file))(t)
 	var s struct{ Steps []struct{ Name string } }
-	if err := yaml.Unmarshal(raw, &s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, yaml.Unmarshal(raw, &s))
 	for _, step := range s.Steps[len(s.Steps)/2:] {
 		if step.Name != "" {
 			return step.Name
@@ -333,9 +313,7 @@ func (f *flights) keep(t *testing.T, name string, one flown) {
 	if err == nil {
 		err = os.WriteFile(path, append(raw, '\n'), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 }
 
 // table has a row for each example and a column for each ending: differences, exit code and

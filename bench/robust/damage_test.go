@@ -19,25 +19,16 @@ import (
 func passing(t *testing.T) (record.Dir, []byte) {
 	t.Helper()
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 8, Latency: 2, Nodes: 1, Machines: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Parameters = nil // those of an invented run are not its scenario's
 	const text = "scenario: density\nsteps: [{pause: 1s}]\nobjectives:\n- {sli: call-latency, statistic: p50, max: 60}\n"
-	if err := d.Write(record.ScenarioFile, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, d.Write(record.ScenarioFile, []byte(text)))
+	repotest.NoError(t, d.WriteJSON(record.ManifestFile, m))
 	j, err := judge.Write(string(d))
 	if err != nil || j.Verdict != slo.Pass {
 		t.Fatalf("%s, %v, %v", j.Verdict, err, j.Reasons)
 	}
-	raw, err := os.ReadFile(d.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(d.File(record.StreamFile)))(t)
 	return d, raw
 }
 
@@ -49,19 +40,14 @@ func ended(t *testing.T, raw []byte) int {
 	for _, payload := range recordtest.Payloads(raw) {
 		at += 8 + len(payload)
 		path := filepath.Join(t.TempDir(), "r.wt")
-		if err := os.WriteFile(path, raw[:at], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := record.Read(path, func(*record.Stream) record.Visitor {
+		repotest.NoError(t, os.WriteFile(path, raw[:at], 0o600))
+		repotest.Must(record.Read(path, func(*record.Stream) record.Visitor {
 			return record.Visitor{Event: func(e record.Event) {
 				if e.Type == record.EventRunEnded && end == 0 {
 					end = at
 				}
 			}}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 	return end
 }
@@ -79,9 +65,7 @@ func TestRecordsCutAtEveryByte(t *testing.T) {
 	}
 	cuts, passes := 0, 0
 	for size := range raw {
-		if err := os.WriteFile(d.File(record.StreamFile), raw[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(d.File(record.StreamFile), raw[:size], 0o600))
 		cuts++
 		r, err := run.Open(string(d))
 		if err != nil {
@@ -105,9 +89,7 @@ func TestDamagedRecords(t *testing.T) {
 	counts := map[string]int{}
 	for range 3000 {
 		damaged, resealed := recordtest.Damage(raw, rnd)
-		if err := os.WriteFile(d.File(record.StreamFile), damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(d.File(record.StreamFile), damaged, 0o600))
 		j, err := judge.Write(string(d))
 		switch {
 		case err != nil:

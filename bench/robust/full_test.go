@@ -36,30 +36,23 @@ func newDisk(t *testing.T) disk {
 func (d disk) leave(t *testing.T, blocks int) {
 	t.Helper()
 	var now unix.Statfs_t
-	if err := unix.Statfs(string(d), &now); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, unix.Statfs(string(d), &now))
 	used := (int64(now.Blocks) - int64(now.Bfree)) * now.Bsize
-	if err := unix.Mount("tmpfs", string(d), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used+int64(blocks)*now.Bsize)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, unix.Mount("tmpfs", string(d), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used+int64(blocks)*now.Bsize)))
 }
 
 // files are all files of the disk.
 func (d disk) files(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
-	err := filepath.WalkDir(string(d), func(path string, e fs.DirEntry, err error) error {
+	repotest.NoError(t, filepath.WalkDir(string(d), func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
 		raw, err := os.ReadFile(path)
 		out[strings.TrimPrefix(path, string(d))] = raw
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return out
 }
 
@@ -103,9 +96,7 @@ func TestDiskFullAtEveryWrite(t *testing.T) {
 						t.Errorf("%d blocks: %s has %d bytes; it had %d and was to have %d", blocks, name, len(is), len(before[name]), len(after[name]))
 					}
 				}
-				if err := unix.Unmount(string(full), 0); err != nil {
-					t.Fatal(err)
-				}
+				repotest.NoError(t, unix.Unmount(string(full), 0))
 				if blocks > 100_000 {
 					t.Fatal("it never ends")
 				}
@@ -127,13 +118,9 @@ func sooner(t *testing.T) record.Dir {
 	t.Helper()
 	other, _ := passing(t)
 	_, m, err := record.OpenDir(string(other))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	m.Started = m.Started.Add(-time.Hour)
-	if err := other.WriteJSON(record.ManifestFile, m); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, other.WriteJSON(record.ManifestFile, m))
 	return other
 }
 
@@ -141,9 +128,7 @@ func sooner(t *testing.T) record.Dir {
 func fill(t *testing.T, d disk, from map[string]record.Dir) {
 	t.Helper()
 	for name, dir := range from {
-		if err := os.CopyFS(filepath.Join(string(d), name), os.DirFS(string(dir))); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.CopyFS(filepath.Join(string(d), name), os.DirFS(string(dir))))
 	}
 }
 
@@ -174,9 +159,7 @@ func TestDiskFullInARun(t *testing.T) {
 	bin := repotest.Binary(t)
 	kubeconfig := hollowCluster(t, bin)
 	file := filepath.Join(t.TempDir(), "written.yaml")
-	if err := os.WriteFile(file, []byte(written), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(written), 0o600))
 	chance := rand.New(rand.NewPCG(seed, 5))
 	counts := map[string]int{}
 	for i := range 40 {
@@ -203,9 +186,7 @@ func TestDiskFullInARun(t *testing.T) {
 		if said, err := verbOn(bin, d, []string{"clean", "--kubeconfig", kubeconfig, "--dry-run"}); err != nil || !strings.Contains(said, "nothing was left") {
 			t.Errorf("%d blocks: clean: %v: %s", blocks, err, said)
 		}
-		if err := unix.Unmount(string(d), 0); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, unix.Unmount(string(d), 0))
 	}
 	t.Logf("seed %d: 40 runs on disks that fill up: %v", seed, counts)
 }
@@ -219,9 +200,7 @@ func hollowCluster(t *testing.T, bin string) string {
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	t.Cleanup(func() { _ = c.Process.Signal(os.Interrupt); _ = c.Wait() })
 	line := make([]byte, 4096)
 	n, err := out.Read(line)

@@ -70,9 +70,7 @@ func TestHostileRunDirectories(t *testing.T) {
 		t.Run(h.Name, func(t *testing.T) {
 			dir, _ := passing(t)
 			outside := filepath.Join(t.TempDir(), "outside")
-			if err := errors.Join(os.WriteFile(outside, []byte("theirs"), 0o600), h.Make(dir, outside)); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, errors.Join(os.WriteFile(outside, []byte("theirs"), 0o600), h.Make(dir, outside)))
 			bound := base + readFloor + readFactor*sizeOf(t, dir)
 			for _, args := range readers(string(dir), string(sound), t.TempDir()) {
 				u := ask(t, bin, args...)
@@ -96,7 +94,7 @@ func TestHostileRunDirectories(t *testing.T) {
 // sizeOf is how many bytes a directory takes on the disk.
 func sizeOf(t *testing.T, dir record.Dir) (bytes int64) {
 	t.Helper()
-	err := filepath.WalkDir(string(dir), func(_ string, e fs.DirEntry, err error) error {
+	repotest.NoError(t, filepath.WalkDir(string(dir), func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -105,9 +103,6 @@ func sizeOf(t *testing.T, dir record.Dir) (bytes int64) {
 			bytes += s.Blocks * 512
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return bytes
 }

@@ -70,9 +70,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	times := repotest.Times(t, "WINDTUNNEL_KILLS", 200)
 	dir := t.TempDir()
 	k := &kills{t: t, bin: repotest.Binary(t), groups: map[string]bool{}, pending: map[string]bool{}, killed: map[string]int{}, phases: map[string]int{}}
-	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(killed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(killed), 0o600))
 	k.room = newRoom(t, dir)
 	k.undisturbed("first")
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -112,9 +110,7 @@ func (k *kills) once(i int, chance *rand.Rand) {
 	moment, reached := k.drawMoment(chance)
 	name := fmt.Sprintf("kill %d of %s at %s", i, whom, moment)
 	run := filepath.Join(k.room.dir, "run")
-	if err := os.RemoveAll(run); err != nil {
-		k.t.Fatal(err)
-	}
+	repotest.NoError(k.t, os.RemoveAll(run))
 	pid := k.room.start(k.bin, "run", "s.yaml", "--out", run)
 	for running := begun(fmt.Sprint("/proc/", pid)); running != "" && begun(fmt.Sprint("/proc/", pid)) == running && !reached(run); {
 		time.Sleep(time.Millisecond) // until the moment has come, or the run has ended before it

@@ -81,9 +81,7 @@ func TestRestarts(t *testing.T) {
 	file, out := filepath.Join(dir, "restarts.yaml"), filepath.Join(dir, "run")
 	text, lasts := restartFaults(faults, rand.New(rand.NewPCG(seed, 4)))
 	pods := int(5 * lasts.Seconds()) // at their pace they come as long as the faults do
-	if err := os.WriteFile(file, fmt.Appendf(nil, restarts, pods, pods/3, text, dir), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, fmt.Appendf(nil, restarts, pods, pods/3, text, dir), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, bin, "run", file, "--out", out)
@@ -104,9 +102,7 @@ func TestRestarts(t *testing.T) {
 		}
 	}
 	there := podsOf(t, kubeconfig)
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	said := <-ended
 	r := readPods(t, filepath.Join(out, record.StreamFile))
 	for _, fault := range r.agree(there, pods/20) {
@@ -130,10 +126,7 @@ type pod struct {
 // podsOf lists the pods of the run.
 func podsOf(t *testing.T, kubeconfig string) map[string]pod {
 	t.Helper()
-	e, err := endpoint.FromKubeconfig(kubeconfig, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(endpoint.FromKubeconfig(kubeconfig, ""))(t)
 	c := apitest.Client(t, e, clock.Start())
 	var list object.List[pod]
 	r, err := c.Do(t.Context(), &wire.Request{Method: "GET", Path: "/api/v1/pods?labelSelector=app%3Dx"})
@@ -201,7 +194,7 @@ type recorded struct {
 func readPods(t *testing.T, records string) recorded {
 	t.Helper()
 	out, looked := recorded{phases: map[string][]string{}}, false
-	_, err := record.Read(records, func(s *record.Stream) record.Visitor {
+	repotest.Must(record.Read(records, func(s *record.Stream) record.Visitor {
 		return record.Visitor{
 			Event: func(e record.Event) {
 				looked = looked || e.Type == record.EventStepBegan && e.Name == "look"
@@ -222,9 +215,6 @@ func readPods(t *testing.T, records string) recorded {
 				}
 			},
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return out
 }

@@ -81,9 +81,7 @@ func newRoom(t *testing.T, dir string) *room {
 // start starts a command and returns its number on the host.
 func (r *room) start(args ...string) (pid int) {
 	r.t.Helper()
-	if err := r.in.Encode(order{args}); err != nil {
-		r.t.Fatal(err)
-	}
+	repotest.NoError(r.t, r.in.Encode(order{args}))
 	a := r.answer()
 	for pid, p := range r.processes() {
 		if p.number == a.PID {
@@ -154,10 +152,7 @@ func (r *room) left() map[string]bool {
 		out[fmt.Sprintf("process %d %s %.60s", pid, begun(fmt.Sprint("/proc/", pid)), strings.Join(p.args, " "))] = true
 	}
 	for _, dir := range []string{filepath.Join(r.dir, "tmp"), fmt.Sprintf("/proc/%d/root/dev/shm", r.init)} {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		entries := repotest.Must(os.ReadDir(dir))(r.t)
 		for _, e := range entries {
 			out["file "+filepath.Base(dir)+"/"+e.Name()] = true
 		}

@@ -71,9 +71,7 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("WINDTUNNEL_SOAK: %v", err)
 	}
 	file, out := filepath.Join(dir, "soaked.yaml"), filepath.Join(dir, "run")
-	if err := os.WriteFile(file, fmt.Appendf(nil, soaked, lasts, length/(5*time.Second)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, fmt.Appendf(nil, soaked, lasts, length/(5*time.Second)), 0o600))
 	var said bytes.Buffer
 	c := exec.Command(bin, "run", file, "--out", out)
 	c.Stdout, c.Stderr = &said, &said

@@ -61,22 +61,12 @@ func TestWorkersDie(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(d.dir, "s.yaml"), []byte(sharedLoad), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	server := repotest.Must(hollow.New(hollow.Options{}))(t)
 	defer server.Close()
-	cluster, err := server.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := repotest.Must(server.Cluster("one"))(t)
 	d.kubeconfig = filepath.Join(d.dir, "kubeconfig")
-	if err := endpoint.WriteContexts(d.kubeconfig, "one", map[string]endpoint.Endpoint{"one": cluster.Endpoint()}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, endpoint.WriteContexts(d.kubeconfig, "one", map[string]endpoint.Endpoint{"one": cluster.Endpoint()}))
 	chance := rand.New(rand.NewPCG(seed, 22))
 	for i := range times {
 		d.once(i, chance)
@@ -98,9 +88,7 @@ func (d *deaths) once(i int, chance *rand.Rand) {
 	c.Dir = d.dir
 	var said strings.Builder
 	c.Stdout, c.Stderr = &said, &said
-	if err := c.Start(); err != nil {
-		d.t.Fatal(err)
-	}
+	repotest.NoError(d.t, c.Start())
 	repotest.Eventually(d.t, name+": its load begins", func() bool { return d.stepsBegun(out) > 0 })
 	time.Sleep(after)
 	victim := d.victim(c.Process.Pid, whom, chance.IntN(n))
@@ -143,10 +131,7 @@ func (d *deaths) victim(leader int, whom string, worker int) int {
 // processes are those of the test's own program, with their arguments.
 func (d *deaths) processes() map[int][]string {
 	out := map[int][]string{}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	entries := repotest.Must(os.ReadDir("/proc"))(d.t)
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
