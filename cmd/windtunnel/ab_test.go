@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -54,14 +55,10 @@ func (f *abFlights) fly(_ context.Context, o flight.Options) (flight.Result, err
 func abArms(t *testing.T, folder string, f *abFlights) (*arms, *strings.Builder) {
 	t.Helper()
 	file := filepath.Join(folder, "small.yaml")
-	if err := os.WriteFile(file, []byte(sideScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(sideScenario), 0o600))
 	out := &strings.Builder{}
 	x := &arms{file: file, repeats: 2, out: filepath.Join(folder, "out"), env: &environment{stdout: out, stderr: io.Discard}, fly: f.fly}
-	if err := x.checkInput("limiter=none", "limiter=5/10", nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.checkInput("limiter=none", "limiter=5/10", nil))
 	x.seed = 7
 	return x, out
 }
@@ -86,9 +83,7 @@ func TestABGoesOnWhereItWasStopped(t *testing.T) {
 	}
 	second := &abFlights{}
 	x, out = abArms(t, folder, second)
-	if err := x.flyTurns(t.Context(), &compareFlags{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.flyTurns(t.Context(), &compareFlags{}))
 	if want := []string{"b-02 5/10 8", "a-02 none 8"}; !slices.Equal(second.flown, want) {
 		t.Errorf("flown %q, want %q", second.flown, want)
 	}
@@ -106,9 +101,7 @@ func TestABGoesOnWhereItWasStopped(t *testing.T) {
 func TestABRefusesOtherRuns(t *testing.T) {
 	folder := t.TempDir()
 	x, _ := abArms(t, folder, &abFlights{})
-	if err := (side{limiter: "1/1", seed: 7, latency: 1, cores: 2, whole: true}).write(x.runDir(turn{0, 0})); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, (side{limiter: "1/1", seed: 7, latency: 1, cores: 2, whole: true}).write(x.runDir(turn{0, 0})))
 	if err := x.flyTurns(t.Context(), &compareFlags{}); err == nil || !strings.Contains(err.Error(), "give another --out") {
 		t.Errorf("error %v", err)
 	}
@@ -140,9 +133,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	folder := t.TempDir()
 	once := &abFlights{failed: map[int]error{2: boot}}
 	x, _ := abArms(t, folder, once)
-	if err := x.flyTurns(t.Context(), &compareFlags{all: true}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.flyTurns(t.Context(), &compareFlags{all: true}))
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(once.flown, want) {
 		t.Errorf("flown %q, want %q", once.flown, want)
 	}
@@ -150,9 +141,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	folder = t.TempDir()
 	lost := &abFlights{failed: map[int]error{2: boot, 3: boot, 4: boot}}
 	x, out := abArms(t, folder, lost)
-	if err := x.flyTurns(t.Context(), &compareFlags{all: true}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.flyTurns(t.Context(), &compareFlags{all: true}))
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(lost.flown, want) {
 		t.Errorf("flown %q, want %q", lost.flown, want)
 	}
@@ -161,9 +150,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	}
 	later := &abFlights{} // the one that is missing is flown by the same command
 	x, _ = abArms(t, folder, later)
-	if err := x.flyTurns(t.Context(), &compareFlags{all: true}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.flyTurns(t.Context(), &compareFlags{all: true}))
 	if want := []string{"b-01 5/10 7"}; !slices.Equal(later.flown, want) {
 		t.Errorf("flown %q, want %q", later.flown, want)
 	}
@@ -223,14 +210,9 @@ bodies:
 steps:
 - pause: 1s
 `
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	load := func(set map[string]string) *scenario.Scenario {
-		s, err := scenario.Load(file, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := repotest.Must(scenario.Load(file, set))(t)
 		return s
 	}
 	base := load(nil)
@@ -253,9 +235,7 @@ steps:
 // number that would do, and refused where a gate could only end unknown.
 func TestABSaysThatRunsAreTooFew(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "small.yaml")
-	if err := os.WriteFile(file, []byte(sideScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(sideScenario), 0o600))
 	for _, v := range []struct {
 		repeats int
 		above   float64

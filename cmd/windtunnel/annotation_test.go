@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // Each reason is one command, whatever stands in it.
@@ -29,17 +30,10 @@ func TestAnnotations(t *testing.T) {
 		{slo.Judgement{Scenario: "s", Verdict: slo.Fail, Reasons: many}, "::error title=windtunnel s%3A FAIL::The run's report has 3 more reasons.\n"},
 	} {
 		dir := record.Dir(t.TempDir())
-		raw, err := json.Marshal(v.j)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := dir.Write(record.VerdictFile, raw); err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(json.Marshal(v.j))(t)
+		repotest.NoError(t, dir.Write(record.VerdictFile, raw))
 		var got strings.Builder
-		if err := printAnnotations(&got, dir); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, printAnnotations(&got, dir))
 		if n := strings.Count(got.String(), "\n"); !strings.HasSuffix(got.String(), v.want) || n > 10 {
 			t.Errorf("%d lines\n%s\nwant\n%s", n, got.String(), v.want)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/assess"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // assessScenario creates as many pods as pods says; costly stands for a feature.
@@ -52,9 +53,7 @@ func (f *assessFlights) fly(_ context.Context, o flight.Options) (flight.Result,
 func newAssessing(t *testing.T, folder string, kind assess.Kind, f *assessFlights, asked assess.Asked, off, on []string) (*assessing, *strings.Builder, error) {
 	t.Helper()
 	file := filepath.Join(folder, "small.yaml")
-	if err := os.WriteFile(file, []byte(assessScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(assessScenario), 0o600))
 	out := &strings.Builder{}
 	x := &assessing{name: file, out: filepath.Join(folder, "out"), asked: asked, env: &environment{stdout: out, stderr: io.Discard}, fly: f.fly}
 	x.file.Kind = kind
@@ -68,20 +67,14 @@ func TestAssessGoesOnWhereItWasStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first, asked := &assessFlights{stop: 3, cancel: cancel}, assess.Asked{assess.Size: "pods=10,20,40", assess.Rate: "rate=100"}
 	x, _, err := newAssessing(t, folder, assess.Operator, first, asked, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if err := x.flyAssessment(ctx, "text"); err == nil || err.Error() != "verdict unknown" {
 		t.Errorf("stopped: %v", err)
 	}
 	second := &assessFlights{}
 	x, out, err := newAssessing(t, folder, assess.Operator, second, asked, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.flyAssessment(t.Context(), "markdown"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	repotest.NoError(t, x.flyAssessment(t.Context(), "markdown"))
 	if got := strings.Join(append(first.flown, second.flown...), " "); got != "pods=10-01 pods=20-01 pods=40-01 pods=40-01 pods=40-02 pods=20-02 pods=10-02" {
 		t.Errorf("flown %s", got)
 	}
@@ -107,9 +100,7 @@ func TestAssessSearchesForTheRate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first, asked := &assessFlights{stop: 6, cancel: cancel}, assess.Asked{assess.Size: "pods=20,40"}
 	x, _, err := newAssessing(t, folder, assess.Operator, first, asked, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	var plan strings.Builder
 	if err := x.sayPlan(&plan, false); err != nil || !strings.Contains(plan.String(), "4 runs: about") || !strings.Contains(plan.String(), "then up to 18 runs that search for the sustained rate") {
 		t.Errorf("%v: %s", err, plan.String())
@@ -121,9 +112,7 @@ func TestAssessSearchesForTheRate(t *testing.T) {
 	if x, _, err = newAssessing(t, folder, assess.Operator, second, asked, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.flyAssessment(t.Context(), "text"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.flyAssessment(t.Context(), "text"))
 	got := strings.Join(append(first.flown, second.flown...), " ")
 	want := "pods=20-01 pods=40-01 pods=40-02 pods=20-02 rate=200-01 rate=200-02 rate=200-02 rate=400-01 rate=400-02 rate=800-01"
 	if !strings.HasPrefix(got, want) || x.file.Finished != x.file.Plan.Runs() {
@@ -136,12 +125,8 @@ func TestAssessFeature(t *testing.T) {
 	folder := t.TempDir()
 	flights := &assessFlights{}
 	x, out, err := newAssessing(t, folder, assess.Feature, flights, nil, []string{"costly=false"}, []string{"costly=true"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.flyAssessment(t.Context(), "text"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	repotest.NoError(t, x.flyAssessment(t.Context(), "text"))
 	if got := strings.Join(flights.flown[:4], " "); len(flights.flown) != 10 || got != "a-01 b-01 b-02 a-02" {
 		t.Errorf("flown %s of %d", got, len(flights.flown))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/internal/opinion/atlas"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -104,9 +105,7 @@ func TestAtlasGoesOnWhereItWasStopped(t *testing.T) {
 	}
 	second := &atlasFlights{}
 	x, out := newAtlasing(folder, second)
-	if err := x.flyAtlas(t.Context(), "markdown"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.flyAtlas(t.Context(), "markdown"))
 	if got := len(first.flown) + len(second.flown); got != atlas.Defaults+tries+1+atlas.Screened+2*atlas.Measured+tries+atlas.Screened+atlas.Screened {
 		t.Errorf("%d flights: %v %v", got, first.flown, second.flown)
 	}

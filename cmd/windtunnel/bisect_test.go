@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/internal/opinion/bisect"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // bisectScenario has parameters of which one changes latency.
@@ -62,16 +63,12 @@ func (f *bisectFlights) fly(_ context.Context, o flight.Options) (flight.Result,
 func newBisecting(t *testing.T, folder string, f *bisectFlights) (*bisecting, *strings.Builder) {
 	t.Helper()
 	file := filepath.Join(folder, "small.yaml")
-	if err := os.WriteFile(file, []byte(bisectScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(bisectScenario), 0o600))
 	out := &strings.Builder{}
 	x := &bisecting{out: filepath.Join(folder, "out"), env: &environment{stdout: out, stderr: io.Discard}, fly: f.fly}
 	x.file.File, x.file.Search.Plan.Runs, x.file.Setup.Patterns = file, bisect.DefaultRuns, []string{"call latency"}
 	sides := bisectSides{good: []string{"nodes=4"}, bad: []string{"nodes=6", "rate=20", "pods=8", "limiter=5/10"}}
-	if err := x.checkInput(sides, nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.checkInput(sides, nil))
 	x.file.Setup.Seed = 7
 	return x, out
 }
@@ -86,9 +83,7 @@ func TestBisectGoesOnWhereItWasStopped(t *testing.T) {
 		t.Errorf("stopped: %v", err)
 	}
 	x, out := newBisecting(t, folder, &bisectFlights{})
-	if err := x.flySearch(t.Context(), "text"); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.flySearch(t.Context(), "text"))
 	for _, want := range []string{"rate 10 -> 20 causes the difference.", "50 % more in bad", "--a rate=10 --b rate=20", "--set nodes=4", "cause"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, out)
@@ -102,13 +97,9 @@ func TestBisectGoesOnWhereItWasStopped(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := os.WriteFile(x.file.File, []byte(bisectScenario+"# changed\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(x.file.File, []byte(bisectScenario+"# changed\n"), 0o600))
 	x.file.Search.Runs = nil
-	if err := x.checkInput(bisectSides{bad: []string{"rate=20"}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.checkInput(bisectSides{bad: []string{"rate=20"}}, nil))
 	if err := x.flySearch(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "another scenario's text") {
 		t.Errorf("a changed file: %v", err)
 	}
@@ -147,9 +138,7 @@ func TestBisectInput(t *testing.T) {
 func TestBisectBetween(t *testing.T) {
 	x, out := newBisecting(t, t.TempDir(), &bisectFlights{})
 	x.out += "-between"
-	if err := x.checkInput(bisectSides{bad: []string{"rate=20"}, between: []string{"rate=12,15,18"}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.checkInput(bisectSides{bad: []string{"rate=20"}, between: []string{"rate=12,15,18"}}, nil))
 	if err := x.flySearch(t.Context(), "markdown"); err != nil || !strings.Contains(out.String(), "rate 18 -&gt; 20 causes the difference.") {
 		t.Errorf("%v\n%s", err, out)
 	}

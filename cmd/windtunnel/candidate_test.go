@@ -28,9 +28,7 @@ func TestBisectBuilds(t *testing.T) {
 			f := &bisectFlights{}
 			x, out := newBisecting(t, folder, f)
 			x.file.Setup.Build = fmt.Sprintf(`echo "building $WINDTUNNEL_RATE"; case " %s " in *" $WINDTUNNEL_RATE "*) echo "no such commit" >&2; exit 125;; esac; echo "$WINDTUNNEL_RATE" > '%s'`, tt.broken, built)
-			if err := x.checkInput(bisectSides{bad: []string{"rate=20"}, between: []string{"rate=12,15,18"}}, nil); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, x.checkInput(bisectSides{bad: []string{"rate=20"}, between: []string{"rate=12,15,18"}}, nil))
 			x.fly = checksBuilt(t, built, f.fly)
 			if err := x.flySearch(t.Context(), "markdown"); (err != nil) != (name == "none between good and bad can be") || !strings.Contains(out.String(), tt.want) {
 				t.Errorf("%v\n%s", err, out)

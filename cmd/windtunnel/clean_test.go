@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
@@ -37,9 +38,7 @@ func TestCleanAsks(t *testing.T) {
 			s := apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true})
 			s.Add(path, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "left", UID: "u1", Labels: map[string]string{object.RunLabel: "r1"}}})
 			config := filepath.Join(t.TempDir(), "kubeconfig")
-			if err := s.Endpoint().WriteKubeconfig(config); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, s.Endpoint().WriteKubeconfig(config))
 			var said bytes.Buffer
 			env := &environment{stdin: strings.NewReader(tt.answer), asks: tt.asks, stdout: &said, stderr: &said}
 			if code := executeVerb(t.Context(), env, append([]string{"clean", "--kubeconfig", config}, tt.args...)); code != tt.code || !strings.Contains(said.String(), tt.says) {

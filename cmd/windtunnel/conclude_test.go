@@ -13,20 +13,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // What a run prints at its end: with a form for programs or pages stdout has
 // nothing else.
 func TestConclude(t *testing.T) {
 	dir := t.TempDir()
-	if err := makeRuns(dir); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, makeRuns(dir))
 	run := record.Dir(filepath.Join(dir, "pass"))
-	judgement, err := judge.Write(string(run))
-	if err != nil {
-		t.Fatal(err)
-	}
+	judgement := repotest.Must(judge.Write(string(run)))(t)
 	conclude := func(l leftover, r flight.Result) (stdout, stderr string, err error) {
 		var out, fault bytes.Buffer
 		err = l.printResult(&environment{stdout: &out, stderr: &fault}, r)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestSignalsOfOneMomentAreOneWish plays signals at times, the first of which is
@@ -59,9 +60,7 @@ func TestSignalEndsVerb(t *testing.T) {
 		if err == nil {
 			err = verb.Process.Signal(s)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		_ = verb.Wait()
 		if status, ok := verb.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != s {
 			t.Errorf("%v: it ended with %v", s, verb.ProcessState)

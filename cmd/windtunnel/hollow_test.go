@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestHollowKeepsWhatWasSaved serves clusters twice: what was saved of the first
@@ -45,13 +47,8 @@ func TestHollowKeepsWhatWasSaved(t *testing.T) {
 func TestHollowReplacesWhatWasSaved(t *testing.T) {
 	dir := t.TempDir()
 	saved, link := filepath.Join(dir, "state.yaml"), filepath.Join(dir, "link.yaml")
-	if err := errors.Join(os.WriteFile(saved, []byte("---\n# before"), 0o644), os.Symlink("state.yaml", link)); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.Open(saved)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, errors.Join(os.WriteFile(saved, []byte("---\n# before"), 0o644), os.Symlink("state.yaml", link)))
+	before := repotest.Must(os.Open(saved))(t)
 	defer before.Close()
 	withHollow(t, []string{"--shared", "--save", link}, func(func(string) kubernetes.Interface) {})
 	if raw, err := io.ReadAll(before); err != nil || string(raw) != "---\n# before" {
@@ -74,9 +71,7 @@ func TestHollowHistoryBytes(t *testing.T) {
 	withHollow(t, []string{"--shared", "--history-bytes", "10Ki"}, func(client func(name string) kubernetes.Interface) {
 		maps := client("hollow-1").CoreV1().ConfigMaps("default")
 		m, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 		first := metav1.ListOptions{ResourceVersion: m.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
 		for i := range 5 {
 			if i == 3 { // 6,000 bytes
@@ -113,11 +108,8 @@ func withHollow(t *testing.T, args []string, do func(client func(name string) ku
 		t.Fatalf("%q, %v, code %d", line, err, <-ended)
 	}
 	do(func(name string) kubernetes.Interface {
-		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path},
-			&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := repotest.Must(clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path},
+			&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig())(t)
 		return kubernetes.NewForConfigOrDie(config)
 	})
 	signals <- os.Interrupt

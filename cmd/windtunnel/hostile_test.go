@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/report/live"
 	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 
@@ -36,17 +37,11 @@ func TestHostileRunDirectories(t *testing.T) {
 func openHostile(t *testing.T, h reporttest.Hostile) {
 	const content = "nobody's business"
 	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(outside, []byte(content), 0o600))
 	folder := t.TempDir()
-	if err := makeRuns(folder); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, makeRuns(folder))
 	dir := record.Dir(filepath.Join(folder, "pass"))
-	if err := h.Make(dir, outside); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, h.Make(dir, outside))
 	if code := askVerb(t, "judge", string(dir)); h.Judged != (code != exitFault) || code == exitPass && !h.Sound {
 		t.Errorf("judge ends with %d", code)
 	}

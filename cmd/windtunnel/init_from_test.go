@@ -47,10 +47,7 @@ func TestInitFrom(t *testing.T) {
 	if code, out := run("--from", "example.org/gadgets@v1.2.3"); code != exitPass || !strings.Contains(out, "next: read gadgets/README.md") {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	raw, err := os.ReadFile(filepath.Join("gadgets", "load.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join("gadgets", "load.yaml")))(t)
 	s, err := scenario.Parse("load.yaml", raw, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, raw)

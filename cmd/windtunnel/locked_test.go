@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 	"github.com/windtunnel/windtunnel/internal/opinion/history"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A second ab or search in one folder ends with a sentence, and touches nothing there.
@@ -20,16 +21,9 @@ func TestOneExperimentAtATime(t *testing.T) {
 	folder := t.TempDir()
 	x, _ := abArms(t, folder, &abFlights{})
 	half := record.Dir(x.runDir(turn{0, 0})) // the first one's run under way
-	if err := os.MkdirAll(string(half), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := half.Write(record.ManifestFile, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	unlock, err := lockFolder(x.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.MkdirAll(string(half), 0o700))
+	repotest.NoError(t, half.Write(record.ManifestFile, []byte("{}")))
+	unlock := repotest.Must(lockFolder(x.out))(t)
 	if err := x.flyTurns(t.Context(), &compareFlags{}); !errors.Is(err, record.ErrBusy) || !strings.Contains(err.Error(), "wait for it, or give another --out") {
 		t.Errorf("ab: %v", err)
 	}
@@ -41,10 +35,7 @@ func TestOneExperimentAtATime(t *testing.T) {
 		t.Error(err)
 	}
 	unlock()
-	flying, err := half.Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	flying := repotest.Must(half.Lock())(t)
 	defer flying()
 	if err := moveAside(string(half)); !errors.Is(err, record.ErrBusy) {
 		t.Errorf("a run under way is moved: %v", err)

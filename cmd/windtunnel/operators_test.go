@@ -67,10 +67,7 @@ func TestProofRealControllers(t *testing.T) {
 				}
 				t.Fatal(fault.String())
 			}
-			s, err := scenario.Load(file, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := repotest.Must(scenario.Load(file, nil))(t)
 			out := filepath.Join(t.TempDir(), "run")
 			args := []string{"run", file, "--out", out}
 			for _, set := range small.set {
@@ -88,9 +85,7 @@ func TestProofRealControllers(t *testing.T) {
 				}
 			}
 			raw, err := fs.ReadFile(os.DirFS(out), "verdict.json")
-			if err := errors.Join(err, json.Unmarshal(raw, &verdict)); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, errors.Join(err, json.Unmarshal(raw, &verdict)))
 			for _, o := range verdict.Objectives {
 				if o.Name == s.Objectives[0].Name && o.Samples != small.objects {
 					t.Errorf("%s: %d objects of %d went through it\n%s", o.Name, o.Samples, small.objects, said)
