@@ -152,6 +152,16 @@ const (
 // refuseEmpty notes of all flags of a verb, and of verbs below it, that a value which is given is
 // not empty: that of a variable that is not set would mean the default.
 func refuseEmpty(verb *cobra.Command) {
+	check := verb.Args
+	verb.Args = func(cmd *cobra.Command, args []string) error {
+		if i := slices.Index(args, ""); i >= 0 {
+			return fmt.Errorf("%s: argument %d is empty: leave it out, or give it a value", cmd.CommandPath(), i+1)
+		}
+		if check == nil {
+			return nil
+		}
+		return check(cmd, args)
+	}
 	verb.Flags().VisitAll(func(f *pflag.Flag) { panicOnError(verb.Flags().SetAnnotation(f.Name, filledFlag, nil)) })
 	for _, child := range verb.Commands() {
 		refuseEmpty(child)

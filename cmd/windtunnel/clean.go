@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -58,6 +59,9 @@ func cleanVerb(env *environment) *cobra.Command {
 		defer cancel()
 		if c.within <= 0 {
 			return fmt.Errorf("--within %v: want more than 0s", c.within)
+		}
+		if len(validation.IsValidLabelValue(c.run)) > 0 {
+			return fmt.Errorf("--run %s: it is the ID of no run: see the field run of its manifest.json", c.run)
 		}
 		e, err := endpoint.FromKubeconfig(c.kubeconfig, "")
 		if err != nil {

@@ -55,8 +55,12 @@ func serveVerb(env *environment) *cobra.Command {
 		ctx, cancel := env.interruptibleContext(cmd.Context(), "stopping", cancelNothing)
 		defer cancel()
 		for _, root := range args {
-			if _, err := os.Stat(root); err != nil {
+			info, err := os.Stat(root)
+			if err != nil {
 				return fmt.Errorf("serve: %w", err)
+			}
+			if !info.IsDir() {
+				return fmt.Errorf("serve: %s is a file: name a run directory, or a folder of them", root)
 			}
 		}
 		if len(args) == 0 {
