@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const auditedScenario = `
@@ -30,9 +31,7 @@ func TestFlightCountsClients(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
 	file := filepath.Join(u.dir, "audited.yaml")
-	if err := os.WriteFile(file, []byte(auditedScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(auditedScenario), 0o600))
 	cmd, said := u.start("run", file, "--out", "run")
 	u.sound(exitOf(cmd.Wait()))
 	r, err := run.Open(filepath.Join(u.dir, "run"))

@@ -20,18 +20,12 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 	config, endUp := u.up("--nodes", "2")
 	defer endUp()
 	openTheirs(t, config)
-	before, err := census.Take(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := repotest.Must(census.Take(t.Context(), config))(t)
 	if len(before) < 50 {
 		t.Fatalf("the census has %d objects", len(before))
 	}
 	edge := []string{"--set", "edges=2", "--set", "pods=4", "--set", "rest=1s", "--set", "settle=1s"}
-	stages, err := os.ReadFile(repotest.Path(t, "examples", "vm/stages.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stages := repotest.Must(os.ReadFile(repotest.Path(t, "examples", "vm/stages.yaml")))(t)
 	u.write(map[string]string{"stages.yaml": string(stages)})
 	for _, f := range []struct {
 		example, until string
@@ -43,10 +37,7 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 		{"clusters/density.yaml", "filling", []string{"timeout"}, []string{"--set", "nodesPerMember=2", "--set", "podsPerNamespace=4", "--set", "latencyPods=2", "--set", "settle=1s"}},
 	} {
 		name := strings.ReplaceAll(f.example, "/", "-")
-		raw, err := scenario.Read(repotest.Path(t, "examples", f.example))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(scenario.Read(repotest.Path(t, "examples", f.example)))(t)
 		for _, e := range census.Endings() {
 			if !slices.Contains(f.endings, e.Name) {
 				continue

@@ -64,9 +64,7 @@ func cutUpgrade(t *testing.T, signal os.Signal, parts int) {
 		}
 		return before.begun >= parts
 	})
-	if err := cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Process.Signal(signal))
 	<-ended
 	u.nothingLeft()
 	if signal == os.Interrupt {

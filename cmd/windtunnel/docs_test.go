@@ -21,10 +21,7 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for _, glob := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md", "../../examples/*/README.md", "../../experiments/*.md", "../../experiments/*/README.md"} {
-		some, err := filepath.Glob(glob)
-		if err != nil {
-			t.Fatal(err)
-		}
+		some := repotest.Must(filepath.Glob(glob))(t)
 		out = append(out, some...)
 	}
 	if len(out) < 10 {
@@ -38,10 +35,7 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
-		raw, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(page))(t)
 		for _, m := range link.FindAllStringSubmatch(string(raw), -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "/") {
@@ -93,10 +87,7 @@ var called = regexp.MustCompile(`^\s*(?:\$ )?(?:bin/)?windtunnel ([^#>]*)`)
 func TestCommandLinesAreValid(t *testing.T) {
 	n := 0
 	for _, page := range pages(t) {
-		raw, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(page))(t)
 		inside, console, number := false, false, 0
 		for line := range strings.Lines(string(raw)) {
 			if number++; strings.HasPrefix(line, "```") {
@@ -168,15 +159,10 @@ func TestDocumentedRunsCanBegin(t *testing.T) {
 	cluster := filepath.Join(t.TempDir(), "kubeconfig")
 	const config = `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],` +
 		`"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"u","user":{"token":"t"}}]}`
-	if err := os.WriteFile(cluster, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(cluster, []byte(config), 0o600))
 	n := 0
 	for _, page := range pages(t) {
-		raw, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(page))(t)
 		number := 0
 		for line := range strings.Lines(string(raw)) {
 			number++
@@ -276,16 +262,10 @@ func TestCommands(t *testing.T) {
 func TestDocsRun(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	all, err := filepath.Glob("../../docs/*/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(filepath.Glob("../../docs/*/*.md"))(t)
 	ran := 0
 	for _, page := range all {
-		raw, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(page))(t)
 		if list := commands(string(raw)); len(list) > 0 {
 			ran += len(list)
 			t.Run(filepath.Base(page), func(t *testing.T) { u.follow(t, filepath.Base(page), list) })
@@ -299,9 +279,7 @@ func TestDocsRun(t *testing.T) {
 // follow does what a page says, in a folder with the examples.
 func (u *tunnel) follow(t *testing.T, page string, list []command) {
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")))
 	for _, c := range list {
 		args := strings.Fields(c.text)
 		if args[0] != "windtunnel" {
@@ -313,9 +291,7 @@ func (u *tunnel) follow(t *testing.T, page string, list []command) {
 		cmd.Env = append(os.Environ(), "HOME="+dir, "NO_COLOR=1")
 		var out output
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, cmd.Start())
 		if slices.Contains([]string{"up", "serve", "fleet"}, args[1]) {
 			defer interrupt(t, cmd, &out)
 			repotest.Eventually(t, c.text+" says something", func() bool { return strings.Contains(out.String(), "\n") })
@@ -408,19 +384,12 @@ func TestSiteIsBuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json", ".npmrc"} {
-		raw, err := os.ReadFile(filepath.Join("../../docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(filepath.Join("../../docs", name)))(t)
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, name), raw, 0o600))
 	}
 	for _, name := range []string{".vitepress/config.mts", "images"} {
 		from, to := filepath.Join("../../docs", name), filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.MkdirAll(filepath.Dir(to), 0o700))
 		if out, err := exec.Command("cp", "-r", from, to).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -431,16 +400,9 @@ func TestSiteIsBuilt(t *testing.T) {
 		all = append(all, some...)
 	}
 	for _, page := range all {
-		raw, err := os.ReadFile(filepath.Join("../../docs", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(page)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, page), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		raw := repotest.Must(os.ReadFile(filepath.Join("../../docs", page)))(t)
+		repotest.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(page)), 0o700))
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, page), raw, 0o600))
 	}
 	for _, args := range [][]string{{"ci", "--no-audit", "--no-fund"}, {"run", "build"}} {
 		cmd := exec.Command(npm, args...)

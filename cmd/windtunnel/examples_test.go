@@ -30,10 +30,7 @@ func TestWelcome(t *testing.T) {
 // TestWrittenExamplesAreSound writes each example into an empty folder and plans it there:
 // what it refers to comes with it.
 func TestWrittenExamplesAreSound(t *testing.T) {
-	names, err := examples.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := repotest.Must(examples.Names())(t)
 	for _, name := range names {
 		dir := t.TempDir()
 		var out, fault strings.Builder

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestRefusedCreatesFail has the API server refuse all objects of a step, and then
@@ -15,10 +16,7 @@ import (
 func TestRefusedCreatesFail(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	file, err := filepath.Abs("testdata/failed/refused.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("testdata/failed/refused.yaml"))(t)
 	cmd, said := u.start("run", file, "--out", filepath.Join(u.dir, "run"))
 	if code := exitOf(cmd.Wait()); code != exitFail {
 		t.Errorf("exit code %d, want %d\n%s", code, exitFail, said)
@@ -44,9 +42,7 @@ func TestRefusedCreatesFail(t *testing.T) {
 	if !strings.Contains(said.String(), message) {
 		t.Errorf("the terminal does not say %q:\n%s", message, said)
 	}
-	if err := os.RemoveAll(filepath.Join(u.dir, "run")); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.RemoveAll(filepath.Join(u.dir, "run")))
 	cmd, said = u.start("run", file, "--set", "size=1", "--out", filepath.Join(u.dir, "run"))
 	_ = cmd.Wait()
 	for _, o := range u.verdict().Objectives {

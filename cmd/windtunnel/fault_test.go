@@ -44,9 +44,7 @@ func TestFaultOnARunningUp(t *testing.T) {
 	fault := exec.Command(u.bin, "fault", "pause", "kube-scheduler", "--folder", filepath.Dir(config))
 	var told output
 	fault.Stdout, fault.Stderr = &told, &told
-	if err := fault.Start(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, fault.Start())
 	repotest.Eventually(t, "it holds", func() bool { return strings.Contains(told.String(), "began") })
 	endUp()
 	_ = fault.Wait()
@@ -75,10 +73,7 @@ func TestUpFlags(t *testing.T) {
 		nodes: 7, stages: []string{"general"}, set: []string{"nodes=5"},
 		flags: []string{"etcd.--quota-backend-bytes=1000", "etcd.a=b=c"}, limits: []string{"etcd.cpu=0.5", "etcd.memory=1Gi"},
 	}
-	o, err := f.upOptions([]string{"../../examples/density.yaml"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := repotest.Must(f.upOptions([]string{"../../examples/density.yaml"}, false))(t)
 	c := o.Plane.Components["etcd"]
 	if o.Fleet.Nodes != 5 || o.Fleet.Stages[0] != "general" || c.CPU != 0.5 || c.Memory != 1<<30 || c.Flags["quota-backend-bytes"] != "1000" || c.Flags["a"] != "b=c" {
 		t.Errorf("%+v %+v", o.Fleet, c)

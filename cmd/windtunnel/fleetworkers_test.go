@@ -50,18 +50,9 @@ spec:
 // nodesOf are the nodes of a cluster.
 func nodesOf(t *testing.T, kubeconfig string) (names []string) {
 	t.Helper()
-	e, err := endpoint.FromKubeconfig(kubeconfig, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(e.Config("fleetworkers-test"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := client.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(endpoint.FromKubeconfig(kubeconfig, ""))(t)
+	client := repotest.Must(kubernetes.NewForConfig(e.Config("fleetworkers-test")))(t)
+	list := repotest.Must(client.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{}))(t)
 	for _, n := range list.Items {
 		names = append(names, n.Name)
 	}
@@ -72,9 +63,7 @@ func nodesOf(t *testing.T, kubeconfig string) (names []string) {
 func startShared(t *testing.T, u *tunnel, kubeconfig, text string, flags ...string) (*exec.Cmd, *output, record.Dir) {
 	t.Helper()
 	for name, content := range map[string]string{"s.yaml": text, "own.yaml": ownStage} {
-		if err := os.WriteFile(filepath.Join(u.dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(u.dir, name), []byte(content), 0o600))
 	}
 	args := []string{"run", "s.yaml", "--kubeconfig", kubeconfig, "--out", "run", "--worker-processes"}
 	cmd, said := u.start(append(args, flags...)...)
@@ -88,9 +77,7 @@ func fileOf[T any](t *testing.T, dir record.Dir, name string) (out T) {
 	if err == nil {
 		err = json.Unmarshal(raw, &out)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	return out
 }
 
@@ -171,9 +158,7 @@ func TestAFleetWorkerDies(t *testing.T) {
 	if n := len(nodesOf(t, kubeconfig)); n != 11 {
 		t.Errorf("there are %d nodes", n)
 	}
-	if err := syscall.Kill(workerProcess(t, u.bin, "1"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Kill(workerProcess(t, u.bin, "1"), syscall.SIGKILL))
 	if code := exitOf(cmd.Wait()); code != exitUnknown {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
@@ -194,10 +179,7 @@ func workerProcess(t *testing.T, bin, index string) int {
 // processOf is the process of a program whose arguments are those.
 func processOf(t *testing.T, bin, what string, is func(args []string) bool) (pid int) {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := repotest.Must(filepath.Glob("/proc/[0-9]*"))(t)
 	for _, dir := range all {
 		raw, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // it may have ended
 		exe, _ := os.Readlink(filepath.Join(dir, "exe"))
@@ -232,9 +214,7 @@ steps:
 objectives:
 - {sli: failed-calls, max: 0}
 `
-	if err := os.WriteFile(filepath.Join(u.dir, "s.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(u.dir, "s.yaml"), []byte(text), 0o600))
 	cmd, said := u.start("run", "s.yaml", "--out", "run", "--worker-processes", "--fleet-workers", "2")
 	if code := exitOf(cmd.Wait()); code != exitPass && code != exitUnknown { // a busy machine has its doubts
 		t.Fatalf("exit code %d\n%s", code, said)
@@ -258,9 +238,7 @@ func TestFleetsThatCannotBeShared(t *testing.T) {
 	bin := repotest.Binary(t)
 	const shared = "scenario: x\nsubjects: [{name: edges, windtunnel: [edge-fleet], sharable: true}]\nsteps: [{pause: 1s}]\n"
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(shared), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(shared), 0o600))
 	cmd := exec.CommandContext(t.Context(), bin, "run", "s.yaml", "--out", "run", "--worker-kubeconfig", "none", "--fleet-workers", "1")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); exitOf(err) != exitFault || !strings.Contains(string(out), "use --worker-processes") {
@@ -275,9 +253,7 @@ func TestFleetsThatCannotBeShared(t *testing.T) {
 		"disturbed":   {"scenario: x\nfleet: {nodes: 9}\nsteps:\n- {name: dark, fault: {nodes: {count: 1}, action: notready, for: 1s}}\n", "3", `s.yaml:4: step "dark"`},
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(tt.text), 0o600))
 		cmd := exec.CommandContext(t.Context(), bin, "run", "s.yaml", "--out", "run", "--worker-processes", "--fleet-workers", tt.workers)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()

@@ -60,9 +60,7 @@ func linkProgram(t *testing.T, from, to string) {
 	if err == nil {
 		err = os.WriteFile(to, raw, 0o700)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 }
 
 // processes returns the pids of the processes of tool and plane, by argument.
@@ -157,9 +155,7 @@ func (u *tunnel) start(args ...string) (*exec.Cmd, *output) {
 	cmd.Dir = u.dir
 	var out output
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		u.t.Fatal(err)
-	}
+	repotest.NoError(u.t, cmd.Start())
 	u.t.Cleanup(func() {
 		if u.t.Failed() {
 			u.t.Logf("%s\n%s", cmd, &out)
@@ -181,9 +177,7 @@ func (u *tunnel) serve(verb string, args ...string) (config string, end func()) 
 	cmd := exec.Command(u.bin, append([]string{verb}, args...)...)
 	var out, said output
 	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := cmd.Start(); err != nil {
-		u.t.Fatal(err)
-	}
+	repotest.NoError(u.t, cmd.Start())
 	end = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		if code := exitOf(cmd.Wait()); code != exitPass {
@@ -210,10 +204,7 @@ func exitOf(err error) int {
 // small is a density flight of seconds.
 func small(t *testing.T, more ...string) []string {
 	t.Helper()
-	file, err := filepath.Abs("../../examples/density.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("../../examples/density.yaml"))(t)
 	args := []string{"run", file, "--out", "run", "--set", "nodes=20", "--set", "podsPerNode=10", "--set", "latencyPods=100", "--set", "latencyRate=25"}
 	return append(args, more...)
 }
@@ -222,14 +213,9 @@ func (u *tunnel) verdict() slo.Judgement { return u.verdictOf("run") }
 
 func (u *tunnel) verdictOf(run string) slo.Judgement {
 	u.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(u.dir, run, record.VerdictFile))
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(u.dir, run, record.VerdictFile)))(u.t)
 	var j slo.Judgement
-	if err := json.Unmarshal(raw, &j); err != nil {
-		u.t.Fatal(err)
-	}
+	repotest.NoError(u.t, json.Unmarshal(raw, &j))
 	return j
 }
 
@@ -294,13 +280,9 @@ func TestProofFlightPasses(t *testing.T) {
 func (u *tunnel) rejudge(t *testing.T, code int) {
 	t.Helper()
 	copied := filepath.Join(u.dir, "elsewhere", "copy")
-	if err := os.CopyFS(copied, os.DirFS(filepath.Join(u.dir, "run"))); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.CopyFS(copied, os.DirFS(filepath.Join(u.dir, "run"))))
 	for _, name := range []string{record.VerdictFile, record.ReportFile, diagnose.File} {
-		if err := os.Remove(filepath.Join(copied, name)); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.Remove(filepath.Join(copied, name)))
 	}
 	cmd, _ := u.start("judge", copied)
 	if again := exitOf(cmd.Wait()); again != code {
@@ -319,7 +301,7 @@ func (u *tunnel) rejudge(t *testing.T, code int) {
 func (u *tunnel) noSecrets(t *testing.T) {
 	t.Helper()
 	secret := regexp.MustCompile(`PRIVATE KEY|eyJhbGciOi[A-Za-z0-9_-]{20}|client-key-data`)
-	err := filepath.WalkDir(filepath.Join(u.dir, "run"), func(path string, d os.DirEntry, err error) error {
+	repotest.NoError(t, filepath.WalkDir(filepath.Join(u.dir, "run"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -328,10 +310,7 @@ func (u *tunnel) noSecrets(t *testing.T) {
 			t.Errorf("%s holds a secret: %s", path, found)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestInterruptSavesAndCleansUp(t *testing.T) {
@@ -339,9 +318,7 @@ func TestInterruptSavesAndCleansUp(t *testing.T) {
 	u := newTunnel(t)
 	cmd, _ := u.start(small(t)...)
 	u.reach("saturation")
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Process.Signal(os.Interrupt))
 	if code := exitOf(cmd.Wait()); code != exitUnknown {
 		t.Errorf("exit code %d, want %d", code, exitUnknown)
 	}
@@ -383,9 +360,7 @@ func TestKilledRunCanBeJudged(t *testing.T) {
 	u := newTunnel(t)
 	cmd, _ := u.start(small(t)...)
 	u.reach("saturation")
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 	_ = cmd.Wait()
 	judge, text := u.start("judge", "run")
 	if code := exitOf(judge.Wait()); code != exitUnknown {
@@ -402,9 +377,7 @@ func TestDeadComponentIsNamed(t *testing.T) {
 	u := newTunnel(t)
 	cmd, out := u.start(small(t)...)
 	u.reach("saturation")
-	if err := syscall.Kill(u.processes()["kube-apiserver"], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Kill(u.processes()["kube-apiserver"], syscall.SIGKILL))
 	if code := exitOf(cmd.Wait()); code != exitUnknown {
 		t.Errorf("exit code %d, want %d\n%s", code, exitUnknown, out)
 	}
@@ -467,9 +440,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
 	disk := filepath.Join(u.dir, "disk")
-	if err := os.Mkdir(disk, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Mkdir(disk, 0o700))
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("a small disk cannot be mounted here: %v", err)
 	}
@@ -497,33 +468,22 @@ func TestOwnBinaries(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
 	own := filepath.Join(u.dir, "own")
-	if err := os.Mkdir(own, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Mkdir(own, 0o700))
 	for _, name := range component.Names() {
 		script := "#!/bin/sh\nexec " + u.plane + " " + name + " \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(own, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(own, name), []byte(script), 0o700))
 	}
-	raw, err := os.ReadFile("../../examples/density.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile("../../examples/density.yaml"))(t)
 	changed := strings.Replace(string(raw), "  durability: memory", "  durability: fsync\n  binaries: own", 1)
 	changed = strings.Replace(changed, "    kube-scheduler:\n", "    kube-scheduler:\n      cpu: 1.5\n      memory: 2Gi\n", 1)
 	file := filepath.Join(u.dir, "density.yaml")
-	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
 	args := small(t, "--set", "podsPerNode=4")
 	args[1] = file
 	cmd, _ := u.start(args...)
 	u.sound(exitOf(cmd.Wait()))
 	_, m, err := record.OpenDir(filepath.Join(u.dir, "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if m.Plane.Kind != "binaries" || m.Plane.Durability != "fsync" || m.Plane.DataOn != "disk" {
 		t.Errorf("plane %s, durability %s, data on %s", m.Plane.Kind, m.Plane.Durability, m.Plane.DataOn)
 	}
@@ -533,9 +493,7 @@ func TestOwnBinaries(t *testing.T) {
 		}
 	}
 	// A folder that lacks one of them is refused before anything starts.
-	if err := os.Remove(filepath.Join(own, component.Scheduler)); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.Remove(filepath.Join(own, component.Scheduler)))
 	args[3] = "second"
 	cmd, out := u.start(args...)
 	if code := exitOf(cmd.Wait()); code != exitFault || !strings.Contains(out.String(), "kube-scheduler") {

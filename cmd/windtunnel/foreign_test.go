@@ -123,13 +123,8 @@ func apiVersionOf(collection string) string {
 func openTheirs(t *testing.T, config string) *theirs {
 	t.Helper()
 	e, err := endpoint.FromKubeconfig(config, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := wire.New(e, wire.Options{UserAgent: "theirs", Clock: clock.Start()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	client := repotest.Must(wire.New(e, wire.Options{UserAgent: "theirs", Clock: clock.Start()}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	c := &theirs{Client: client, t: t, config: config, kept: map[string][]byte{}}
 	paths := []string{"/api/v1/nodes/node-000000", "/api/v1/nodes/node-000001"}
@@ -208,9 +203,7 @@ func (u *tunnel) interruptedThere(c *theirs) {
 // killedThere kills a run, and cleans up after it; a run that is being flown is left
 // alone meanwhile.
 func (u *tunnel) killedThere(c *theirs) {
-	if err := os.RemoveAll(filepath.Join(u.dir, "run")); err != nil {
-		u.t.Fatal(err)
-	}
+	repotest.NoError(u.t, os.RemoveAll(filepath.Join(u.dir, "run")))
 	cmd, _ := u.start("run", "pass.yaml", "--kubeconfig", c.config, "--out", "run", "--set", "pause=10m")
 	u.reach("other")
 	clean := func(code int, says string, args ...string) {
@@ -224,9 +217,7 @@ func (u *tunnel) killedThere(c *theirs) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	_, manifest, err := record.OpenDir(filepath.Join(u.dir, "run"))
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	repotest.NoError(u.t, err)
 	clean(exitPass, "nothing was left by another", "--run", "another")
 	clean(exitPass, "configmaps default/other-0", "--dry-run", "--run", manifest.Run)
 	clean(exitFault, "add --yes to delete these objects", "--run", manifest.Run)

@@ -66,10 +66,7 @@ func (h *indexedJobs) create(t *testing.T, name, script string, alter func(*batc
 	if alter != nil {
 		alter(&j.Spec)
 	}
-	made, err := h.client.BatchV1().Jobs("default").Create(t.Context(), j, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := repotest.Must(h.client.BatchV1().Jobs("default").Create(t.Context(), j, metav1.CreateOptions{}))(t)
 	return made
 }
 
@@ -95,10 +92,7 @@ func has(condition batchv1.JobConditionType, reason string) func(*batchv1.Job) b
 
 func (h *indexedJobs) pods() []corev1.Pod {
 	h.t.Helper()
-	list, err := h.client.CoreV1().Pods("default").List(h.t.Context(), metav1.ListOptions{LabelSelector: job.Label + "=" + h.name})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	list := repotest.Must(h.client.CoreV1().Pods("default").List(h.t.Context(), metav1.ListOptions{LabelSelector: job.Label + "=" + h.name}))(h.t)
 	return list.Items
 }
 
@@ -126,9 +120,7 @@ func (h *indexedJobs) ran(indexes ...int) {
 
 func (h *indexedJobs) forget(index int) {
 	h.t.Helper()
-	if err := os.Remove(h.file("ran-", index)); err != nil {
-		h.t.Fatal(err)
-	}
+	repotest.NoError(h.t, os.Remove(h.file("ran-", index)))
 }
 
 func (h *indexedJobs) file(name string, index int) string {
@@ -138,17 +130,12 @@ func (h *indexedJobs) file(name string, index int) string {
 // release ends the waiting of all pods.
 func (h *indexedJobs) release() {
 	h.t.Helper()
-	if err := os.WriteFile(filepath.Join(h.dir, "release"), nil, 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	repotest.NoError(h.t, os.WriteFile(filepath.Join(h.dir, "release"), nil, 0o600))
 }
 
 // processes are those of this Job's pods: all that has their environment.
 func (h *indexedJobs) processes(more string) (out []int) {
-	all, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	all := repotest.Must(filepath.Glob("/proc/[0-9]*/environ"))(h.t)
 	for _, path := range all {
 		raw, err := os.ReadFile(path) // it may have ended
 		if err == nil && bytes.Contains(raw, []byte("WHERE="+h.dir+"\x00")) && bytes.Contains(raw, []byte(more)) {
@@ -177,9 +164,7 @@ func (h *indexedJobs) suspend(yes bool) {
 func (h *indexedJobs) remove() {
 	h.t.Helper()
 	background := metav1.DeletePropagationBackground
-	if err := h.client.BatchV1().Jobs("default").Delete(h.t.Context(), h.name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-		h.t.Fatal(err)
-	}
+	repotest.NoError(h.t, h.client.BatchV1().Jobs("default").Delete(h.t.Context(), h.name, metav1.DeleteOptions{PropagationPolicy: &background}))
 	repotest.Eventually(h.t, "its pods are gone", func() bool { return len(h.pods()) == 0 })
 	h.noProcesses()
 }
@@ -271,13 +256,9 @@ func (h *indexedJobs) losesPods(t *testing.T) {
 	}
 	evicted := h.pod(1)
 	h.forget(1)
-	if err := h.client.PolicyV1().Evictions("default").Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: evicted.Name, Namespace: "default"}}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, h.client.PolicyV1().Evictions("default").Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: evicted.Name, Namespace: "default"}}))
 	now := int64(0)
-	if err := h.client.CoreV1().Pods("default").Delete(t.Context(), h.pod(2).Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, h.client.CoreV1().Pods("default").Delete(t.Context(), h.pod(2).Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	h.until("indexes 0 and 2 have failed", func(j *batchv1.Job) bool { return j.Status.FailedIndexes != nil && *j.Status.FailedIndexes == "0,2" })
 	h.ran(1)
 	if again := h.pod(1); again.UID == evicted.UID {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestKubeBurnerWithoutThresholds flies a config that asks for nothing to be
@@ -17,9 +18,7 @@ func TestKubeBurnerWithoutThresholds(t *testing.T) {
 		"config.yml": "jobs:\n- name: maps\n  jobIterations: 5\n  qps: 20\n  burst: 20\n  namespace: maps\n  objects:\n  - {objectTemplate: map.yml, replicas: 2}\n",
 		"map.yml":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"m-{{.Iteration}}-{{.Replica}}\"}\ndata: {a: b}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600))
 	}
 	cmd, said := u.start("run", filepath.Join(u.dir, "config.yml"), "--out", filepath.Join(u.dir, "run"))
 	code := exitOf(cmd.Wait())

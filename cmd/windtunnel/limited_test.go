@@ -43,10 +43,7 @@ type limitedPlane struct {
 // fly returns the findings of a run on the plane, the first first.
 func (l limitedPlane) fly(t *testing.T, u *tunnel) []diagnose.Finding {
 	t.Helper()
-	file, err := filepath.Abs("../../examples/limited/" + l.scenario + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("../../examples/limited/" + l.scenario + ".yaml"))(t)
 	args := []string{"run", file, "--out", "run"}
 	for _, s := range l.set {
 		args = append(args, "--set", s)
@@ -55,14 +52,9 @@ func (l limitedPlane) fly(t *testing.T, u *tunnel) []diagnose.Finding {
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	raw, err := os.ReadFile(filepath.Join(u.dir, "run", diagnose.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(u.dir, "run", diagnose.File)))(t)
 	var found []diagnose.Finding
-	if err := json.Unmarshal(raw, &found); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &found))
 	return found
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // manyClusters has two real members and three hollow ones, and does each thing to
@@ -94,17 +95,12 @@ func TestFlightWithMembers(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
 	file := filepath.Join(u.dir, "many.yaml")
-	if err := os.WriteFile(file, []byte(manyClusters), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(manyClusters), 0o600))
 	cmd, said := u.start("run", file, "--out", "run", "--max-neighbours", "99%")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	r, err := run.Open(filepath.Join(u.dir, "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repotest.Must(run.Open(filepath.Join(u.dir, "run")))(t)
 	for _, s := range r.Facts.Steps {
 		if s.Note != "" {
 			t.Errorf("step %s: %s", s.Name, s.Note)
@@ -146,9 +142,7 @@ func TestFlightWithMembers(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(verdict, &judged)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	passed := map[string]int{}
 	for _, o := range judged.Objectives {
 		if o.Verdict == slo.Pass {
@@ -182,9 +176,7 @@ func TestMemberThatDoesNotStart(t *testing.T) {
 	u := newTunnel(t)
 	file := filepath.Join(u.dir, "bad.yaml")
 	text := "scenario: bad\nmembers:\n- {name: good, count: 1}\n- {name: bad, flags: {no-such-flag: x}}\nsteps: [{pause: 1s}]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	cmd, said := u.start("run", file, "--out", "run")
 	if code := exitOf(cmd.Wait()); code != exitFault || !strings.Contains(said.String(), "bad-1 died") || !strings.Contains(said.String(), "no-such-flag") {
 		t.Errorf("exit code %d: %s", code, said)
@@ -198,10 +190,7 @@ func TestUpWithMembers(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
 	config, endUp := u.up("--members", "1", "--hollow", "20")
-	raw, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(config))(t)
 	for _, name := range []string{"windtunnel", "member-1", "hollow-1", "hollow-20"} {
 		if !strings.Contains(string(raw), "name: "+name+"\n") {
 			t.Errorf("no context %s", name)

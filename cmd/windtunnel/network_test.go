@@ -19,10 +19,7 @@ import (
 func TestFlightNetworkIsMeasured(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	file, err := filepath.Abs("../../examples/network/path.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("../../examples/network/path.yaml"))(t)
 	cmd, said := u.start("run", file, "--set", "seconds=2", "--set", "rate=200", "--out", "run")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
@@ -53,10 +50,7 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 		t.Skip("network namespaces need root")
 	}
 	u := newTunnel(t)
-	file, err := filepath.Abs("../../examples/clusters/network.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("../../examples/clusters/network.yaml"))(t)
 	prefix := fmt.Sprintf("wt-wraps-%d", os.Getpid()) // others fly the same file on this machine
 	spaces := func() []string {
 		names, _ := filepath.Glob("/run/netns/" + prefix + "-*")
@@ -64,9 +58,7 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 	}
 	killed, _ := u.start("run", file, "--set", "path=p2p", "--set", "prefix="+prefix, "--set", "seconds=60", "--out", "killed")
 	repotest.Eventually(t, "machines and pods stand", func() bool { return len(spaces()) == 7 })
-	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, killed.Process.Signal(syscall.SIGKILL))
 	_ = killed.Wait()
 	u.nothingLeft()
 	if left := spaces(); len(left) > 0 {
@@ -101,9 +93,7 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 // that are nearest each comes first as often as second.
 func TestTurnsAreBalanced(t *testing.T) {
 	s, err := scenario.Load("../../examples/clusters/network-order.yaml", map[string]string{"turns": "6", "streamTurns": "6", "pairTurns": "4"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	orders := map[string][]string{}
 	for step := range s.AllSteps() {
 		switch n := step.Network; {
@@ -141,10 +131,7 @@ func TestFlightPathsInTurns(t *testing.T) {
 		t.Skip("network namespaces need root")
 	}
 	u := newTunnel(t)
-	file, err := filepath.Abs("../../examples/clusters/network-order.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("../../examples/clusters/network-order.yaml"))(t)
 	prefix := fmt.Sprintf("wt-turns-%d", os.Getpid())
 	cmd, said := u.start("run", file, "--set", "prefix="+prefix, "--set", "turns=2", "--set", "pairTurns=2", "--set", "streamTurns=2", "--set", "seconds=1", "--set", "streamSeconds=1", "--set", "rate=200", "--out", "run")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {

@@ -21,10 +21,7 @@ import (
 // worker is another process that the test starts, as on another host.
 func (u *tunnel) pathToWorker(seconds string, more ...string) (cmd, worker *exec.Cmd, said *output) {
 	u.t.Helper()
-	file, err := filepath.Abs("../../examples/network/worker.yaml")
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("../../examples/network/worker.yaml"))(u.t)
 	args := []string{"run", file, "--kubeconfig", hollowCluster(u.t), "--out", "run", "--workers", "1", "--worker-access", "access.json", "--set", "rate=200", "--set", "seconds=" + seconds}
 	cmd, said = u.start(append(args, more...)...)
 	repotest.Eventually(u.t, "it says where it is", func() bool {
@@ -96,9 +93,7 @@ steps:
 - {name: icmp, network: {from: {namespace: PREFIX-pod-a2}, to: {worker: 0, namespace: PREFIX-pod-b1, address: 198.18.201.10}, echo: {rate: 200, protocol: icmp}, for: 1s}}
 - {name: full, network: {from: {namespace: PREFIX-pod-a2}, to: {worker: 0, namespace: PREFIX-pod-b1, address: 198.18.201.10}, stream: {count: 2}, for: 4s}}
 `, "PREFIX", prefix)
-	if err := os.WriteFile(filepath.Join(u.dir, "s.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(u.dir, "s.yaml"), []byte(text), 0o600))
 	cmd, said := u.start("run", "s.yaml", "--kubeconfig", hollowCluster(t), "--out", "run", "--workers", "1", "--worker-processes")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
@@ -118,9 +113,7 @@ func TestNetworkToLostWorker(t *testing.T) {
 	u := newTunnel(t)
 	cmd, worker, said := u.pathToWorker("600")
 	u.inStep("idle")
-	if err := worker.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, worker.Process.Signal(syscall.SIGKILL))
 	_ = worker.Wait()
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil { // echoes without an answer are a finding, and go on to be sent
 		t.Fatal(err)
@@ -136,9 +129,7 @@ func TestNetworkToLostWorker(t *testing.T) {
 	other := newTunnel(t)
 	cmd, worker, _ = other.pathToWorker("600")
 	other.inStep("idle")
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 	_ = cmd.Wait()
 	if code := exitOf(worker.Wait()); code == exitPass {
 		t.Error("a worker without its leader has taken part to the end")
@@ -162,26 +153,19 @@ func TestWorkerAccessListensOnTheLoopback(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
 	cmd, worker, _ := u.pathToWorker("600")
-	raw, err := os.ReadFile(filepath.Join(u.dir, "access.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(u.dir, "access.json")))(t)
 	info, err := os.Stat(filepath.Join(u.dir, "access.json"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v: it holds a secret", info.Mode(), err)
 	}
 	var a protocol.Access
-	if err := json.Unmarshal(raw, &a); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &a))
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(a.URL, "https://"))
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		t.Errorf("%s, %v", a.URL, err)
 	}
 	u.inStep("idle")
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	_ = cmd.Wait()
 	_ = worker.Wait()
 	u.nothingLeft()

@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/machine/calibrate"
 	"github.com/windtunnel/windtunnel/internal/opinion/publish"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // againFlights is a stand-in for flight.Run that writes made-up runs of this latency.
@@ -47,13 +48,9 @@ func (f *againFlights) fly(_ context.Context, o flight.Options) (flight.Result, 
 func publishSides(t *testing.T, claims string) (bundle, key string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := makePublished(dir); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, makePublished(dir))
 	file := filepath.Join(dir, "claims.yaml")
-	if err := os.WriteFile(file, []byte(claims), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(claims), 0o600))
 	bundle, key = filepath.Join(dir, "x.wtb"), filepath.Join(dir, "key")
 	env := &environment{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
 	root := rootVerb(env)
@@ -132,9 +129,7 @@ func TestCalibrated(t *testing.T) {
 		if made := publish.CalibrationOf([]string{string(dir)}); made != nil {
 			var all publish.Calibration
 			raw, err := dir.Read(publish.CalibrationFile)
-			if err := errors.Join(err, json.Unmarshal(raw, &all)); err != nil {
-				t.Fatal(err)
-			}
+			repotest.NoError(t, errors.Join(err, json.Unmarshal(raw, &all)))
 			got = len(all.Seconds)
 		}
 		if !errors.Is(err, c.err) || got != c.want {
@@ -147,22 +142,14 @@ func TestCalibrated(t *testing.T) {
 func TestReproductionIsAdded(t *testing.T) {
 	bundle, _ := publishSides(t, sideClaims)
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
+	other := repotest.Must(ssh.NewSignerFromKey(private))(t)
 	added := filepath.Join(t.TempDir(), "added.wtb")
 	x := &reproducing{bundle: bundle, out: filepath.Join(t.TempDir(), "runs"), add: added, key: other}
 	if said, err := again(t.Context(), t, x, &againFlights{latency: 10 * time.Millisecond}); err != nil && err.Error() != "verdict pass" {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	v, err := publish.Verify(t.Context(), added, nil, version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := repotest.Must(publish.Verify(t.Context(), added, nil, version))(t)
 	found := ""
 	for _, c := range v.Checks {
 		if c.Name == "reproduced" {
@@ -179,16 +166,11 @@ func TestReproduceRefuses(t *testing.T) {
 	bundle, _ := publishSides(t, sideClaims)
 	silent, _ := publishSides(t, "claims: []\n")
 	damaged := filepath.Join(t.TempDir(), "damaged.wtb")
-	raw, err := os.ReadFile(bundle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(bundle))(t)
 	raw[len(raw)/2] ^= 1
 	other := filepath.Join(t.TempDir(), "other.yaml")
 	for path, content := range map[string][]byte{damaged: raw, other: []byte("scenario: other\n")} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(path, content, 0o600))
 	}
 	for name, tt := range map[string]struct {
 		x    reproducing

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/repotest/census"
 )
 
@@ -36,25 +37,16 @@ func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
 	u.write(map[string]string{"few.yaml": fewRights})
-	roles, err := exec.Command(u.bin, "run", filepath.Join(u.dir, "few.yaml"), "--print-rbac").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	roles := repotest.Must(exec.Command(u.bin, "run", filepath.Join(u.dir, "few.yaml"), "--print-rbac").Output())(t)
 	config, endUp := u.up("--nodes", "1")
 	defer endUp()
 	guest := bindRoles(t, config, string(roles), u.dir)
-	before, err := census.Take(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := repotest.Must(census.Take(t.Context(), config))(t)
 	cmd, said := u.start("run", "few.yaml", "--kubeconfig", guest, "--out", "run-few", "--max-neighbours", "95%")
 	if code := exitOf(cmd.Wait()); code != exitPass && code != exitUnknown || strings.Contains(said.String(), "left behind") || strings.Contains(said.String(), "forbidden") {
 		t.Errorf("with the rights that it needs: exit code %d\n%s", code, said)
 	}
-	now, err := census.Take(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := repotest.Must(census.Take(t.Context(), config))(t)
 	if differences := before.Differences(now); len(differences) > 0 {
 		t.Errorf("after it:\n%s", strings.Join(differences, "\n"))
 	}
@@ -70,20 +62,12 @@ func TestLeastRights(t *testing.T) {
 // bindRoles gives a service account the roles, and returns its kubeconfig.
 func bindRoles(t *testing.T, config, roles, dir string) (kubeconfig string) {
 	t.Helper()
-	e, err := endpoint.FromKubeconfig(config, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(e.Config("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(endpoint.FromKubeconfig(config, ""))(t)
+	client := repotest.Must(kubernetes.NewForConfig(e.Config("test")))(t)
 	ctx := context.Background()
 	made := func(_ any, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, err)
 	}
 	var create metav1.CreateOptions
 	made(client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "guests"}}, create))
@@ -103,13 +87,8 @@ func bindRoles(t *testing.T, config, roles, dir string) (kubeconfig string) {
 		made(client.RbacV1().Roles(role.Namespace).Create(ctx, &role, create))
 		made(client.RbacV1().RoleBindings(role.Namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: ref, Subjects: subjects}, create))
 	}
-	token, err := client.CoreV1().ServiceAccounts("guests").CreateToken(ctx, "guest", &authenticationv1.TokenRequest{}, create)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := repotest.Must(client.CoreV1().ServiceAccounts("guests").CreateToken(ctx, "guest", &authenticationv1.TokenRequest{}, create))(t)
 	kubeconfig = filepath.Join(dir, "guest.kubeconfig")
-	if err := e.As(token.Status.Token).WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, e.As(token.Status.Token).WriteKubeconfig(kubeconfig))
 	return kubeconfig
 }

@@ -60,9 +60,7 @@ func (u *tunnel) flyDrawn(plane string, seed uint64, sabotaged bool, args ...str
 	u.t.Helper()
 	name := fmt.Sprintf("drawn-%d-%t-%t", seed, sabotaged, plane == "")
 	text := drawScenario(name, plane, seed, sabotaged)
-	if err := os.WriteFile(filepath.Join(u.dir, name+".yaml"), []byte(text), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	repotest.NoError(u.t, os.WriteFile(filepath.Join(u.dir, name+".yaml"), []byte(text), 0o600))
 	cmd, out := u.start(append([]string{"run", name + ".yaml", "--out", name, "--max-neighbours", "100%"}, args...)...)
 	code := exitOf(cmd.Wait())
 	if code == exitFault && sabotaged && !strings.Contains(out.String(), "windtunnel has a fault") {

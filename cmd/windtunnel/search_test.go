@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // searchFlights stands in for experiment.Run: it passes up to an edge.
@@ -85,15 +86,11 @@ objectives:
 func newSearching(t *testing.T, folder string, f *searchFlights) (*searching, *strings.Builder) {
 	t.Helper()
 	file := filepath.Join(folder, "small.yaml")
-	if err := os.WriteFile(file, []byte(searchScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(file, []byte(searchScenario), 0o600))
 	out := &strings.Builder{}
 	x := &searching{file: file, out: filepath.Join(folder, "out"), env: &environment{stdout: out, stderr: io.Discard}, fly: f.fly}
 	x.state.Plan = capacity.Plan{Resolution: 0.125, Repeats: 2}
-	if err := x.checkInput([]string{"pods=100..900"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, x.checkInput([]string{"pods=100..900"}, nil))
 	return x, out
 }
 
@@ -164,10 +161,7 @@ func TestSearchAndPlanesThatDoNotStart(t *testing.T) {
 	if err := x.flySearch(t.Context(), "text"); !errors.Is(err, flight.ErrBoot) || !strings.Contains(err.Error(), "goes on from here") {
 		t.Errorf("%v", err)
 	}
-	raw, err := os.ReadFile(filepath.Join(folder, "out", "search.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(folder, "out", "search.json")))(t)
 	s, err := capacity.ReadState("search.json", raw)
 	if err != nil || len(s.Runs) != 2 || len(f.flown) != 6 {
 		t.Errorf("%v: %d runs kept of %q", err, len(s.Runs), f.flown)
@@ -181,10 +175,7 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 	x.state.Plan.MaxRuns = 1
 	_ = x.flySearch(t.Context(), "text") // its verdict is unknown
 	path := filepath.Join(folder, "out", "search.json")
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(path))(t)
 	for name, c := range map[string]struct {
 		change func(s map[string]any)
 		want   string
@@ -196,25 +187,16 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 		"a bad run":        {func(s map[string]any) { s["runs"].([]any)[0].(map[string]any)["point"] = []float64{1, 2} }, "run 1 has 2 values for 1 parameter"},
 	} {
 		var s map[string]any
-		if err := json.Unmarshal(raw, &s); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, json.Unmarshal(raw, &s))
 		c.change(s)
-		changed, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, changed, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		changed := repotest.Must(json.Marshal(s))(t)
+		repotest.NoError(t, os.WriteFile(path, changed, 0o600))
 		x, _ := newSearching(t, folder, f)
 		if err := x.flySearch(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	if err := os.WriteFile(path, raw[:len(raw)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(path, raw[:len(raw)/2], 0o600))
 	x, _ = newSearching(t, folder, f)
 	if err := x.flySearch(t.Context(), "text"); err == nil || !strings.Contains(err.Error(), "not JSON: it ends too early") {
 		t.Errorf("half a file: %v", err)

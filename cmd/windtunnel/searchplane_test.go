@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // cluster is a server that says of kube-system what a cluster says; it returns
@@ -26,9 +27,7 @@ func cluster(t *testing.T, status int, uid string) (kubeconfig, server string) {
 	}))
 	t.Cleanup(s.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := endpoint.Plain(s.URL).WriteKubeconfig(path); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, endpoint.Plain(s.URL).WriteKubeconfig(path))
 	return path, s.URL
 }
 

@@ -53,9 +53,7 @@ func TestFleetWorkersAreTheHollowMembers(t *testing.T) {
 	kubeconfig := hollowCluster(t)
 	cmd, said, dir := startShared(t, u, kubeconfig, strings.ReplaceAll(sharedMembers, "$for", "8s"), "--fleet-workers", "3")
 	repotest.Eventually(t, "members are asked", func() bool { return stepBegan(dir, "ask") })
-	if err := syscall.Kill(workerProcess(t, u.bin, "1"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Kill(workerProcess(t, u.bin, "1"), syscall.SIGKILL))
 	if code := exitOf(cmd.Wait()); code != exitUnknown {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
@@ -115,10 +113,7 @@ func edgeProcess(t *testing.T, bin, shard string) (pid, parent int) {
 	pid = processOf(t, bin, "the edges "+shard, func(args []string) bool {
 		return len(args) > 1 && args[1] == "edge-fleet" && slices.Contains(args, "--shard="+shard)
 	})
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := repotest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
 	var state string
 	if _, err := fmt.Sscan(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), &state, &parent); err != nil {
 		t.Fatal(err)
@@ -163,9 +158,7 @@ func TestASubjectOfAWorkerDies(t *testing.T) {
 	cmd, said, dir := startShared(t, u, hollowCluster(t), strings.ReplaceAll(sharedEdges, "$for", "1m"), "--fleet-workers", "2")
 	repotest.Eventually(t, "edges rest", func() bool { return stepBegan(dir, "rest") })
 	pid, _ := edgeProcess(t, u.bin, "2/3")
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	if code := exitOf(cmd.Wait()); code != exitUnknown {
 		t.Errorf("exit code %d\n%s", code, said)
 	}

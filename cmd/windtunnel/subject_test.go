@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const (
@@ -66,9 +67,7 @@ steps:
 func (u *tunnel) write(files map[string]string) {
 	u.t.Helper()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600); err != nil {
-			u.t.Fatal(err)
-		}
+		repotest.NoError(u.t, os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600))
 	}
 }
 
@@ -81,9 +80,7 @@ func TestSubjects(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
 	_, m, err := record.OpenDir(filepath.Join(u.dir, "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if len(m.Subjects) != 2 || m.Subjects[0].Name != "page" || m.Subjects[0].Command != u.bin || m.Subjects[0].CPULimit != 1 || m.Subjects[0].Version == "" ||
 		!m.Subjects[0].Limited && len(m.Warnings) == 0 || len(m.Subjects[1].Env) != 1 || !strings.HasPrefix(m.Subjects[1].Env[0], "WORD=in /") {
 		t.Errorf("%+v, warnings %v", m.Subjects, m.Warnings)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A plane whose controller manager allows itself 10 calls per second does not
@@ -15,22 +16,14 @@ import (
 func TestFlightSearchSaysWhatWasAchieved(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	file, err := filepath.Abs("../../examples/throughput.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := repotest.Must(filepath.Abs("../../examples/throughput.yaml"))(t)
 	cmd, said := u.start("search", file, "--vary", "rate=40..80", "--set", "qps=10", "--set", "pods=60", "--goal", "throughput", "--runs", "1", "--out", "search")
 	if code := exitOf(cmd.Wait()); code != exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	raw, err := os.ReadFile(filepath.Join(u.dir, "search", capacity.StateFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := repotest.Must(os.ReadFile(filepath.Join(u.dir, "search", capacity.StateFile)))(t)
 	var s capacity.State
-	if err := json.Unmarshal(raw, &s); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(raw, &s))
 	if s.Result.Rate != "pods running of fill" || len(s.Result.Points) != 1 {
 		t.Fatalf("%+v", s.Result)
 	}

@@ -6,19 +6,14 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/machine/usage"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // What was given back is read again when it is needed, and is the same.
 func TestTrim(t *testing.T) {
-	before, err := usage.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := repotest.Must(usage.Of(os.Getpid()))(t)
 	trimExecutablePages()
-	after, err := usage.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := repotest.Must(usage.Of(os.Getpid()))(t)
 	if after.Resident >= before.Resident {
 		t.Errorf("%d bytes resident, %d before", after.Resident, before.Resident)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // always says that a flag has an effect whatever else is given.
@@ -139,9 +140,7 @@ func TestUselessFlags(t *testing.T) {
 	const text = "scenario: x\nparameters: {n: 3}\nbodies: {m: {text: '{apiVersion: v1, kind: ConfigMap, metadata: {name: \"{{ .Name }}\", namespace: default}}'}}\n" +
 		"steps:\n- {name: a, create: {body: m, count: '${n}', pace: {burst: true}}}\n"
 	for _, name := range []string{"s.yaml", "o.yaml"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		repotest.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	table := useless()
 	for verb, flags := range allFlags(rootVerb(&environment{stdout: io.Discard, stderr: io.Discard})) {

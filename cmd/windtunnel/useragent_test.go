@@ -19,15 +19,10 @@ import (
 func TestUserAgents(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	plane, err := release.Read(u.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plane := repotest.Must(release.Read(u.dir))(t)
 	policy, log := filepath.Join(u.dir, "policy.yaml"), filepath.Join(u.dir, "audit.log")
 	const text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n"
-	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(policy, []byte(text), 0o600))
 	_, end := u.up("--nodes", "1", "--flag", "kube-apiserver.audit-policy-file="+policy, "--flag", "kube-apiserver.audit-log-path="+log)
 	agents := regexp.MustCompile(`"userAgent":"(kube-[a-z-]+)/([^ "]*) \([^)]*\) kubernetes/([^ "/]*)`)
 	said := map[string]map[string]bool{}
@@ -62,22 +57,12 @@ func builtCommit(t *testing.T) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "k8s.io/kubernetes")
 	c.Dir = "../../plane"
-	said, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := repotest.Must(c.Output())(t)
 	var module struct{ Info string }
 	var info struct{ Origin struct{ Hash string } }
-	if err := json.Unmarshal(said, &module); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(module.Info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &info); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, json.Unmarshal(said, &module))
+	raw := repotest.Must(os.ReadFile(module.Info))(t)
+	repotest.NoError(t, json.Unmarshal(raw, &info))
 	if info.Origin.Hash == "" {
 		return "unknown"
 	}

@@ -45,19 +45,11 @@ objectives:
 // hollowCluster serves one in this process and returns its kubeconfig.
 func hollowCluster(t *testing.T) string {
 	t.Helper()
-	server, err := hollow.New(hollow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := repotest.Must(hollow.New(hollow.Options{}))(t)
 	t.Cleanup(func() { _ = server.Close() })
-	c, err := server.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := repotest.Must(server.Cluster("one"))(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := endpoint.WriteContexts(path, "one", map[string]endpoint.Endpoint{"one": c.Endpoint()}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, endpoint.WriteContexts(path, "one", map[string]endpoint.Endpoint{"one": c.Endpoint()}))
 	return path
 }
 
@@ -65,9 +57,7 @@ func hollowCluster(t *testing.T) string {
 func flown(t *testing.T, bin, kubeconfig string, workers int) record.Dir {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(sharedScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(sharedScenario), 0o600))
 	args := []string{"run", "s.yaml", "--kubeconfig", kubeconfig, "--out", "run"} // relative, as people have it
 	if workers > 0 {
 		args = append(args, "--workers", strconv.Itoa(workers), "--worker-processes")
@@ -91,16 +81,13 @@ func asExit(err error, into **exec.ExitError) (ok bool) {
 // ended reads the ends of a stream's calls of the load.
 func ended(t *testing.T, d record.Dir, name string, each func(op record.Op, v record.Call)) {
 	t.Helper()
-	_, err := d.ReadStream(name, func(s *record.Stream) record.Visitor {
+	repotest.Must(d.ReadStream(name, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Call: func(v record.Call) {
 			if op := s.Ops[v.Op]; op.Source == "load" && op.Step != "namespaces" {
 				each(op, v)
 			}
 		}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 // Four processes send what one sends: every call once, as far from the others as one
@@ -152,9 +139,7 @@ func checkQuantile(t *testing.T, d record.Dir, sorted []time.Duration) {
 	if err == nil {
 		err = json.Unmarshal(raw, &j)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	at := slices.IndexFunc(j.Objectives, func(r slo.Result) bool { return r.SLI == "call-latency" })
 	want := sorted[(99*len(sorted)+99)/100-1].Seconds()
 	if r := j.Objectives[max(0, at)]; at < 0 || r.Value == nil || math.Abs(*r.Value-want) > 1e-9 || r.Samples != len(sorted) {
@@ -170,10 +155,7 @@ func checkQuantile(t *testing.T, d record.Dir, sorted []time.Duration) {
 // checkNothingLeft looks for what only a run under way has.
 func checkNothingLeft(t *testing.T, d record.Dir, workers int) {
 	t.Helper()
-	entries, err := os.ReadDir(d.File(record.WorkersFolder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := repotest.Must(os.ReadDir(d.File(record.WorkersFolder)))(t)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -219,9 +201,7 @@ abortOn: {failedCalls: 300, for: 10s}
 steps:
 - {name: ask, requests: {for: 10m, pace: {constant: 60}, mix: [{verb: get, resource: configmaps, namespace: default, name: none}]}}
 `
-	if err := os.WriteFile(filepath.Join(u.dir, "s.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, os.WriteFile(filepath.Join(u.dir, "s.yaml"), []byte(text), 0o600))
 	cmd, said := u.start("run", "s.yaml", "--kubeconfig", hollowCluster(t), "--out", "run", "--workers", "2", "--worker-processes")
 	dir := record.Dir(filepath.Join(u.dir, "run"))
 	repotest.Eventually(t, "its status tells of the workers' calls", func() bool {
@@ -257,9 +237,7 @@ steps:
 		raw, err := dir.Read(record.StatusFile)
 		return err == nil && json.Unmarshal(raw, &s) == nil && s.Step == "ask" && s.Done > 0
 	})
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	u.nothingLeft()
 	repotest.Eventually(t, "the temporary files are gone", func() bool {

@@ -46,14 +46,8 @@ type jobHost struct {
 func newJobHost(t *testing.T, flags ...string) *jobHost {
 	u := newTunnel(t)
 	config, _ := u.up()
-	e, err := endpoint.FromKubeconfig(config, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(e.Config("workerpods-test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := repotest.Must(endpoint.FromKubeconfig(config, ""))(t)
+	client := repotest.Must(kubernetes.NewForConfig(e.Config("workerpods-test")))(t)
 	node, said := u.start(append([]string{"kubelet", "--processes", "here", "--kubeconfig", config}, flags...)...)
 	t.Cleanup(func() {
 		_ = node.Process.Signal(os.Interrupt)
@@ -74,9 +68,7 @@ func newJobHost(t *testing.T, flags ...string) *jobHost {
 func (h *jobHost) fly(name, under string, count int, flags ...string) (*exec.Cmd, *output, record.Dir) {
 	h.t.Helper()
 	file := filepath.Join(h.dir, name+".yaml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(podsScenario, "$count", fmt.Sprint(count))), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	repotest.NoError(h.t, os.WriteFile(file, []byte(strings.ReplaceAll(podsScenario, "$count", fmt.Sprint(count))), 0o600))
 	out := filepath.Join(h.dir, name)
 	args := []string{"run", file, "--kubeconfig", under, "--out", out, "--workers", "2", "--worker-kubeconfig", h.config, "--worker-cpu", "100m", "--worker-memory", "256Mi"}
 	cmd, said := h.start(append(args, flags...)...)
@@ -126,9 +118,7 @@ func TestWorkersAreThePodsOfAJob(t *testing.T) {
 		t.Fatalf("pods of index 1: %v, %v", pods, err)
 	}
 	now := int64(0)
-	if err := h.client.CoreV1().Pods("default").Delete(t.Context(), pods.Items[0].Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, h.client.CoreV1().Pods("default").Delete(t.Context(), pods.Items[0].Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	if code := exitOf(cmd.Wait()); code != exitUnknown {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
@@ -137,9 +127,7 @@ func TestWorkersAreThePodsOfAJob(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(raw, &j)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, err)
 	if lost, unknown := j.Measures["workers_lost"].Value, j.Measures["worker_calls_unknown"].Value; lost != 1 || unknown == 0 {
 		t.Errorf("%v workers are lost with %v calls", lost, unknown)
 	}
@@ -179,9 +167,7 @@ func TestHostsThatCannotHaveTheWorkers(t *testing.T) {
 		return err == nil && len(q.Status.Hard) > 0
 	})
 	refused("quota", under, "exceeded quota: few")
-	if err := h.client.CoreV1().ResourceQuotas("default").Delete(t.Context(), few.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	repotest.NoError(t, h.client.CoreV1().ResourceQuotas("default").Delete(t.Context(), few.Name, metav1.DeleteOptions{}))
 
 	cmd, said, dir := h.fly("on-plane", h.config, 200, "--workers-on-plane")
 	if code := exitOf(cmd.Wait()); code != exitPass && code != exitUnknown { // a busy machine has its doubts
