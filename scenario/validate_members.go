@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-
 )
 
 // maxMembers bounds a scenario's members: each has a port or a path, a client
