@@ -34,6 +34,7 @@ type environment struct {
 	args           []string
 	asks           bool // stdin is a terminal, where a person may answer
 	terminal       bool // stderr is a terminal that a person watches: lines may be rewritten
+	alone          bool // the process is there for this verb alone, which may go before other processes
 }
 
 // verdictError ends a verb with the exit code of its verdict.
@@ -111,11 +112,13 @@ func executeVerb(ctx context.Context, env *environment, args []string) int {
 	return exitFault
 }
 
-// flightContext is interruptible for a verb that flies: the process is made ready to
-// measure first.
+// flightContext is interruptible for a verb that flies: a process of its own is made ready
+// to measure first. Several flights in one process would each take it further before others.
 func (env *environment) flightContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	process.Prefer()
-	trimExecutablePages()
+	if env.alone {
+		process.Prefer()
+		trimExecutablePages()
+	}
 	return env.interruptibleContext(ctx,
 		"interrupted: saving what was measured and cleaning up; once more ends at once",
 		func() { os.Exit(exitUnknown) }) // the reaper cleans up after us

@@ -31,7 +31,7 @@ func dispatchProcess() int {
 // nothing that steers a terminal: names and messages are of files and servers of others.
 func newEnvironment(stdin, stdout, stderr *os.File) *environment {
 	return &environment{
-		stdin: stdin, asks: isTerminal(stdin),
+		stdin: stdin, asks: isTerminal(stdin), alone: true,
 		stdout: text.NewScreen(stdout), stderr: text.NewScreen(stderr), listen: sync.OnceValue(listenToSignals), args: os.Args,
 		terminal: isTerminal(stderr) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
 	}
