@@ -111,7 +111,7 @@ func (c disturbanceChecker) checkFields(path, action string, x *Disturbance) {
 		case wanted && !f.set:
 			c.reportAt(path, "fault.%s: is needed for %s", f.name, action)
 		case wanted && !f.ok:
-			c.reportAt(path+"."+f.name, "fault.%s: is not %s", f.name, f.want)
+			c.reportAt(path+"."+f.name, "fault.%s: must be %s", f.name, f.want)
 		case !wanted && f.set:
 			c.reportAt(path+"."+f.name, "fault.%s: belongs to %s, not to %s", f.name, joinWords(f.actions), action)
 		}

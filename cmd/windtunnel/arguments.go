@@ -51,10 +51,12 @@ func checkChild(root *cobra.Command, args []string) error {
 // verbWords returns a verb's own words, such as "stage test", and the names of its arguments.
 func verbWords(verb *cobra.Command) (name string, arguments []string) {
 	name = strings.TrimPrefix(verb.CommandPath(), verb.Root().Name()+" ")
+	optional := false // inside of brackets of several words, such as [-- C...]
 	for _, w := range strings.Fields(verb.Use)[1:] {
-		if w != "--" && !strings.HasPrefix(w, "[-") {
+		if optional = optional || strings.HasPrefix(w, "[-"); !optional && w != "--" {
 			arguments = append(arguments, w)
 		}
+		optional = optional && !strings.HasSuffix(w, "]")
 	}
 	return name, arguments
 }

@@ -54,9 +54,9 @@ func (r *run) checkFaults() error {
 }
 
 // findPrograms looks for what a run would start or reach: the subjects' programs, the first
-// command of the steps, the programs of the plane, the kubeconfig.
+// command of the steps, the programs of the plane, the kubeconfigs of the plane and of workers.
 func (r *run) findPrograms() error {
-	err := steps.CheckCommand(r.workload)
+	err := errors.Join(steps.CheckCommand(r.workload), r.options.Workers.CheckFiles())
 	if err != nil {
 		return err
 	}

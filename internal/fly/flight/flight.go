@@ -152,7 +152,6 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	defer r.dir.claimOwner()()
 	r.noteImport(in)
-	r.warnUnmet()
 	ended := r.flyRecorded(ctx)
 	return r.writeResults(ended), nil
 }
@@ -164,6 +163,10 @@ func newRun(in Imported, o Options) (*run, error) {
 	if err == nil {
 		err = r.findPrograms()
 	}
+	var forecast Forecast
+	if err == nil {
+		forecast, err = forecastRun(r.workload, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +175,9 @@ func newRun(in Imported, o Options) (*run, error) {
 	}
 	if r.dir, err = newDirectory(o, in, r.id, r.clock); err != nil {
 		return nil, err
+	}
+	for _, sentence := range forecast.Unmet { // what this machine cannot bear
+		r.dir.addWarning(sentence)
 	}
 	r.installation.owner = subject.Owner{Stamp: object.Stamp{Run: r.newStamp().Run}, Adopt: o.Adopt} // a subject's pods are real
 	r.subjects.stamp = r.newStamp()

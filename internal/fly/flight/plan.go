@@ -105,17 +105,6 @@ func forecastRun(w *workload.Workload, o Options) (Forecast, error) {
 	return f, nil
 }
 
-// warnUnmet says before the run starts what this machine cannot bear of it.
-func (r *run) warnUnmet() {
-	f, err := forecastRun(r.workload, r.options)
-	if err != nil {
-		return // the step that meets it says so
-	}
-	for _, sentence := range f.Unmet {
-		r.dir.addWarning(sentence)
-	}
-}
-
 // machineLimits are those of this machine. What cannot be found out stays unknown.
 func machineLimits(s *scenario.Scenario, o Options) plan.Limits {
 	var l plan.Limits

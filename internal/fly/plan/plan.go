@@ -159,6 +159,15 @@ type estimator struct {
 	members  int        // in which the step is done; 0: on the plane
 }
 
+// StepError is what keeps a step from being planned.
+type StepError struct {
+	Step *scenario.Step
+	Err  error
+}
+
+func (e *StepError) Error() string { return fmt.Sprintf("step %q: %v", e.Step.Name, e.Err) }
+func (e *StepError) Unwrap() error { return e.Err }
+
 // object is one of the objects that a create step makes for each index.
 type object struct {
 	item     scenario.Item

@@ -90,7 +90,7 @@ func (e *estimator) estimateStep(s *scenario.Step, begin time.Duration) (span, e
 		one.Duration = time.Duration(s.Pause)
 	}
 	if err != nil && !errors.Is(err, errNoMembers) {
-		return span{}, fmt.Errorf("step %q: %w", s.Name, err)
+		return span{}, &StepError{s, err}
 	}
 	e.estimateClients(s, &one)
 	e.out.Steps = append(e.out.Steps, one)

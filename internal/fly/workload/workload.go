@@ -135,10 +135,15 @@ func (w *Workload) readReplay(step *scenario.Step, name string) error {
 
 // Estimate says what the workload would send.
 func (w *Workload) Estimate() (plan.Estimate, error) {
-	return plan.Of(w.Scenario, plan.Sources{
+	e, err := plan.Of(w.Scenario, plan.Sources{
 		Render: w.renderFirst,
 		Times:  func(file string) ([]time.Duration, error) { return w.replays[file], nil },
 	})
+	var one *plan.StepError
+	if errors.As(err, &one) {
+		err = fmt.Errorf("%s: %w", w.PlaceOfStep(one.Step), one.Err)
+	}
+	return e, err
 }
 
 // renderFirst renders the first object of a body that is not left out.

@@ -3,6 +3,7 @@ package leader
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/component/skew"
@@ -35,6 +36,25 @@ func (s Settings) Check(w *workload.Workload, own bool) error {
 		errs = append(errs, checkPath(w, own, plane.Fleet, "--fleet-workers"), s.checkFleets(w))
 	}
 	return errors.Join(errs...)
+}
+
+// CheckFiles says what is wrong with the files by which workers are reached.
+func (s Settings) CheckFiles() error {
+	if s.Pods != nil && s.Pods.Kubeconfig != "" {
+		if err := plane.CheckKubeconfig(s.Pods.Kubeconfig); err != nil {
+			return fmt.Errorf("--worker-kubeconfig: %w", err)
+		}
+	}
+	for i := range s.CountAll() {
+		if s.Manual == nil {
+			break
+		}
+		file := accessFile(s.Manual.Access, i, s.CountAll())
+		if _, err := os.Lstat(file); err == nil {
+			return fmt.Errorf("--worker-access %s: it is there already, and holds what the workers of another run need: remove it, or name another file", file)
+		}
+	}
+	return nil
 }
 
 // checkPath refuses faults on the path of a client that workers do not take.
