@@ -124,6 +124,11 @@ func TestEachCauseComesFirst(t *testing.T) {
 			kueue rest_client_rate_limiter_duration_seconds_count{verb="GET",host="127.0.0.1:3"} +20`,
 			manifest: limited(record.ComponentFact{Name: "kueue", Args: []string{"--config=k"}, Client: &record.ClientLimit{QPS: 50, Burst: 100}})},
 			diagnose.ClientThrottle, "kueue", 0.99, 1, "On average 4.71 requests were queued in client-side rate limiters of kueue, most of them for 127.0.0.1:1, to which it sent 5 requests/s"},
+		{"the rate limiter of the only server, idle for most of the time", made{series: `
+			kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST",host="127.0.0.1:1"} +4.9
+			kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST",host="127.0.0.1:1"} +5`,
+			manifest: limited(record.ComponentFact{Name: "kube-scheduler", Args: []string{"--kube-api-qps=50"}, Client: &record.ClientLimit{QPS: 50, Burst: 100}})},
+			diagnose.ClientThrottle, "kube-scheduler", 0.05, 0.2, "On average 4.9 requests were queued in the client-side rate limiter of kube-scheduler"},
 		{"a queue with one worker, whose calls are quick", made{series: `
 			kube-controller-manager rest_client_request_duration_seconds_sum{verb="POST"} +0.9
 			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +9

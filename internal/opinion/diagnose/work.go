@@ -58,13 +58,20 @@ func findClientThrottle(f *Facts, d delays) (out []candidate) {
 }
 
 // mostLimited returns the server for which requests of a component wait longest in a rate
-// limiter, and how many a second go to it.
+// limiter, and how many a second go to it; none of a component that knows one server alone,
+// whose limiter may be idle for most of the time.
 func mostLimited(f *Facts, name string) (server string, rate float64) {
-	longest := 0.0
+	servers, longest := 0, 0.0
 	for _, s := range f.Answers[throttledAt].Series {
-		if s.hasLabels([]string{instance, name}) && s.Whole > longest {
+		if !s.hasLabels([]string{instance, name}) {
+			continue
+		}
+		if servers++; s.Whole > longest {
 			server, longest = s.Labels["host"], s.Whole
 		}
+	}
+	if servers < 2 {
+		return "", 0
 	}
 	return server, f.wholeValue(pacedAt, instance, name, "host", server)
 }
