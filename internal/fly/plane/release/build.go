@@ -202,14 +202,17 @@ func (r *Release) lookForEtcd(ctx context.Context, tool build.GoTool, wanted str
 		if err != nil {
 			return err
 		}
-		switch there, err := all[etcdModule].IsThere(); {
+		there, err := all[etcdModule].IsThere()
+		lacks := []string{etcdModule + " " + etcd}
+		switch {
 		case err != nil:
 			return fmt.Errorf("ask the module proxy for etcd %s: %w", etcd, err)
-		case !there && wanted != "":
+		case there:
+			lacks, err = lacksOfEtcd(ctx, tool, all[etcdModule])
+		case wanted != "":
 			v, _ := parseVersion(wanted)
 			return unknown("etcd", v, published)
 		}
-		lacks, err := lacksOfEtcd(ctx, tool, all[etcdModule])
 		switch {
 		case err != nil:
 			return err

@@ -174,9 +174,11 @@ func TestCheckFindsTheNewestWholePatch(t *testing.T) {
 	if err != nil || whole == nil || whole.Kubernetes != "v1.36.2" || whole.Etcd != "v3.6.12" {
 		t.Fatalf("%+v, %v", whole, err)
 	}
-	fakeGo(t, "zip:go.etcd.io/etcd/raft/v3@v3.6.12")
-	if whole, _, err := Check(t.Context(), "v1.36", &bytes.Buffer{}); err != nil || whole == nil || whole.Etcd != "v3.6.13" {
-		t.Errorf("without a module of the usual etcd: %+v, %v", whole, err)
+	for _, lacking := range []string{"zip:go.etcd.io/etcd/raft/v3@v3.6.12", "go.etcd.io/etcd/server/v3@v3.6.12"} { // it is listed
+		fakeGo(t, lacking)
+		if whole, _, err := Check(t.Context(), "v1.36", &bytes.Buffer{}); err != nil || whole == nil || whole.Etcd != "v3.6.13" {
+			t.Errorf("without %s: %+v, %v", lacking, whole, err)
+		}
 	}
 	if len(others) != 1 || others[0].Kubernetes != "v1.36.3" || !slices.Equal(others[0].Missing, []string{"k8s.io/kubelet v0.36.3"}) {
 		t.Errorf("others %+v", others)
