@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -83,11 +82,15 @@ func (c *churning) addCluster(s *Session) error {
 
 func (c *churning) runCycles(ctx context.Context) (err error) {
 	if c.clients = c.session.Workload.ClientsOf(c.Step); c.clients != nil {
-		end, err := c.session.Load.OpenClients(ctx, c.clients)
-		if err != nil {
-			return err
+		end, failed := c.session.Load.OpenClients(ctx, c.clients)
+		if failed != nil {
+			return failed
 		}
-		defer func() { err = errors.Join(err, end()) }()
+		defer func() {
+			if failed := end(); err == nil {
+				err = failed
+			}
+		}()
 	}
 	for _, one := range c.clusters {
 		one.objects.BeginChurn()

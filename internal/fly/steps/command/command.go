@@ -100,10 +100,10 @@ func (x Command) Run(ctx context.Context, out *os.File) error {
 }
 
 // awaitGroup gives what a command has started a moment to end, and names what is left.
-func awaitGroup(ctx context.Context, group int) []string {
+func awaitGroup(ctx context.Context, group int) (left []string) {
 	for range groupGrace / groupEvery {
-		if len(process.InGroup(group)) == 0 || clock.Sleep(ctx, groupEvery) != nil {
-			break
+		if left = process.InGroup(group); len(left) == 0 || clock.Sleep(ctx, groupEvery) != nil {
+			return left
 		}
 	}
 	return process.InGroup(group)
