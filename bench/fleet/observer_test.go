@@ -17,8 +17,7 @@ import (
 
 func bytesOf(t *testing.T, o interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
-	raw := repotest.Must(o.Marshal())(t)
-	return raw
+	return repotest.Must(o.Marshal())(t)
 }
 
 func TestPodsAreStampedOnce(t *testing.T) {

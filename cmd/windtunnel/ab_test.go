@@ -212,8 +212,7 @@ steps:
 `
 	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	load := func(set map[string]string) *scenario.Scenario {
-		s := repotest.Must(scenario.Load(file, set))(t)
-		return s
+		return repotest.Must(scenario.Load(file, set))(t)
 	}
 	base := load(nil)
 	for _, c := range []struct {

@@ -66,8 +66,7 @@ func (h *indexedJobs) create(t *testing.T, name, script string, alter func(*batc
 	if alter != nil {
 		alter(&j.Spec)
 	}
-	made := repotest.Must(h.client.BatchV1().Jobs("default").Create(t.Context(), j, metav1.CreateOptions{}))(t)
-	return made
+	return repotest.Must(h.client.BatchV1().Jobs("default").Create(t.Context(), j, metav1.CreateOptions{}))(t)
 }
 
 // until waits until the Job is as it is to be, and returns it.

@@ -38,8 +38,7 @@ func TestPaces(t *testing.T) {
 func paceOf(t *testing.T, s repotest.Step) *pace.Pace {
 	t.Helper()
 	number := func(key string) float64 {
-		v := repotest.Must(strconv.ParseFloat(s.Args[key], 64))(t)
-		return v
+		return repotest.Must(strconv.ParseFloat(s.Args[key], 64))(t)
 	}
 	var p *pace.Pace
 	switch s.Name {
@@ -96,6 +95,5 @@ func steps(t *testing.T, s repotest.Step) (out []pace.Step) {
 
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
-	d := repotest.Must(time.ParseDuration(text))(t)
-	return d
+	return repotest.Must(time.ParseDuration(text))(t)
 }

@@ -38,8 +38,7 @@ spec:
 
 func compile(t testing.TB, text string) *Template {
 	t.Helper()
-	c := repotest.Must(Compile("body.yaml", text, 1, Windtunnel()))(t)
-	return c
+	return repotest.Must(Compile("body.yaml", text, 1, Windtunnel()))(t)
 }
 
 // why returns why objects like v are not made of segments.

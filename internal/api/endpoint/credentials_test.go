@@ -41,14 +41,12 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, user)
 	repotest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	e := repotest.Must(endpoint.FromKubeconfig(file, ""))(t)
-	return e
+	return repotest.Must(endpoint.FromKubeconfig(file, ""))(t)
 }
 
 func authorization(t *testing.T, e endpoint.Endpoint) string {
 	t.Helper()
-	got := repotest.Must(e.Authorization())(t)
-	return got
+	return repotest.Must(e.Authorization())(t)
 }
 
 // TestPluginRunsWhenItsCredentialsAreRefused: once, however many clients say so.

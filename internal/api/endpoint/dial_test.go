@@ -32,8 +32,7 @@ func through(t *testing.T, e endpoint.Endpoint, proxy string) endpoint.Endpoint 
 		c.ProxyURL = proxy
 	}
 	repotest.NoError(t, clientcmd.WriteToFile(*config, file))
-	out := repotest.Must(endpoint.FromKubeconfig(file, ""))(t)
-	return out
+	return repotest.Must(endpoint.FromKubeconfig(file, ""))(t)
 }
 
 // pipe copies both ways until one end closes.

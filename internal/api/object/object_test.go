@@ -44,8 +44,7 @@ func pod() *corev1.Pod {
 
 func marshal(t testing.TB, o interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
-	raw := repotest.Must(o.Marshal())(t)
-	return raw
+	return repotest.Must(o.Marshal())(t)
 }
 
 func TestDecodePod(t *testing.T) {

@@ -74,6 +74,5 @@ func flyLate(t *testing.T, connections int) slo.Judgement {
 	repotest.NoError(t, w.Close())
 	m := record.Manifest{Fleet: record.FleetFacts{Nodes: 10, LeaseSeconds: 40}}
 	facts := repotest.Must(readrun.Collect(path, m))(t)
-	j := repotest.Must(slo.Judge(&readrun.Run{Manifest: m, Scenario: &scenario.Scenario{Name: "test"}, Facts: facts}))(t)
-	return j
+	return repotest.Must(slo.Judge(&readrun.Run{Manifest: m, Scenario: &scenario.Scenario{Name: "test"}, Facts: facts}))(t)
 }

@@ -360,6 +360,5 @@ func TestAttachThatFailsIsOneClearLine(t *testing.T) {
 // port returns the number in a component's address.
 func port(t *testing.T, url string) int {
 	t.Helper()
-	n := repotest.Must(strconv.Atoi(regexp.MustCompile(`:(\d+)/`).FindStringSubmatch(url)[1]))(t)
-	return n
+	return repotest.Must(strconv.Atoi(regexp.MustCompile(`:(\d+)/`).FindStringSubmatch(url)[1]))(t)
 }

@@ -91,8 +91,7 @@ spec: {group: example.org, names: {kind: Widget, plural: widgets}, versions: [{n
 
 func decoded(t *testing.T, text string) []subject.Object {
 	t.Helper()
-	out := repotest.Must(subject.Decode("f.yaml", []byte(text)))(t)
-	return out
+	return repotest.Must(subject.Decode("f.yaml", []byte(text)))(t)
 }
 
 func TestADefinitionIsWaitedFor(t *testing.T) {

@@ -39,8 +39,7 @@ spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1],
 
 func decode(t *testing.T, text string) []subject.Object {
 	t.Helper()
-	all := repotest.Must(subject.Decode("webhooks.yaml", []byte(text)))(t)
-	return all
+	return repotest.Must(subject.Decode("webhooks.yaml", []byte(text)))(t)
 }
 
 // The API server calls the program in place of a service, and trusts its certificate. What

@@ -80,8 +80,7 @@ func calls(t *testing.T, fast, slow float64) *promql.DB {
 			visit.Sample(record.Sample{Series: record.SeriesID(n), At: at, Value: total * float64(i) / 20})
 		}
 	}
-	db := repotest.Must(promql.Open(store, promql.Default(time.Unix(0, 0))))(t)
-	return db
+	return repotest.Must(promql.Open(store, promql.Default(time.Unix(0, 0))))(t)
 }
 
 // TestSlowCalls: where no kind of calls has more slow ones than allowed, the

@@ -27,8 +27,7 @@ func kept(t *testing.T) *promql.DB {
 	dir, manifest, err := record.OpenDir("testdata/run")
 	repotest.NoError(t, err)
 	store := repotest.Must(series.Read(dir.File(record.StreamFile)))(t)
-	db := repotest.Must(promql.Open(store, promql.Default(manifest.Started)))(t)
-	return db
+	return repotest.Must(promql.Open(store, promql.Default(manifest.Started)))(t)
 }
 
 // Every query of the dashboard is asked over a real run, and answered by values

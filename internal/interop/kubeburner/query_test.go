@@ -27,8 +27,7 @@ func observed(t *testing.T) *promql.DB {
 		store.Add(names, record.Sample{Series: 0, At: at, Value: value})
 		store.Event(record.Event{At: at, Type: record.EventScraped, Name: "kube-apiserver"})
 	}
-	db := repotest.Must(promql.Open(store, promql.Default(time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC))))(t)
-	return db
+	return repotest.Must(promql.Open(store, promql.Default(time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC))))(t)
 }
 
 // TestAlerts: an alert that fired at any moment has a value above 0, one that

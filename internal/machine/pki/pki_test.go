@@ -19,8 +19,7 @@ func moment() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func authority(t *testing.T, name string) *pki.Authority {
 	t.Helper()
-	a := repotest.Must(pki.NewAuthority(name, moment()))(t)
-	return a
+	return repotest.Must(pki.NewAuthority(name, moment()))(t)
 }
 
 func issue(t *testing.T, a *pki.Authority, s pki.Subject) (pki.Pair, *x509.Certificate) {

@@ -39,8 +39,7 @@ func limited(n int) (a, b []compare.Run) {
 func compared(t *testing.T, n int, o compare.Options) *compare.Comparison {
 	t.Helper()
 	a, b := limited(n)
-	c := repotest.Must(compare.Compare(a, b, o))(t)
-	return c
+	return repotest.Must(compare.Compare(a, b, o))(t)
 }
 
 func measureOf(t *testing.T, c *compare.Comparison, key string) compare.Measure {
@@ -190,8 +189,7 @@ func far(t *testing.T, n int) *compare.Comparison {
 			r.Judgement.Measures["call_latency_p99_seconds_mutating-calls-of-"+resource+"-in-one-namespace"] = slo.Measure{Value: slow + float64(i%n+5*k)/1000, Unit: "seconds"}
 		}
 	}
-	c := repotest.Must(compare.Compare(a, b, compare.Options{NameA: "rate=20", NameB: "rate=100"}))(t)
-	return c
+	return repotest.Must(compare.Compare(a, b, compare.Options{NameA: "rate=20", NameB: "rate=100"}))(t)
 }
 
 // The terminal has the answer before anything else, and every title in full.

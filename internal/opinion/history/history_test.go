@@ -65,8 +65,7 @@ func file(t *testing.T, runs ...compare.Run) *history.File {
 
 func look(t *testing.T, f *history.File, o history.Options) *history.Report {
 	t.Helper()
-	r := repotest.Must(history.Look(f, o))(t)
-	return r
+	return repotest.Must(history.Look(f, o))(t)
 }
 
 func TestGoldenFiles(t *testing.T) {

@@ -39,8 +39,7 @@ type forger struct {
 func expand(t testing.TB, raw []byte) []byte {
 	t.Helper()
 	z := repotest.Must(gzip.NewReader(bytes.NewReader(raw)))(t)
-	out := repotest.Must(io.ReadAll(z))(t)
-	return out
+	return repotest.Must(io.ReadAll(z))(t)
 }
 
 func compress(t testing.TB, raw []byte) []byte {

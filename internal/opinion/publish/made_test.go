@@ -153,8 +153,7 @@ func experiment(t testing.TB, pairs int, edit func(f *flown)) string {
 func signer(t testing.TB, word string) ssh.Signer {
 	t.Helper()
 	seed := sha256.Sum256([]byte(word))
-	s := repotest.Must(ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed[:])))(t)
-	return s
+	return repotest.Must(ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed[:])))(t)
 }
 
 const claimsText = `claims:
@@ -182,6 +181,5 @@ func verify(t testing.TB, raw []byte, madeBy string, signers ...ssh.Signer) *pub
 	for _, s := range signers {
 		keys = append(keys, ssh.FingerprintSHA256(s.PublicKey()))
 	}
-	v := repotest.Must(publish.Verify(t.Context(), path, keys, madeBy))(t)
-	return v
+	return repotest.Must(publish.Verify(t.Context(), path, keys, madeBy))(t)
 }

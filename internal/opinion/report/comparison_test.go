@@ -59,8 +59,7 @@ func compared(t testing.TB, variants, runs int, s reporttest.Shape) report.Page 
 		repotest.NoError(t, err)
 		pairs = append(pairs, c)
 	}
-	p := repotest.Must(report.Compare(all, pairs))(t)
-	return p
+	return repotest.Must(report.Compare(all, pairs))(t)
 }
 
 func written(t testing.TB, p report.Page) string {

@@ -128,8 +128,7 @@ func page(t *testing.T, s reporttest.Shape, live bool) report.Page {
 	if live {
 		r.UnderWay()
 	}
-	p := repotest.Must(report.NewPage(r))(t)
-	return p
+	return repotest.Must(report.NewPage(r))(t)
 }
 
 // until waits for an expression to be true in the page.

@@ -206,8 +206,7 @@ func collected(t testing.TB, path string, sc *scenario.Scenario, m record.Manife
 
 func judged(t testing.TB, r *run.Run) slo.Judgement {
 	t.Helper()
-	j := repotest.Must(slo.Judge(r))(t)
-	return j
+	return repotest.Must(slo.Judge(r))(t)
 }
 
 // find returns the result with these labels, or fails.

@@ -84,8 +84,7 @@ func recordStream(t testing.TB, targets map[string][]look) *series.Store {
 		}
 	}
 	repotest.NoError(t, w.Close())
-	store := repotest.Must(series.Read(path))(t)
-	return store
+	return repotest.Must(series.Read(path))(t)
 }
 
 func definition(target string, l labels.Labels) record.Series {
@@ -100,8 +99,7 @@ func definition(target string, l labels.Labels) record.Series {
 
 func open(t testing.TB, store *series.Store) *promql.DB {
 	t.Helper()
-	db := repotest.Must(promql.Open(store, promql.Default(epoch)))(t)
-	return db
+	return repotest.Must(promql.Open(store, promql.Default(epoch)))(t)
 }
 
 // TestScripts runs testdata/*.test. A script is a small run and what is asked

@@ -20,8 +20,7 @@ func read(t testing.TB, write func(*record.Writer)) *series.Store {
 	w := repotest.Must(record.Create(path))(t)
 	write(w)
 	repotest.NoError(t, w.Close())
-	s := repotest.Must(series.Read(path))(t)
-	return s
+	return repotest.Must(series.Read(path))(t)
 }
 
 // trace writes what a cursor goes through: TIME=VALUE, TIME=end for a sample

@@ -26,8 +26,7 @@ func bare(name string) *corev1.Node {
 
 func selector(t *testing.T, s string) labels.Selector {
 	t.Helper()
-	out := repotest.Must(labels.Parse(s))(t)
-	return out
+	return repotest.Must(labels.Parse(s))(t)
 }
 
 // manage starts a fleet that keeps existing nodes alive.

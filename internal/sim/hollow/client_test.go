@@ -24,8 +24,7 @@ func one(t testing.TB, o hollow.Options) *hollow.Cluster {
 	t.Helper()
 	s := repotest.Must(hollow.New(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	c := repotest.Must(s.Cluster("one"))(t)
-	return c
+	return repotest.Must(s.Cluster("one"))(t)
 }
 
 // start returns a client of a new cluster that sends and asks for a media type.

@@ -63,12 +63,10 @@ func speedOf(t *testing.T, args map[string]string) (out reader.Speed) {
 
 func number(t *testing.T, text string) int {
 	t.Helper()
-	n := repotest.Must(strconv.Atoi(text))(t)
-	return n
+	return repotest.Must(strconv.Atoi(text))(t)
 }
 
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
-	d := repotest.Must(time.ParseDuration(text))(t)
-	return d
+	return repotest.Must(time.ParseDuration(text))(t)
 }

@@ -113,8 +113,7 @@ func jsonObject(t testing.TB, name string, fields []string) []byte {
 		}
 	}
 	metadata["labels"], status["conditions"] = labels, conditions
-	raw := repotest.Must(json.Marshal(map[string]any{"metadata": metadata, "status": status}))(t)
-	return raw
+	return repotest.Must(json.Marshal(map[string]any{"metadata": metadata, "status": status}))(t)
 }
 
 // recorded closes the records and returns "NAME PHASE TIME" of each phase, with

@@ -20,8 +20,7 @@ func TestPodsBelongToTheFirstGroupThatSelectsThem(t *testing.T) {
 	records := repotest.Must(record.Create(filepath.Join(t.TempDir(), "r")))(t)
 	defer records.Close()
 	selector := func(text string) labels.Selector {
-		s := repotest.Must(labels.Parse(text))(t)
-		return s
+		return repotest.Must(labels.Parse(text))(t)
 	}
 	o := New(records, Group{"front", "web", selector("app=front")}, Group{"fronts", "", selector("app=front")}, Group{"any", "", selector("app")})
 	h := handler{o, clock.Start()}

@@ -38,8 +38,7 @@ func state(t *testing.T, name, words string) []byte {
 			p.DeletionTimestamp = &metav1.Time{}
 		}
 	}
-	raw := repotest.Must(p.Marshal())(t)
-	return raw
+	return repotest.Must(p.Marshal())(t)
 }
 
 // TestTraces holds what is recorded for scripts of events, and the counts after.

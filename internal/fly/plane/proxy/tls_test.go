@@ -33,8 +33,7 @@ type secure struct {
 func pair(t testing.TB, a *pki.Authority, s pki.Subject) tls.Certificate {
 	t.Helper()
 	issued := repotest.Must(a.Issue(s, time.Now()))(t)
-	c := repotest.Must(tls.X509KeyPair(issued.Cert, issued.Key))(t)
-	return c
+	return repotest.Must(tls.X509KeyPair(issued.Cert, issued.Key))(t)
 }
 
 func newSecure(t testing.TB, handler http.HandlerFunc) secure {

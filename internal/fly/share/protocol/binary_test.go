@@ -54,8 +54,7 @@ func sumOf(t *testing.T, raw []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
 	repotest.NoError(t, os.WriteFile(path, raw, 0o600))
-	out := repotest.Must(buildOf(path))(t)
-	return out
+	return repotest.Must(buildOf(path))(t)
 }
 
 // What a file says of its own sizes is not believed.

@@ -93,8 +93,7 @@ func TestSubjectsEndBeforeTheWorkerLeaves(t *testing.T) {
 		t.Helper()
 		raw := repotest.Must(json.Marshal(part))(t)
 		task := repotest.Must(k.Prepare(t.Context(), raw))(t)
-		said := repotest.Must(task.Send(t.Context(), 0))(t)
-		return said
+		return repotest.Must(task.Send(t.Context(), 0))(t)
 	}
 	do(message.Keep{EndSubjects: true}) // of which there are none yet
 	var programs []process.Identity

@@ -13,8 +13,7 @@ import (
 
 func kubeBurnerBody(t testing.TB, text string) *template.Template {
 	t.Helper()
-	c := repotest.Must(template.Compile("pod.yml", text, 1, New()))(t)
-	return c
+	return repotest.Must(template.Compile("pod.yml", text, 1, New()))(t)
 }
 
 // TestKubeBurnerFunctions renders one value each; the wanted ones are what

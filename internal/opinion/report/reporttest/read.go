@@ -12,13 +12,11 @@ import (
 // Read reads a run directory, of a run with this manifest.
 func Read(t testing.TB, d record.Dir, m record.Manifest) *run.Run {
 	t.Helper()
-	r := repotest.Must(run.Read(d, m))(t)
-	return r
+	return repotest.Must(run.Read(d, m))(t)
 }
 
 // Found reads the diagnosis that a run directory holds.
 func Found(t testing.TB, d record.Dir) []diagnose.Finding {
 	t.Helper()
-	found := repotest.Must(diagnose.Read(d))(t)
-	return found
+	return repotest.Must(diagnose.Read(d))(t)
 }

@@ -33,17 +33,14 @@ const Slower = "pod_startup_p99_seconds_saturation"
 // fails, every eleventh is unknown.
 func Write(t testing.TB, folder string, s Shape) {
 	t.Helper()
-	must := func(err error) {
-		repotest.NoError(t, err)
-	}
 	from, manifest, err := record.OpenDir(s.From)
-	must(err)
+	repotest.NoError(t, err)
 	text, err := from.Read(record.ScenarioFile)
-	must(err)
+	repotest.NoError(t, err)
 	raw, err := from.Read(record.VerdictFile)
-	must(err)
+	repotest.NoError(t, err)
 	var kept slo.Judgement
-	must(json.Unmarshal(raw, &kept))
+	repotest.NoError(t, json.Unmarshal(raw, &kept))
 	r := rand.New(rand.NewPCG(uint64(s.Scenarios), uint64(s.Runs)))
 	for i := range s.Scenarios {
 		for n := range s.Runs {
@@ -68,10 +65,10 @@ func Write(t testing.TB, folder string, s Shape) {
 				j.Measures[key] = v
 			}
 			to := filepath.Join(folder, m.Scenario, fmt.Sprintf("%05d", n))
-			must(os.MkdirAll(to, 0o700))
+			repotest.NoError(t, os.MkdirAll(to, 0o700))
 			write := func(name string, content []byte, err error) {
-				must(err)
-				must(os.WriteFile(filepath.Join(to, name), content, 0o600)) // Dir.Write waits for the disk
+				repotest.NoError(t, err)
+				repotest.NoError(t, os.WriteFile(filepath.Join(to, name), content, 0o600)) // Dir.Write waits for the disk
 			}
 			write(record.ScenarioFile, text, nil)
 			raw, err := json.MarshalIndent(m, "", "  ")

@@ -70,6 +70,5 @@ func (a *authority) write(t *testing.T, folder string, c tls.Certificate) (certF
 
 func dialTo(t *testing.T, s *Server) net.Conn {
 	t.Helper()
-	conn := repotest.Must(net.Dial("tcp", s.Addr().String()))(t)
-	return conn
+	return repotest.Must(net.Dial("tcp", s.Addr().String()))(t)
 }

@@ -218,8 +218,7 @@ func TestTrim(t *testing.T) {
 }
 
 func mustTrim(t *testing.T, raw []byte, p *plan) []byte {
-	out := repotest.Must(trimMessage(raw, p))(t)
-	return out
+	return repotest.Must(trimMessage(raw, p))(t)
 }
 
 func FuzzTrim(f *testing.F) {

@@ -241,8 +241,7 @@ func deleteOptions(s repotest.Step) (o metav1.DeleteOptions) {
 
 func toJSON(t *testing.T, input string) []byte {
 	t.Helper()
-	raw := repotest.Must(yaml.YAMLToJSON([]byte(input)))(t)
-	return raw
+	return repotest.Must(yaml.YAMLToJSON([]byte(input)))(t)
 }
 
 func (z *traced) decodeTree(t *testing.T, target registry.Target, input string) map[string]any {

@@ -25,8 +25,7 @@ func together(t *testing.T, names ...string) *machine.Machine {
 		f := repotest.Must(builtin.Load(name))(t)
 		all = append(all, f.Stages...)
 	}
-	m := repotest.Must(machine.Compile(all))(t)
-	return m
+	return repotest.Must(machine.Compile(all))(t)
 }
 
 // world applies what stages ask for as an API server does.

@@ -52,8 +52,7 @@ func must(t *testing.T, specs ...string) *machine.Machine {
 
 func object(t *testing.T, raw string) map[string]any {
 	t.Helper()
-	o := repotest.Must(machine.Decode([]byte(raw)))(t)
-	return o
+	return repotest.Must(machine.Decode([]byte(raw)))(t)
 }
 
 func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }

@@ -52,8 +52,7 @@ func flown(t testing.TB, o promql.Options) *promql.DB {
 	}
 	repotest.NoError(t, w.Close())
 	store := repotest.Must(series.Read(path))(t)
-	db := repotest.Must(promql.Open(store, o))(t)
-	return db
+	return repotest.Must(promql.Open(store, o))(t)
 }
 
 // TestGolden asks what testdata/api.txt has and compares the answers: a line

@@ -409,8 +409,7 @@ func dial(t *testing.T, config *rest.Config) httpstream.Connection {
 
 func create(t *testing.T, conn httpstream.Connection, kind, port, id string) httpstream.Stream {
 	t.Helper()
-	s := repotest.Must(conn.CreateStream(http.Header{"streamType": {kind}, "port": {port}, "requestID": {id}}))(t)
-	return s
+	return repotest.Must(conn.CreateStream(http.Header{"streamType": {kind}, "port": {port}, "requestID": {id}}))(t)
 }
 
 func TestForwardFaults(t *testing.T) {
